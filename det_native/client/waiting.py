@@ -24,6 +24,7 @@ LOG_TAIL = 20
 SETTLED = 0.3
 # Seconds out of touch after which that is said.
 TOUCH_SECONDS = 1.0
+IN_TOUCH = "In touch again."
 
 Answer = TypeVar("Answer")
 
@@ -137,20 +138,24 @@ def patiently(source: Source, question: Callable[[], Answer], say: Callable[[str
     source : Source
     question : callable
     say : callable, optional
-        Takes what is to be told if that lasts.
+        Takes what is to be told if that lasts, and that it is over.
     """
-    begun, pause = time.monotonic(), FIRST_PAUSE
+    begun, pause, told = time.monotonic(), FIRST_PAUSE, False
     while True:
         try:
-            return question()
+            answer = question()
         except MasterUnreachableError as error:
             patience = min(PATIENCE, source.patience) if isinstance(error, NoMasterError) else source.patience
             waited = time.monotonic() - begun
             if waited >= patience:
                 raise
-            if say is not None and waited >= TOUCH_SECONDS:
+            if say is not None and not told and waited >= TOUCH_SECONDS:
                 say(str(error))
-                say = None
+                told = True
+        else:
+            if say is not None and told:
+                say(IN_TOUCH)
+            return answer
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -173,7 +178,7 @@ class Touch:
         """Say what has changed; a moment without connection is nothing to be told."""
         trouble = self._feed.out_of_touch
         if trouble is None and self._told:
-            self._view.message("In touch again.")
+            self._view.message(IN_TOUCH)
             self._told = False
         elif trouble is not None and not self._told and time.monotonic() - trouble[0] >= TOUCH_SECONDS:
             self._view.message(str(trouble[1]))

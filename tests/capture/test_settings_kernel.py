@@ -244,3 +244,24 @@ def test_a_variable_by_a_magic_and_an_extension_are_told_as_what_they_are(kernel
     assert found.leaves_out(2)
     assert [each.reason for each in found.program.cells if each.number == 3] == ["sets os.environ['DET_TEST_MAGIC']"]
     kernel.run("import os\ndel os.environ['DET_TEST_MAGIC']")
+
+
+def test_a_variable_that_is_set_for_a_while_only_is_no_setting(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import os\nfrom unittest import mock",
+        "with mock.patch.dict(os.environ, DET_TEST_A_WHILE='1'):\n    inside = os.environ['DET_TEST_A_WHILE']",
+        "os.environ['HOME'] = os.environ['HOME']",  # on the worker it may be another one
+        "with mock.patch.dict(os.environ):\n    os.environ['DET_TEST_A_WHILE'] = '2'",
+        "with mock.patch.dict(os.environ):\n    pass\nos.environ['DET_TEST_KEPT'] = '3'",
+        "fit()",
+    )
+    try:
+        found = kernel.found()
+        assert found.leaves_out(3)
+        reasons = {each.number: each.reason for each in found.program.cells}
+        assert "os.environ['HOME']" in reasons[4]
+        assert "os.environ['DET_TEST_KEPT']" in reasons[6]
+        assert "HOME" not in reasons[6]
+        assert replayed(found, "os.environ['DET_TEST_KEPT']") == {"os.environ['DET_TEST_KEPT']": "'3'"}
+    finally:
+        kernel.run("del os.environ['DET_TEST_KEPT']")

@@ -84,6 +84,19 @@ def test_a_question_is_asked_again_as_long_as_its_source_says() -> None:
     assert len(calls) == 1
 
 
+def test_who_asks_again_says_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "TOUCH_SECONDS", 0.0)
+    source = Source.__new__(type("Plain", (Source,), {}))  # type: ignore[arg-type]
+    said: list[str] = []
+    _, call = fails(2, MasterUnreachableError("gone since 14:03"))
+    assert patiently(source, call, said.append) == "done"
+    assert said == ["gone since 14:03", "In touch again."]
+    said.clear()
+    _, call = fails(0, MasterUnreachableError("gone"))
+    assert patiently(source, call, said.append) == "done"
+    assert said == []
+
+
 def test_a_machine_without_a_master_is_not_waited_for_as_long_as_one_that_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -65,13 +65,14 @@ else:
 """
 
 
-# As in a notebook that somebody looks at.
+# As in a notebook that somebody looks at. It leaves the environment as it is: a cell that sets it would be sent by
+# the tests after this one, whose kernel this is.
 SHOWN = """
 import os
+from unittest import mock
 from det_native.display import live
-os.environ["JPY_SESSION_NAME"] = "notebook.ipynb"
-live.show(experiment)
-del os.environ["JPY_SESSION_NAME"]
+with mock.patch.dict(os.environ, JPY_SESSION_NAME="notebook.ipynb"):
+    live.show(experiment)
 [view] = [each._widget for each in live._views if each.has_widget]
 """
 

@@ -6,10 +6,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-_SET, _SET_BY_LIBRARY = "set", "set by a library"
 #: Events of Python's audit, see its documentation, and what they are.
 _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
     "socket.getaddrinfo": ("network", lambda given: str(given[0])),
@@ -20,14 +20,26 @@ _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
     "os.remove": ("delete", lambda given: _text(given[0])),
     "os.rmdir": ("delete", lambda given: _text(given[0])),
     "shutil.rmtree": ("delete", lambda given: _text(given[0])),
-    "os.putenv": (_SET, lambda given: f"os.environ[{_text(given[0])!r}]"),
-    "os.unsetenv": (_SET, lambda given: f"os.environ[{_text(given[0])!r}]"),
     "os.rename": ("move", lambda given: _text(given[0])),
     "shutil.move": ("move", lambda given: _text(given[0])),
 }
+_SETTING = frozenset({"os.putenv", "os.unsetenv"})
 _LOCAL = frozenset({"", "None", "localhost", "127.0.0.1", "::1", "0.0.0.0"})
-_MOST = 20
+_MOST, _MOST_VARIABLES = 20, 1_000
 _OURS = tuple(os.path.dirname(os.path.dirname(os.path.dirname(file))) + os.sep for file in (os.path.abspath(__file__),))
+
+
+@dataclass
+class _Variable:
+    """A variable of the environment that was set: what it was, and whether it was anything else since."""
+
+    before: str | None
+    was_another: bool = False
+    by_user: bool = False
+
+    def restored(self, now: str | None) -> bool:
+        """Whether it is what it was, after it was something else: as after ``mock.patch.dict(os.environ)``."""
+        return self.was_another and now == self.before
 
 
 class Outside:
@@ -35,6 +47,7 @@ class Outside:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], None] | None = None
+        self._variables: dict[str, _Variable] = {}
         self._busy = self._listens = False
 
     def listen(self) -> None:
@@ -45,38 +58,60 @@ class Outside:
 
     def begin(self) -> None:
         """Take note from now on."""
-        self._found = {}
+        self._found, self._variables = {}, {}
 
     def end(self) -> tuple[str, ...]:
         """Return what was done, as ``shell: true``; the kinds are network, shell, delete and move."""
         found, self._found = self._found, None
-        return tuple(f"{kind}: {what}" for kind, what in found or () if kind not in (_SET, _SET_BY_LIBRARY))
+        return tuple(f"{kind}: {what}" for kind, what in found or ())
 
     def settings(self) -> frozenset[str]:
-        """Return the variables of the environment that were set until now."""
-        return frozenset(what for kind, what in self._found or () if kind == _SET)
+        """Return the variables of the environment that were set until now, and not set back."""
+        return self._set(by_user=True)
 
     def settings_of_libraries(self) -> frozenset[str]:
         """Return those that a library set which the user's code called."""
-        return frozenset(what for kind, what in self._found or () if kind == _SET_BY_LIBRARY)
+        return self._set(by_user=False)
+
+    def _set(self, *, by_user: bool) -> frozenset[str]:
+        return frozenset(
+            f"os.environ[{name!r}]"
+            for name, one in list(self._variables.items())
+            if one.by_user == by_user and not one.restored(os.environ.get(name))
+        )
 
     def hook(self, event: str, given: tuple[Any, ...]) -> None:
         """Take what Python tells; it does so for every file that is opened, too, hence the early return."""
-        if self._found is None or event not in _EVENTS or self._busy:
+        if self._found is None or self._busy or (event not in _EVENTS and event not in _SETTING):
             return
         self._busy = True
         try:
+            caller = sys._getframe(1)
+            if event in _SETTING:
+                self._take_variable(caller, *given)
+                return
             kind, tell = _EVENTS[event]
             what = tell(given)
-            if len(self._found) >= _MOST or not _matters(kind, what) or not _is_of_the_user():
+            if len(self._found) >= _MOST or not _matters(kind, what) or not _is_of_the_user(caller):
                 return
-            if kind == _SET and _is_by_library():
-                kind = _SET_BY_LIBRARY
             self._found[kind, what] = None
         except Exception:  # noqa: BLE001 (an error here would be one of the user's code)
             return
         finally:
             self._busy = False
+
+    def _take_variable(self, caller: FrameType, key: Any, value: Any = None) -> None:
+        if not _is_of_the_user(caller):
+            return
+        name = _text(key)
+        before = os.environ.get(name)  # Python tells before it sets
+        if name not in self._variables:
+            if len(self._variables) >= _MOST_VARIABLES:
+                return
+            self._variables[name] = _Variable(before)
+        one = self._variables[name]
+        one.was_another |= (None if value is None else _text(value)) != one.before
+        one.by_user |= not _is_by_library(caller)
 
 
 outside = Outside()
@@ -85,7 +120,7 @@ outside = Outside()
 def _matters(kind: str, what: str) -> bool:
     if kind == "network":
         return what not in _LOCAL
-    if kind in ("shell", _SET):
+    if kind == "shell":
         return True
     path = os.path.abspath(what)
     here = os.getcwd()
@@ -94,9 +129,8 @@ def _matters(kind: str, what: str) -> bool:
     return (inside and not hidden) or not (hidden or path.startswith(tempfile.gettempdir() + os.sep))
 
 
-def _is_of_the_user() -> bool:
+def _is_of_the_user(frame: FrameType | None) -> bool:
     """Whether it is done for a cell: what an import does it does for every import, and what we do is not the cell's."""
-    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith("<frozen importlib") or file.startswith(_OURS):
@@ -105,9 +139,8 @@ def _is_of_the_user() -> bool:
     return True
 
 
-def _is_by_library() -> bool:
+def _is_by_library(frame: FrameType | None) -> bool:
     """Whether a library set a variable of the environment, and not the user's code by ``os.environ`` itself."""
-    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith("<frozen") and file != os.__file__:
