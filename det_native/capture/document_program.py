@@ -113,7 +113,8 @@ def collect_document(
     _add_values(document, request, namespace, found)
     found.problems.extend(name_problems(document, sent, request.values))
     capture.requirements = list(dict.fromkeys(one for cell in document.cells for one in cell.python.requirements))
-    capture.warnings = list(dict.fromkeys([*_warnings(document, request.values), *capture.warnings]))
+    said = [*_warnings(document, request.values), *_unwritten(document, folder)]
+    capture.warnings = list(dict.fromkeys([*said, *capture.warnings]))
     found.problems = list(dict.fromkeys(found.problems))
     return found
 
@@ -159,6 +160,27 @@ def _warnings(document: Document, values: Sequence[str]) -> Iterator[str]:
                 f"`{name}` is set by `{line}` in {document.within(at)}, which does not run on the cluster. If it is "
                 f"needed, write it in Python, or send its value: values=['{name}']."
             )
+
+
+def _unwritten(document: Document, folder: Path) -> Iterator[str]:
+    """Say which cells would write another file than there is: files are sent as they lie there."""
+    last: dict[str, int] = {}
+    for at in range(document.call.running):
+        written = document.cells[at].python.writes
+        if written is not None and not document.cells[at].skipped:
+            last[written.path] = at
+    for path, at in last.items():
+        written = document.cells[at].python.writes
+        assert written is not None
+        try:
+            there: str | None = (folder / Path(path).expanduser()).read_text("utf-8", errors="replace").strip()
+        except (OSError, RuntimeError):
+            there = None
+        wanted = written.content.strip()
+        if there is None or not (there.endswith(wanted) if written.added else there == wanted):
+            what = "there is no such file" if there is None else "the file has another content than the cell"
+            label = document.label(at)
+            yield f"{label} writes {path} and does not run on the cluster, and {what}: run that cell first."
 
 
 # Files ----------------------------------------------------------------------------------------------------------------

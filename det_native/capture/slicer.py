@@ -9,9 +9,9 @@ from dataclasses import replace
 from det_native.capture.execution import Execution, Facts, Missing, Slice
 from det_native.capture.redone import only_sets
 from det_native.capture.steps import ALWAYS_THERE, Step, Use, steps_of
+from det_native.capture.transform import SHELL_MAGICS
 from det_native.errors import Problem
 
-SHELL_MAGICS = frozenset({"%%bash", "%%sh", "%%script", "%%cmd", "%%system", "%%!", "%%sx"})
 _ROUNDS = 8
 
 
@@ -127,10 +127,8 @@ class _Backwards:
             reasons.append("tagged det-include")
         if index in self.forced:
             reasons.append("calls init()")
-        if execution.language is not None and (defines | changes):
-            self._foreign(execution)
-            for name in defines:
-                self.live.pop(name)
+        if execution.language is not None:  # nothing of it can be sent
+            self._foreign(step, defines, changes, unclear)
             return
         for name in removes:
             use = self.live.pop(name)
@@ -293,14 +291,25 @@ class _Backwards:
         if execution.forced:
             self._problem(f"{execution.label} failed{where}, but is needed.", "Run it again.")
 
-    def _foreign(self, execution: Execution) -> None:
-        language = execution.language
-        shell = "shell cells do not run on the cluster"
-        what = shell if language in SHELL_MAGICS else "only Python cells run on the cluster"
-        self._problem(
-            f"{execution.label} uses `{language}`; {what}.",
-            "Do the same in Python, declare the value with values=[...], or tag the cell det-skip if it is not needed.",
-        )
+    def _foreign(
+        self, step: Step, defines: Collection[str], changes: Collection[str], unclear: Collection[str]
+    ) -> None:
+        """A cell that is no Python: does the call need what it did?"""
+        execution = step.execution
+        shell = execution.language in SHELL_MAGICS
+        uses = f"{execution.label} uses `{execution.language}`"
+        what = "shell cells do not run on the cluster" if shell else "only Python cells run on the cluster"
+        if defines or changes or execution.forced or execution.index in self.forced:
+            self._problem(
+                f"{uses}; {what}.",
+                "Do the same in Python, declare the value with values=[...], or tag the cell det-skip if it is not "
+                "needed.",
+            )
+        elif step.sets or unclear:
+            did = [f"sets {one}" for one in step.sets] + [f"may change `{name}`" for name in sorted(unclear)]
+            self._warn(f"{uses}, and {' and '.join(did)}; {what}. Do the same in Python if it is needed.")
+        for name in defines:
+            self.live.pop(name)
 
     def _repeats(self, name: str) -> None:
         """Is what is needed the work of one cell that ran several times?"""

@@ -14,6 +14,8 @@ from textwrap import dedent
 PYTHON_CELL_MAGICS = frozenset({"time", "capture", "prun", "memit", "mprun", "snakeviz", "scalene", "wandb"})
 #: Magics whose body is Python that runs many times, with names of its own.
 REPEATING_MAGICS = frozenset({"timeit"})
+#: Cell magics whose body is for a shell.
+SHELL_MAGICS = frozenset({"%%bash", "%%sh", "%%script", "%%cmd", "%%system", "%%!", "%%sx"})
 #: Line magics that run the rest of their line as Python.
 STATEMENT_MAGICS = frozenset({"time"})
 #: Line magics that run code, or bind names, out of sight.
@@ -31,6 +33,15 @@ _OUTPUT_NAME = re.compile(r"(?:--out|--err|--proc|--output|-o)[ =]+([A-Za-z_]\w*
 _INSTALL = re.compile(
     r"^(?:\{?sys\.executable\}?\s+-m\s+|\S*python[\d.]*\s+-m\s+)?(?:uv\s+)?pip[\d.]*\s+install\s+(.*)$", re.S
 )
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """What ``%%writefile`` writes, and where; `added` to what is in the file."""
+
+    path: str
+    content: str
+    added: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,8 @@ class Transformed:
         Python that ran many times (``%timeit``) and is left out.
     clears : bool
         The cell removes all names (``%reset``).
+    writes : WrittenFile or None
+        What the cell writes to a file, if that is all that it does.
     error : str
         Why the result does not parse, empty if it does.
     """
@@ -76,6 +89,7 @@ class Transformed:
     uses_await: bool = False
     repeated: str = ""
     clears: bool = False
+    writes: WrittenFile | None = None
     error: str = ""
 
     def line_of(self, kernel_line: int) -> int:
@@ -118,9 +132,21 @@ def _cell_magic(lines: list[str], first: int, magic: str, arguments: str) -> Tra
     names = {name: f"{text} {arguments}" for pair in _OUTPUT_NAME.findall(arguments) for name in pair if name}
     if magic == "bigquery" and arguments[:1].isidentifier():
         names[arguments.split()[0]] = f"{text} {arguments}"
-    if magic in {"writefile", "file", "html", "HTML", "markdown", "latex", "svg", "javascript", "js"}:
-        return Transformed(blank, left_out=((first + 1, lines[first]),), kernel_lines=(first + 1,))
-    return Transformed(blank, text, shell=names, kernel_lines=(first + 1,))
+    if magic in {"writefile", "file"} and (written := _written(arguments, body)) is not None:
+        left_out = ((first + 1, lines[first]),)
+        return Transformed(blank, left_out=left_out, kernel_lines=(first + 1,), writes=written)
+    installs = [_INSTALL.match(line.strip()) for line in body] if text in SHELL_MAGICS else []
+    requirements = tuple(one for match in installs if match is not None for one in _requirements(match[1]))
+    return Transformed(blank, text, requirements, shell=names, kernel_lines=(first + 1,))
+
+
+def _written(arguments: str, body: list[str]) -> WrittenFile | None:
+    """Return what is written to a file; None if its path is put together, so that it is not known."""
+    words = arguments.split()
+    paths = [word for word in words if word not in ("-a", "--append")]
+    if len(paths) != 1 or "{" in arguments or "$" in arguments:
+        return None
+    return WrittenFile(paths[0].strip("'\""), "\n".join(body), len(words) > 1)
 
 
 def _unindented(lines: list[str]) -> list[str]:

@@ -246,6 +246,32 @@ def test_what_a_shell_line_sets_and_cells_in_other_languages_are_told(ask: Ask) 
     assert "Cells in other languages than Python are not sent: code cell 3 (%%bash)." in answer["warnings"]
 
 
+def test_cells_that_only_show_and_those_that_write_files_are_told(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "kept.py").write_text("size = 1\n")
+    (tmp_path / "edited.py").write_text("size = 1\n")
+    (tmp_path / "longer.txt").write_text("a\nb\n")
+    answer = ask(
+        BUILD,
+        "%%html\n<b>Results</b>",
+        "%%writefile kept.py\nsize = 1",
+        "%%writefile edited.py\nsize = 2",
+        "%%writefile gone.py\nsize = 3",
+        "%%writefile -a longer.txt\nb",
+        DATA,
+        CONFIG,
+        INIT,
+        TRAIN,
+    )
+    assert answer["problems"] == []
+    assert "Cells in other languages than Python are not sent: code cell 2 (%%html)." in answer["warnings"]
+    writes = [one for one in answer["warnings"] if "writes" in one]
+    assert len(writes) == 2
+    assert writes[0].startswith("Code cell 4 writes edited.py")
+    assert "another content" in writes[0]
+    assert "Code cell 5 writes gone.py" in writes[1]
+    assert "no such file" in writes[1]
+
+
 def test_local_modules_and_data_travel_without_being_imported(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("raise SystemExit('imported')\nfrom other import z\n")
     (tmp_path / "other.py").write_text("z = 1\n")

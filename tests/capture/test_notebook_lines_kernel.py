@@ -66,6 +66,38 @@ def test_the_ways_out_of_a_bash_cell_are_ways_out(kernel: Kernel, replayed: Repl
     assert replayed(kernel.found(), "listing") == {"listing": "'a'"}
 
 
+def test_what_a_magic_that_nobody_knows_did_is_told(kernel: Kernel) -> None:
+    kernel.run(
+        "import os\nfrom IPython.core.magic import register_cell_magic\n@register_cell_magic\n"
+        "def of_the_test(line, cell):\n    exec(cell, globals())"
+    )
+    try:
+        kernel.cells("%%of_the_test\nos.environ['DET_TEST_BY_MAGIC'] = '1'", "fit()")
+        found = kernel.found()
+        assert found.leaves_out(3), "nothing of it would run"
+        [warning] = found.warnings
+        assert warning.startswith(
+            "Cell [3] uses `%%of_the_test`, and sets os.environ['DET_TEST_BY_MAGIC']; only Python"
+        )
+        kernel.run("%%of_the_test\npass", tags=("det-include",))
+        kernel.run("fit()")
+        assert "Cell [5] uses `%%of_the_test`; only Python cells run on the cluster" in kernel.found().error
+    finally:
+        kernel.run(
+            "os.environ.pop('DET_TEST_BY_MAGIC', 0)\nget_ipython().magics_manager.magics['cell'].pop('of_the_test')"
+        )
+
+
+def test_a_cell_that_only_shows_or_writes_a_file_is_no_matter(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "%%html\n<b>x</b>", "%%markdown\n# x", "%%writefile size.txt\n3", "x = int(open('size.txt').read())", "fit(x)"
+    )
+    found = kernel.found()
+    assert found.leaves_out(2, 3, 4)
+    assert found.warnings == []
+    assert replayed(found, "x") == {"x": "3"}
+
+
 def test_python_in_place_of_a_bash_cell_is_sent(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import subprocess",

@@ -49,6 +49,8 @@ def test_lines_stay_where_they_are(raw: str, source: str) -> None:
         ("!uv pip install d", ("d",)),
         ("get_ipython().system('pip install e')", ("e",)),
         ("%pip list", ()),
+        ("%%bash\ncd /tmp\npip install f  # it\n", ("f",)),
+        ("%%html\npip install g", ()),
     ],
 )
 def test_installs_are_requirements(raw: str, requirements: tuple[str, ...]) -> None:
@@ -61,11 +63,27 @@ def test_what_only_the_shell_can_bind_is_noted() -> None:
     assert transform("%%capture out\nprint(1)").shell.keys() == {"out"}
 
 
-@pytest.mark.parametrize("magic", ["%%bash", "%%R", "%%sql", "%%javascript_unknown"])
+@pytest.mark.parametrize("magic", ["%%bash", "%%R", "%%sql", "%%javascript_unknown", "%%html"])
 def test_other_languages_are_told(magic: str) -> None:
     result = transform(f"{magic}\nwhatever (")
     assert result.language == magic
     assert result.source.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("%%writefile a.py", ("a.py", False)),
+        ("%%file 'a b.py'", None),
+        ("%%writefile -a a.py", ("a.py", True)),
+        ("%%writefile {folder}/a.py", None),
+    ],
+)
+def test_what_is_written_to_a_file_is_known(line: str, written: tuple[str, bool] | None) -> None:
+    result = transform(f"{line}\nx = 1\n")
+    found = result.writes and (result.writes.path, result.writes.added)
+    assert found == written
+    assert (result.writes is None) == (result.language is not None), "what is not known is told as no Python"
 
 
 def test_top_level_await_is_told() -> None:
