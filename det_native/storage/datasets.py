@@ -105,8 +105,9 @@ class DataStore:
                 if len(gathered) >= _FEED:
                     ready, gathered = bytes(gathered), bytearray()
                     await asyncio.to_thread(parser.feed, ready)
-            await asyncio.to_thread(parser.feed, bytes(gathered))
-            gathered.clear()
+            # What is being written counts as taken, even if that fails: `close` must not write it once more.
+            ready, gathered = bytes(gathered), bytearray()
+            await asyncio.to_thread(parser.feed, ready)
             parser.end()
         finally:  # what has arrived stays, whatever has ended it
             await asyncio.to_thread(parser.close, bytes(gathered))
@@ -197,8 +198,7 @@ class DataStore:
                     digest = _digest_of(partial)
 
                 def write(block: memoryview) -> None:
-                    _write_all(file.fileno(), block)
-                    digest.update(block)
+                    _write_all(file.fileno(), block, digest)
 
                 try:
                     yield write
@@ -327,9 +327,12 @@ def _digest_of(path: Path) -> Any:
     return digest
 
 
-def _write_all(descriptor: int, block: memoryview) -> None:
+def _write_all(descriptor: int, block: memoryview, digest: Any) -> None:
+    """Write a block; what a full disk has taken of it before it refuses the rest is in the digest, too."""
     while len(block):
-        block = block[os.write(descriptor, block) :]
+        written = os.write(descriptor, block)
+        digest.update(block[:written])
+        block = block[written:]
 
 
 def _info(path: Path, body: DataSetCreate) -> DataSetInfo:

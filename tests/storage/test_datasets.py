@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
+import os
+import random
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -86,6 +89,32 @@ def test_what_is_not_what_its_hash_says_is_not_taken(tmp_path: Path) -> None:
         receive(store, piece(b"abc", 0, 3)[:-1])
     with pytest.raises(RequestError, match="after the end"):
         receive(store, PIECE.pack(bytes(32), 3, 2, 2) + b"ab")
+
+
+@pytest.mark.parametrize("block", [100, 4 << 20], ids=["the last block", "a block in the middle"])
+def test_after_a_full_disk_it_goes_on_with_what_the_disk_has_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    store, write, calls = DataStore(tmp_path), os.write, 0
+    content = random.Random(0).randbytes(2000 if block == 100 else (6 << 20))
+    taken = 700
+
+    def nearly_full(descriptor: int, data: bytes) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            return write(descriptor, data[:taken])
+        if calls == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", nearly_full)
+        with pytest.raises(OSError, match="No space left"):
+            receive(store, piece(content, 0, len(content)), block=block)
+    assert store.missing(wanted(content))[0].offset == taken
+    receive(store, piece(content, taken, len(content) - taken))
+    assert store.path_of(digest(content)).read_bytes() == content
 
 
 def test_what_uploads_have_left_goes_after_a_while(tmp_path: Path) -> None:
