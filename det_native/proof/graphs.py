@@ -1,0 +1,94 @@
+"""Datasets of TensorFlow as parts of a fingerprint: the operations that make them, never an element."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from det_native.proof.arrays import Arrays
+from det_native.proof.fingerprint import Fingerprint
+
+_GRAPH_BYTES = 32 << 20
+
+
+class Graphs:
+    """Reads Datasets.
+
+    Parameters
+    ----------
+    into : Fingerprint
+    arrays : Arrays
+        Reads the data that a Dataset begins with.
+    texts : callable
+        Reads a list of texts, with the depth at which it stands.
+    """
+
+    def __init__(self, into: Fingerprint, arrays: Arrays, texts: Callable[[list[str | bytes], int], None]) -> None:
+        self._into = into
+        self._arrays = arrays
+        self._texts = texts
+
+    def reads(self, value: Any) -> bool:
+        """Whether a value is a Dataset."""
+        tensorflow = sys.modules.get("tensorflow")
+        return tensorflow is not None and isinstance(value, tensorflow.data.Dataset)
+
+    def dataset(self, dataset: Any, depth: int) -> None:
+        """Read a Dataset."""
+        cardinality = int(dataset.cardinality())
+        self._into.both("dataset", str(dataset.element_spec), str(cardinality))
+        tensorflow = sys.modules["tensorflow"]
+        graph = _graph_of(dataset, tensorflow)
+        if graph is None:
+            return
+        functions = sorted(graph.library.function, key=lambda one: _operations(one.node_def))
+        # Whole numbers beside the functions may be seeds that were made up, or numbers of threads.
+        for place, nodes in enumerate((graph.node, *(one.node_def for one in functions))):
+            self._into.both(_operations(nodes))
+            for node in nodes:
+                if node.op == "Const":
+                    self._constant(node.attr["value"].tensor, tensorflow, whole_numbers=place > 0)
+
+    def _constant(self, tensor: Any, tensorflow: Any, *, whole_numbers: bool) -> None:
+        kind = tensorflow.as_dtype(tensor.dtype)
+        number = kind.is_integer and not tensor.tensor_shape.dim and not whole_numbers
+        if kind == tensorflow.string:
+            texts = tensorflow.io.parse_tensor(tensor.SerializeToString(), tensorflow.string)
+            self._texts([_as_text(one) for one in tensorflow.reshape(texts, [-1]).numpy()], 0)
+        elif not number and kind not in (tensorflow.resource, tensorflow.variant):
+            self._arrays.array(tensorflow.make_ndarray(tensor), 0)
+
+
+def _as_text(content: bytes) -> str | bytes:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
+def _graph_of(dataset: Any, tensorflow: Any) -> Any:
+    """Return the operations that make a Dataset, with the data they begin with; None where that would be too much."""
+    bytes_of_element = 0
+    for spec in tensorflow.nest.flatten(dataset.element_spec):
+        shape, kind = getattr(spec, "shape", None), getattr(spec, "dtype", None)
+        if shape is None or shape.rank is None or kind is None:
+            return None
+        bytes_of_element += math.prod(size or 1 for size in shape.as_list()) * max(getattr(kind, "size", 0) or 8, 1)
+    if bytes_of_element * max(int(dataset.cardinality()), 1) > _GRAPH_BYTES:
+        return None
+    try:
+        # By this the graph's own constants are written out: what `from_tensor_slices` was given.
+        written = tensorflow.raw_ops.DatasetToGraphV2(
+            input_dataset=tensorflow.data.experimental.to_variant(dataset), external_state_policy=1
+        )
+        graph = tensorflow.compat.v1.GraphDef.FromString(written.numpy())
+    except Exception:  # noqa: BLE001 (a dataset that cannot be written has nothing to compare)
+        return None
+    return graph
+
+
+def _operations(nodes: Iterable[Any]) -> str:
+    """Return the operations by name; what they are called, and the seeds among their numbers, is made up anew."""
+    return " ".join(f"{node.op}({len(node.input)})" for node in nodes)
