@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -41,12 +42,13 @@ Tell = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file to bring: where it lies, what it is called in its set, and its size."""
+    """A file to bring: where it lies, what it is called in its set, its size, and when it was changed last."""
 
     path: Path
     target: str
     size: int
     mode: int
+    changed: int
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,12 @@ class Piece:
 
 
 def files_to_bring(path: Path) -> list[LocalFile]:
-    """Return the files of a path: itself, or all in the folder, links to files followed.
+    """Return the files of a path: itself, or all in the folder, links followed.
 
     Raises
     ------
     ArgumentError
-        If there are none, or too many.
+        If there are none, or too many, or a link or folder leads to nothing that can be brought.
     """
     if not path.exists():
         raise ArgumentError(f"There is no {path}.")
@@ -78,13 +80,29 @@ def files_to_bring(path: Path) -> list[LocalFile]:
     files = []
     for one in found:
         state = one.stat()
-        files.append(LocalFile(one, one.relative_to(root).as_posix(), state.st_size, state.st_mode & 0o777))
+        target, mode = one.relative_to(root).as_posix(), state.st_mode & 0o777
+        files.append(LocalFile(one, target, state.st_size, mode, state.st_mtime_ns))
     return files
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    for inside, _, names in os.walk(folder):
-        yield from (path for name in names if (path := Path(inside, name)).is_file())
+def _files_in(folder: Path, around: tuple[str, ...] = ()) -> Iterator[Path]:
+    """Yield the files of a folder; `around` are the folders that it is in, by their real places."""
+    real = os.path.realpath(folder)
+    if real in around:
+        raise ArgumentError(f"{folder} is a link back to {real}, which it is in: remove it, or bring the parts alone.")
+    try:
+        with os.scandir(folder) as entries:
+            inside = list(entries)
+    except OSError as error:
+        raise ArgumentError(f"{folder} cannot be read ({error.strerror}): nothing was brought.") from error
+    for entry in inside:
+        path = folder / entry.name
+        if entry.is_dir():
+            yield from _files_in(path, (*around, real))
+        elif entry.is_file():
+            yield path
+        elif entry.is_symlink():
+            raise ArgumentError(f"{path} is a link to {os.readlink(path)}, which is not there: remove or correct it.")
 
 
 def bring(session: Session, path: Path, name: str, tell: Tell) -> DataSetInfo:
@@ -129,6 +147,7 @@ def bring(session: Session, path: Path, name: str, tell: Tell) -> DataSetInfo:
                         tell("sent", piece.length)
                         told[piece.sha256] += piece.length
             except RequestError as error:
+                _check_unchanged(files)
                 if error.status != _CONFLICT or time.monotonic() > deadline:
                     raise
                 time.sleep(_CONFLICT_PAUSE)
@@ -210,15 +229,37 @@ def _body(pieces: Sequence[Piece]) -> Iterator[bytes]:
     for piece in pieces:
         yield PIECE.pack(bytes.fromhex(piece.sha256), piece.file.size, piece.offset, piece.length)
         left = piece.length
-        with piece.file.path.open("rb") as stream:
+        with _reading(piece.file), piece.file.path.open("rb") as stream:
             stream.seek(piece.offset)
             while left:
                 block = stream.read(min(_BLOCK, left))
                 if not block:
-                    where = str(piece.file.path)
-                    raise CaptureError("The data cannot be sent:", [Problem(where, "became shorter meanwhile.")])
+                    raise _unusable(piece.file, "became shorter meanwhile")
                 left -= len(block)
                 yield block
+
+
+@contextmanager
+def _reading(file: LocalFile) -> Iterator[None]:
+    """Say of an error that it is the file's: in a body, one of the system's would pass for one of the connection."""
+    try:
+        yield
+    except OSError as error:
+        raise _unusable(file, f"cannot be read any more: {error.strerror}") from error
+
+
+def _check_unchanged(files: Iterable[LocalFile]) -> None:
+    """Refuse a file that is not what was hashed: sent again, it would be refused again."""
+    for file in files:
+        with _reading(file):
+            state = file.path.stat()
+        if (state.st_size, state.st_mtime_ns) != (file.size, file.changed):
+            raise _unusable(file, "changed while it was sent")
+
+
+def _unusable(file: LocalFile, what: str) -> CaptureError:
+    remedy = "Bring it again once nothing writes there; what has arrived of other files is kept."
+    return CaptureError("The data cannot be sent:", [Problem(str(file.path), f"{what}.", remedy)])
 
 
 class Bar:
