@@ -11,6 +11,19 @@ from det_native.proof.arrays import Arrays
 from det_native.proof.fingerprint import Fingerprint
 
 _GRAPH_BYTES = 32 << 20
+# Operations that draw from a `tf.random.Generator`, and so change its state: a variable of whole numbers.
+_DRAWING = frozenset(
+    {
+        "RngReadAndSkip",
+        "RngSkip",
+        "StatefulRandomBinomial",
+        "StatefulStandardNormalV2",
+        "StatefulTruncatedNormal",
+        "StatefulUniform",
+        "StatefulUniformFullInt",
+        "StatefulUniformInt",
+    }
+)
 
 
 class Graphs:
@@ -44,11 +57,12 @@ class Graphs:
         if graph is None:
             return
         functions = sorted(graph.library.function, key=lambda one: _operations(one.node_def))
+        states = _states(graph, tensorflow)
         # Whole numbers beside the functions may be seeds that were made up, or numbers of threads.
         for place, nodes in enumerate((graph.node, *(one.node_def for one in functions))):
             self._into.both(_operations(nodes))
             for node in nodes:
-                if node.op == "Const":
+                if node.op == "Const" and not (place == 0 and node.name in states):
                     self._constant(node.attr["value"].tensor, tensorflow, whole_numbers=place > 0)
 
     def _constant(self, tensor: Any, tensorflow: Any, *, whole_numbers: bool) -> None:
@@ -92,3 +106,19 @@ def _graph_of(dataset: Any, tensorflow: Any) -> Any:
 def _operations(nodes: Iterable[Any]) -> str:
     """Return the operations by name; what they are called, and the seeds among their numbers, is made up anew."""
     return " ".join(f"{node.op}({len(node.input)})" for node in nodes)
+
+
+def _states(graph: Any, tensorflow: Any) -> set[str]:
+    """Return the constants that are what variables held which change with each pass: the state of a generator, say.
+
+    A graph is written with the present value of each variable that its functions use. A layer that augments draws from
+    such a generator, so a Dataset that was trained with has another state than one that was just made.
+    """
+    changed = set()
+    for node in (node for function in graph.library.function for node in function.node_def):
+        if node.op in _DRAWING:
+            changed.add(tensorflow.int64.as_datatype_enum)
+        elif node.op.startswith("Assign") and node.op.endswith("VariableOp"):
+            changed.add(node.attr["dtype"].type)
+    beginnings = [node for node in graph.node if node.op == "AssignVariableOp"]
+    return {node.input[1] for node in beginnings if node.attr["dtype"].type in changed}

@@ -13,8 +13,7 @@ def describe(value: Any) -> str:
         return f"{value!r:.80}"
     shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and kind is not None and not callable(shape):
-        sizes = f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-        return f"{sizes} {str(kind).removeprefix('torch.')}{_mean(value)}"
+        return f"{_sizes(shape)} {getattr(kind, 'name', str(kind)).removeprefix('torch.')}{_mean(value)}"
     if shape is not None and hasattr(value, "columns"):
         return f"table of {shape[0]:,} rows and {shape[1]} columns{_mean_of_table(value)}"
     if isinstance(value, list | tuple | set | frozenset | dict):
@@ -23,6 +22,13 @@ def describe(value: Any) -> str:
     data = getattr(value, "dataset", value)
     size = _size(data)
     return type(data).__name__ + (f" of {size:,}" if size is not None else "") + _inner(data)
+
+
+def _sizes(shape: Any) -> str:
+    try:
+        return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+    except ValueError:  # TensorFlow's shape of a tensor that may have any
+        return "(...)"
 
 
 def _mean(value: Any) -> str:
@@ -54,6 +60,9 @@ def _size(value: Any) -> int | None:
 
 def _inner(data: Any) -> str:
     """Return the arrays that an object holds, in a few words."""
+    elements = getattr(data, "element_spec", None)  # of TensorFlow's Datasets: what they hold besides is their own
+    if elements is not None and not callable(elements):
+        return f" ({describe(elements)})"
     held = vars(data) if isinstance(getattr(data, "__dict__", None), dict) else {}
     arrays = [one for value in held.values() for one in (value if isinstance(value, tuple | list) else (value,))[:4]]
     found = [describe(one) for one in arrays if hasattr(one, "shape") and hasattr(one, "dtype")][:3]

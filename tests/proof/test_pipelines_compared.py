@@ -12,6 +12,7 @@ from det_native.keras.compared import code_of, settings_of, settings_of_callback
 from det_native.proof.call import differences, facts_of
 from det_native.proof.content import content_of
 from det_native.proof.lookups import read_by
+from det_native.proof.words import describe
 from det_native.schema.proof import CallProof
 
 pytestmark = pytest.mark.slow
@@ -84,6 +85,40 @@ def test_whole_numbers_in_what_a_pipeline_maps_are_compared_and_its_seeds_are_no
     first = content_of(made(2)).exact
     assert content_of(made(2)).exact == first
     assert content_of(made(3)).exact != first
+
+
+def _augmented(factor: float = 0.1, mean: float = 0.0) -> Any:
+    augment = tf.keras.Sequential([tf.keras.layers.RandomTranslation(factor, factor, seed=1)])
+    scale = tf.keras.layers.Normalization(mean=mean, variance=1.0)
+    centre = tf.Variable(mean)
+    rows = tf.data.Dataset.from_tensor_slices(np.ones((6, 4, 4, 1), "float32")).batch(2)
+    return rows.map(lambda images: augment(scale(images), training=True) - centre)
+
+
+def test_a_pipeline_with_an_augmenting_layer_is_the_same_once_it_was_trained_with() -> None:
+    first, used = content_of(_augmented()), _augmented()
+    for _ in used:
+        pass
+    assert content_of(used).exact == first.exact
+    assert content_of(_augmented(factor=0.2)).exact != first.exact
+    assert content_of(_augmented(mean=1.0)).exact != first.exact
+
+
+def test_a_variable_that_a_pipeline_only_reads_is_compared_beside_a_generator() -> None:
+    def made(centre: int, seed: int) -> Any:
+        variable, generator = tf.Variable(float(centre)), tf.random.Generator.from_seed(seed)
+        return tf.data.Dataset.range(3).map(lambda _: generator.normal(()) - variable)
+
+    first = content_of(made(1, 1)).exact
+    assert content_of(made(1, 2)).exact == first
+    assert content_of(made(2, 1)).exact != first
+
+
+def test_a_pipeline_in_words() -> None:
+    rows = tf.data.Dataset.from_tensor_slices((np.ones((6, 4), "float32"), [1] * 6)).batch(2).prefetch(2)
+    assert describe(rows) == "_PrefetchDataset of 3 (tuple of 2: (None, 4) float32; (None,) int32)"
+    any_shape = tf.data.Dataset.from_generator(list, output_signature=tf.TensorSpec(None, tf.float32))
+    assert describe(any_shape).endswith("((...) float32)")
 
 
 def _model(gamma: float, scale: float = 1.0) -> Any:
