@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from small_disks import small_disk
@@ -16,15 +18,37 @@ from ssh_machine import SshMachine, running_machine
 
 from det_native import __version__
 from det_native.client.connect import connect
+from det_native.client.remote.setting_up import plan
+from det_native.client.remote.ssh import Done, Line
+from det_native.client.remote.target import parse_target
 from det_native.errors import MasterUnreachableError
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 PATIENCE = 280.0
+PYTHON = "/usr/bin/python3" if os.getuid() == 0 else sys.executable
+# What a machine tells of itself.
+TOLD = """environment=/data/det_native_environment
+home=/home/user
+has={has}
+pip=yes
+python={python} /usr/bin/python3
+"""
+# As Debian's Python is where python3-venv is not installed.
+WITHOUT_VENV = f"""#!/bin/sh
+[ "$1 $2" = "-m venv" ] || exec {PYTHON} "$@"
+{PYTHON} -m venv --without-pip "$3"
+echo "The virtual environment was not created successfully because ensurepip is not"
+echo "available.  On Debian/Ubuntu systems, you need to install the python3-venv"
+echo "package using the following command."
+echo
+echo "Failing command: $3/bin/python3"
+exit 1
+"""
 # Takes what uv takes; the packages come as pip finds them.
 UV = f"""#!/bin/sh
 case "$1 $2" in
-    "venv --seed") exec {"/usr/bin/python3" if os.getuid() == 0 else sys.executable} -m venv "$5" ;;
+    "venv --seed") exec {PYTHON} -m venv "$5" ;;
     "pip install") python="$4"; shift 4 ;;
 esac
 [ "$1" = --reinstall-package ] && shift 2 && set -- --force-reinstall "$@"
@@ -162,6 +186,33 @@ class TestSetup:
         assert steps[2].startswith(f"{uv} pip install --python {environment}/bin/python ")
         assert connect(machine.address).get("/master")["python"] == str(environment / "bin" / "python")
 
+    def test_an_environment_that_was_left_half_made_is_made_anew(
+        self, machine: SshMachine, fresh: Path, tmp_path: Path
+    ) -> None:
+        programs = machine.folder / "programs"
+        programs.mkdir()
+        for name in ("python3.11", "python3.12", "python3.13", "python3", "python"):
+            (programs / name).write_text(WITHOUT_VENV)
+            (programs / name).chmod(0o755)
+        notebook = tmp_path / "notebook.ipynb"
+        notebook.write_text(json.dumps({"cells": []}))
+        setup = "remote", "setup", machine.address, "-y", "-n", str(notebook)
+        packages = os.pathsep.join(place for place in sys.path if place.endswith("site-packages"))
+        with machine.configured(
+            PATH=f"{programs}:{os.environ['PATH']}", XDG_DATA_HOME=str(fresh), PYTHONPATH=packages, PIP_NO_INDEX="1"
+        ):
+            failed = det(*setup)
+            assert failed.returncode == 1
+            assert "cannot make environments: install its package there" in failed.stderr
+            assert "python3-venv" in failed.stderr
+            assert (fresh / "det_native_environment" / "bin" / "python").exists()
+            for program in programs.iterdir():
+                program.unlink()
+            (programs / "python3").symlink_to(PYTHON)
+            done = det(*setup)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "is not complete: it is made anew" in done.stdout
+
     def test_nothing_to_make_it_with_is_told(self, machine: SshMachine, fresh: Path) -> None:
         few = machine.folder / "few"
         few.mkdir()
@@ -180,6 +231,36 @@ class TestSetup:
                 done = det("remote", "setup", machine.address, "-y")
         assert done.returncode == 1
         assert f"The disk of {machine.user.pw_name}@127.0.0.1 is full" in done.stderr
+
+
+class TestPlan:
+    """What is planned, of a machine that is told in a few words."""
+
+    def test_an_environment_of_the_only_python_there_is_kept(self, tmp_path: Path) -> None:
+        there = TOLD.format(has="3.99", python="3.99")
+        steps, notes = planned(there, tmp_path)
+        assert not any("venv" in step.split() for step in steps)
+        assert "is there already; it is brought up to date" in notes[0]
+        assert "Python there is 3.99, here" in notes[1]
+
+    def test_one_of_another_python_is_made_anew(self, tmp_path: Path) -> None:
+        here = ".".join(map(str, sys.version_info[:2]))
+        steps, notes = planned(TOLD.format(has="3.99", python=here), tmp_path)
+        assert steps[0].endswith("-m venv /data/det_native_environment")
+        assert f"has Python 3.99, not {here}: it is made anew, and what still runs in it fails" in notes[0]
+
+    def test_one_that_does_not_run_is_made_anew(self, tmp_path: Path) -> None:
+        here = ".".join(map(str, sys.version_info[:2]))
+        steps, notes = planned(TOLD.format(has="", python=here).replace("pip=yes\n", ""), tmp_path)
+        assert steps[0].endswith("-m venv /data/det_native_environment")
+        assert "is not complete: it is made anew" in notes[0]
+
+
+def planned(told: str, folder: Path) -> tuple[list[str], Sequence[str]]:
+    """Return the steps and notes of a machine that has told this."""
+    line = cast(Line, SimpleNamespace(target=parse_target("ssh://box"), run=lambda *_, **__: Done(0, told, "")))
+    found = plan(line, ["numpy==1.0"], folder)
+    return [step.text for step in found.steps], found.notes
 
 
 def np_version() -> str:

@@ -18,6 +18,8 @@ from det_native.errors import DiskFullError, MasterUnreachableError, RemoteSetup
 
 _LOOK_SECONDS = 60.0
 _STEP_SECONDS = 3600.0
+# What Debian's Python says, in a text of several lines.
+_NO_ENSUREPIP = "ensurepip is not"
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 
 _LOOK = f"""
@@ -26,6 +28,7 @@ echo "environment=$environment"
 echo "home=$HOME"
 version='import sys; print("%d.%d" % sys.version_info[:2])'
 [ -x "$environment/bin/python" ] && echo "has=$("$environment/bin/python" -c "$version" </dev/null)"
+"$environment/bin/python" -I -c "import pip" </dev/null 2>/dev/null && echo "pip=yes"
 for place in "$(command -v uv)" "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv"; do
     [ -n "$place" ] && [ -x "$place" ] && echo "uv=$place"
 done
@@ -148,6 +151,11 @@ def carry_out(line: Line, steps: Sequence[Step], tell: Callable[[int], None]) ->
                 f"The disk of {line.target.machine} is full: make room there, then run `det remote setup "
                 f"{line.target.name}` again."
             )
+        if any(_NO_ENSUREPIP in text for text in said):
+            raise RemoteSetupError(
+                f"Python on {line.target.machine} cannot make environments: install its package there (`sudo apt "
+                f"install python3-venv`), or uv; then run `det remote setup {line.target.name}` again."
+            )
         errors = [text for text in said if text.lower().startswith("error")] or said
         raise RemoteSetupError(
             f"`{step.text}` failed on {line.target.machine}: {errors[-1].strip()}. Mend that there, then run "
@@ -166,28 +174,32 @@ def _environment(
 ) -> tuple[list[Step], list[str]]:
     """Return how the environment is made, and what should be known of its Python."""
     here = ".".join(platform.python_version_tuple()[:2])
-    place, has = facts["environment"], facts.get("has")
-    if has == here:
-        return [], [f"The environment {place} is there already; it is brought up to date."]
-    notes = [f"The environment {place} has Python {has}, not {here}: it is made anew."] if has else []
-    remove = f"rm -rf {shlex.quote(place)} && " if has else ""
-    if "uv" in facts:
-        # With pip in it, as messages on missing packages say to use it there.
-        command = f"{shlex.quote(facts['uv'])} venv --seed --python {here} {shlex.quote(place)}"
-        return [Step(command, f"{remove}{command} </dev/null")], notes
+    place, has, uv = facts["environment"], facts.get("has"), facts.get("uv")
     usable = [(version, path) for version, path in pythons if version == here] or [
         (version, path) for version, path in pythons if _number(version) >= (3, 11)
     ]
-    if not usable:
+    if uv is None and not usable:
         found = ", ".join(f"{version} ({path})" for version, path in pythons) or "none"
         raise MasterUnreachableError(
             f"There is no uv and no Python 3.11 or newer on {target.machine} (found: {found}): install one of them "
             "there; `curl -LsSf https://astral.sh/uv/install.sh | sh` installs uv, which brings its own Python."
         )
-    version, path = usable[0]
-    if version != here:
-        notes.append(f"Python there is {version}, here {here}: values of your cells may not load there.")
-    command = f"{shlex.quote(path)} -m venv {shlex.quote(place)}"
+    wanted, path = usable[0] if uv is None else (here, "")
+    notes = []
+    if wanted != here:
+        notes.append(f"Python there is {wanted}, here {here}: values of your cells may not load there.")
+    complete = uv is not None or "pip" in facts
+    if has == wanted and complete:
+        return [], [f"The environment {place} is there already; it is brought up to date.", *notes]
+    remove = ""
+    if has is not None:
+        # Without pip, as `venv` leaves it where it fails or is cut off.
+        wrong = f"has Python {has}, not {wanted}" if has not in ("", wanted) else "is not complete"
+        notes.append(f"The environment {place} {wrong}: it is made anew, and what still runs in it fails.")
+        remove = f"rm -rf {shlex.quote(place)} && "
+    # With pip in it, as messages on missing packages say to use it there.
+    maker = f"{shlex.quote(path)} -m venv" if uv is None else f"{shlex.quote(uv)} venv --seed --python {here}"
+    command = f"{maker} {shlex.quote(place)}"
     return [Step(command, f"{remove}{command} </dev/null")], notes
 
 
