@@ -44,7 +44,8 @@ class StagedSearcher:
     """Runs the trials that a method asks for; satisfies ``Searcher``.
 
     A trial that has failed, or has ended by itself, stays in the search with the value it has (the worst one if it
-    failed): where the method would train it on, it is as if it had done so, to no better value.
+    failed): where the method would train it on, it is as if it had done so, to no better value. So is one that is to
+    train on to where it is already, since rungs of a short search may have the same length.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ class StagedSearcher:
                 case Extend(trial, units):
                     request = self._requests[trial]
                     request.units = units
-                    if request.over:
+                    if request.over or units <= request.reached:  # short rungs may end at the same length
                         request.reached = units
                         moves += self._method.reached(trial, WORST if request.value is None else request.value)
                     else:

@@ -85,7 +85,7 @@ def run(
                 case TrainTo(request, units):
                     assert request not in running
                     assert request not in ran.closed
-                    assert units > ran.lengths[request][-1] or config.searcher.name != "pbt"
+                    assert units > ran.lengths[request][-1]
                     ran.lengths[request].append(units)
                     running.append(request)
                 case Close(request):

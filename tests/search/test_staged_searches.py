@@ -40,6 +40,8 @@ STAGED: list[dict[str, Any]] = [
     {"name": "adaptive_simple", "max_length": 900, "max_trials": 13, "divisor": 3},
     {"name": "adaptive_asha", "max_length": 900, "max_trials": 20, "divisor": 3, "mode": "conservative"},
     {"name": "adaptive_asha", "max_length": 64, "max_trials": 10, "max_concurrent_trials": 3, "stop_once": True},
+    {"name": "adaptive", "max_length": 2, "budget": {"batches": 30}},  # most of its rungs end after 1 batch
+    {"name": "async_halving", "num_rungs": 5, "max_length": 9, "max_trials": 9, "divisor": 2},
     PBT | {"population_size": 5, "num_rounds": 3},
 ]
 NAMES = [f"{each['name']}-{number}" for number, each in enumerate(STAGED)]
@@ -200,6 +202,15 @@ def test_the_copies_of_copies_have_their_parents_hyperparameters_changed() -> No
             pytest.approx(parent.hparams["x"] * 0.9),
             1.0,
         )
+
+
+def test_a_rung_that_ends_where_the_one_before_does_asks_for_no_training() -> None:
+    config = configuration(name="async_halving", num_rungs=4, max_length=4, max_trials=4, divisor=2)
+    assert rung_units(4, 2, 4) == [1, 1, 2, 4]
+    ran = run(config, lambda request, units: request)
+    assert lengths(ran) == [[1, 2], [1], [1], [1]]
+    assert ran.closed == set(range(4))
+    assert ran.failed is False
 
 
 @pytest.mark.parametrize("searcher", STAGED, ids=NAMES)
