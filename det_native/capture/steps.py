@@ -268,10 +268,6 @@ def _plain_names(step: Step) -> set[str]:
     return {name for name in step.bound if name in step.imports or name in step.code.functions or name in fixed}
 
 
-#: Python's and IPython's own ways to show something: a cell that does is there to be looked at.
-_SHOWING = frozenset({"print", "display"})
-
-
 def _called_for_effect(
     step: Step, imported: Collection[str], plain: Collection[str], setters: Collection[str], drew: bool
 ) -> list[str]:
@@ -279,6 +275,7 @@ def _called_for_effect(
 
     What it is given must be no data, so that it brings nothing along: looking at data and plotting them are calls, too.
     `drew`: that a library moved a stream of random numbers was seen, and such streams are set on the worker.
+    Whether it printed anything says nothing: what sets a seed or loads a file of settings often prints that it did.
     """
     execution, code = step.execution, step.code
     if execution.number is None:  # a front end ran it for itself: it is no cell
@@ -286,8 +283,6 @@ def _called_for_effect(
     if step.sets or execution.effects is None or execution.dear or execution.shown or execution.failed:
         return []
     if any(name not in plain and name not in ALWAYS_THERE for name in step.reads):
-        return []
-    if not code.for_effect.isdisjoint(_SHOWING):
         return []
     own = step.reads.keys() - set(imported) - ALWAYS_THERE  # registered somewhere: get_custom_objects().update(...)
     called = code.for_effect & (set(imported) | set(setters)) - (set() if own else code.chained)

@@ -191,6 +191,8 @@ HIDDEN = (
         ("seed_everything(SEED)", "torch.backends.cudnn.benchmark"),
         ("patch()", "torch.nn.Linear.reset_parameters.__qualname__"),
         ("import sklearn\nsklearn.set_config(transform_output='pandas')", "sklearn.get_config()['transform_output']"),
+        ("import sklearn\nsklearn.set_config(transform_output='pandas')\nprint('is set')", "sklearn.get_config()"),
+        ("from told import set_up\nset_up()", "told.LEVEL"),
         ("setattr(np, 'of_the_test', 5)", "np.of_the_test"),
         ("import sys\nsys.setrecursionlimit(4321)", "sys.getrecursionlimit()"),
     ],
@@ -198,7 +200,9 @@ HIDDEN = (
 def test_a_cheap_call_for_its_effect_is_sent_though_none_was_seen(
     kernel: Kernel, replayed: Replayed, setting: str, shown: str
 ) -> None:
-    kernel.cells(HIDDEN, setting, f"import sklearn, sys\nused = {shown}", "fit(used)")
+    library = kernel.shared / "told.py"
+    library.write_text("LEVEL = [0]\ndef set_up():\n    LEVEL[:] = [3]\n    print('Level 3')\n    return True\n")
+    kernel.cells(HIDDEN, setting, f"import sklearn, sys, told\nused = {shown}", "fit(used)")
     try:
         assert replayed(kernel.found(), "used") == kernel.live("used")
     finally:
@@ -227,6 +231,7 @@ def test_a_variable_that_a_library_sets_when_a_cell_calls_it(kernel: Kernel, rep
         "import numpy as np\nnp.mean([1, 2])",
         "len(data)",
         "print(data)",
+        "print(len(str(__name__)))\nprint('ready')",
         "import time\ntime.sleep(1.2)",
         "import pprint\npprint.pprint(data)",
         "import random\nrandom.seed(1)",
