@@ -178,7 +178,7 @@ def _answers(printed: str) -> list[dict[str, Any]]:
 
 
 def _nothing_there(target: Target, answers: list[dict[str, Any]]) -> DetError:
-    setup = f"`det remote setup {target.name}` makes an environment with it there"
+    setup = f"`det remote setup {target.name}` installs it there"
     without = [answer["python"] for answer in answers if answer["kind"] == "package"]
     if without:
         return MasterUnreachableError(

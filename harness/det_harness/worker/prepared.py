@@ -7,6 +7,7 @@ trial with the same list finds it made. What is done is told in the output of th
 from __future__ import annotations
 
 import argparse
+import errno
 import fcntl
 import hashlib
 import json
@@ -17,13 +18,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from det_native.errors import WorkerEnvironmentError
 from det_native.schema.packages import distributions_in
 from det_native.schema.rest import ExitReport, UserErrorInfo
 from det_native.schema.states import ExitReason
+from det_native.storage.room import lacks_room
 
 _EXIT_FAILED = 3
 _MADE = "made.json"
@@ -69,8 +71,18 @@ def environment_with(packages: Sequence[str], root: Path) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
             begun = time.monotonic()
             print(f"Makes an environment with {', '.join(packages)}, once for all trials that want it:", flush=True)
-            _make(folder, python, packages)
-            (folder / _MADE).write_text(json.dumps({"packages": list(packages), "base": sys.prefix}))
+            try:
+                _make(folder, python, packages)
+                (folder / _MADE).write_text(json.dumps({"packages": list(packages), "base": sys.prefix}))
+            except BaseException as error:
+                shutil.rmtree(folder, ignore_errors=True)  # a half is of no use, and may be what has filled the disk
+                if not lacks_room(error):
+                    raise
+                raise WorkerEnvironmentError(
+                    f"The environment with {', '.join(packages)} cannot be made on the worker: the disk is full, at "
+                    f"{root} or where temporary files lie. Make room there, then submit again.",
+                    [],
+                ) from error
             print(f"The environment is made, in {time.monotonic() - begun:.1f} s.", flush=True)
         os.utime(folder / _MADE)
     return python
@@ -107,6 +119,8 @@ def _run(command: Sequence[str], packages: Sequence[str]) -> None:
             said.append(line.strip())
     if process.returncode == 0:
         return
+    if any(lacks_room(OSError(line)) for line in said):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     errors = [line.removeprefix(_SAID) for line in said if line.startswith(_SAID)]
     reason = (errors or [line for line in said if line] or [f"exit code {process.returncode}"])[0 if errors else -1]
     raise WorkerEnvironmentError(
@@ -128,7 +142,13 @@ def _held(lock: Path) -> Iterator[None]:
 
 
 def _remove_unused(root: Path) -> None:
-    """Remove environments that nobody has used for a month."""
+    """Remove environments that nobody has used for a month, and those that nobody goes on making."""
+    for lock in root.glob("*.lock"):
+        folder = lock.with_suffix("")
+        with lock.open("a") as file, suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if folder.is_dir() and not (folder / _MADE).exists():  # its worker was killed
+                shutil.rmtree(folder, ignore_errors=True)
     for noted in root.glob(f"*/{_MADE}"):
         if time.time() - noted.stat().st_mtime > _KEPT_SECONDS:
             noted.unlink()  # first: without it, it counts as none
