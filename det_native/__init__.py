@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from det_native._version import PROTOCOL, __version__
     from det_native.client.handles import Experiment
     from det_native.client.search_preview import preview_search
+    from det_native.errors import InvalidHP
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
     from det_native.schema.config import ExperimentConfig
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
@@ -37,6 +38,7 @@ _NAMES = {
     "Constant": "det_native.schema.helpers",
     "Double": "det_native.schema.helpers",
     "Integer": "det_native.schema.helpers",
+    "InvalidHP": "det_native.errors",
     "Log": "det_native.schema.helpers",
     "Trial": "det_native.trial",
     "TrialContext": "det_native.trial",
@@ -60,6 +62,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "Experiment",
     "ExperimentConfig",
     "Integer",
+    "InvalidHP",
     "LOCAL",
     "Log",
     "Mode",

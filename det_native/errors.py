@@ -324,6 +324,21 @@ class DivergedError(DetError):
         super().__init__(f"{what}{'' if batch is None else f' at batch {batch}'}{why}")
 
 
+class InvalidHP(DetError):  # noqa: N818 (Determined's name)
+    """Raised by the user's code: a trial cannot be trained with its hyperparameters, and is no failure.
+
+    The trial ends at once and is not tried again. Searches that draw their trials at random train another one instead.
+
+    Parameters
+    ----------
+    message : str
+        What does not fit, for whoever looks at the trial.
+    """
+
+    def __init__(self, message: str = "the trial's code says so") -> None:
+        super().__init__(message)
+
+
 class ReducerError(TrialDefinitionError, ValueError):
     """A custom reducer of metrics has failed, or returned what does not fit its name; the message names both."""
 

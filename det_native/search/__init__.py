@@ -12,6 +12,7 @@ from det_native.search.base import (
     TrainTo,
     TrialCompleted,
     TrialFailed,
+    TrialRefused,
     TrialValidated,
 )
 from det_native.search.make import make_searcher
@@ -28,6 +29,7 @@ __all__ = [
     "TrainTo",
     "TrialCompleted",
     "TrialFailed",
+    "TrialRefused",
     "TrialValidated",
     "make_searcher",
 ]

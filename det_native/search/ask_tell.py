@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from det_native.schema.hyperparameters import (
 from det_native.schema.sampling import nested_values, sample_hyperparameters, trial_seeds
 from det_native.schema.searcher import OptunaSearcher
 from det_native.search.base import (
+    REPLACED_PER_TRIAL,
     Action,
     CreateTrial,
     Event,
@@ -29,9 +29,11 @@ from det_native.search.base import (
     Started,
     Stop,
     TrialCompleted,
+    TrialRefused,
     TrialValidated,
 )
 from det_native.search.optuna_parts import check_installed, make_study
+from det_native.search.plans import seeds_by_request
 
 
 class AskTellSearcher:
@@ -73,7 +75,8 @@ class AskTellSearcher:
         self._space = parse_space(space)
         self._leaves = dict(in_order(leaves(self._space)))
         self._searcher = searcher
-        self._seeds = tuple(itertools.islice(trial_seeds(seed), searcher.max_trials))
+        self._seed = seeds_by_request(trial_seeds(seed))
+        self._size = searcher.max_trials
         self._study = make_study(searcher, seed)
         self._asked: list[Any] = []
         self._told: list[list[Any]] = []
@@ -109,8 +112,11 @@ class AskTellSearcher:
             return []
         if isinstance(event, TrialValidated):
             return self._validated(event)
-        self._end(request, self._values(event) if isinstance(event, TrialCompleted) else None)
-        if len(self._ended) == len(self._seeds):
+        if isinstance(event, TrialRefused):
+            self._refuse(request)
+        else:
+            self._end(request, self._values(event) if isinstance(event, TrialCompleted) else None)
+        if len(self._ended) == self._size:
             return [Shutdown(failed=not any(self._ended.values()))]
         return self._ask()
 
@@ -127,7 +133,7 @@ class AskTellSearcher:
         """Return how much of the experiment is done, 0 to 1."""
         running = set(range(len(self._asked))) - set(self._ended)
         parts = sum(min(max(completed_fraction.get(request, 0.0), 0.0), 1.0) for request in running)
-        return min((len(self._ended) + parts) / len(self._seeds), 1.0)
+        return min((len(self._ended) + parts) / self._size, 1.0)
 
     def _restore(self, snapshot: Mapping[str, Any]) -> None:
         if (snapshot["searcher"], snapshot["sampler"]) != ("optuna", self._searcher.sampler):
@@ -140,6 +146,9 @@ class AskTellSearcher:
         for what, request, *rest in snapshot.get("told", only_ends):
             if what == "validated":
                 self._report(request, *rest)
+            elif what == "refused":
+                self._refuse(request)
+                self._ask()
             else:
                 self._end(request, *rest)
                 self._ask()
@@ -183,9 +192,18 @@ class AskTellSearcher:
         else:
             self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
 
+    def _refuse(self, request: int) -> None:
+        """Have one trial more instead of one whose hyperparameters are invalid; the sampler learns that they are."""
+        import optuna
+
+        self._told.append(["refused", request])
+        self._ended[request] = False
+        self._size += self._size < (1 + REPLACED_PER_TRIAL) * self._searcher.max_trials
+        self._study.tell(self._asked[request], state=optuna.trial.TrialState.FAIL)
+
     def _ask(self) -> list[Action]:
         """Begin as many trials as may be open."""
-        until = min(len(self._seeds), len(self._ended) + self._searcher.max_concurrent_trials)
+        until = min(self._size, len(self._ended) + self._searcher.max_concurrent_trials)
         return [self._ask_one(request) for request in range(len(self._asked), until)]
 
     def _ask_one(self, request: int) -> CreateTrial:
@@ -197,10 +215,10 @@ class AskTellSearcher:
         for path, leaf in self._leaves.items():
             if is_active(leaf, values):
                 values[path] = _suggested(trial, ".".join(path), leaf)
-        return CreateTrial(request, self._nested(values), self._seeds[request])
+        return CreateTrial(request, self._nested(values), self._seed(request))
 
     def _ask_first(self) -> CreateTrial:
-        sample = sample_hyperparameters(self._space, self._seeds[0])
+        sample = sample_hyperparameters(self._space, self._seed(0))
         values: dict[tuple[str, ...], Any] = {}
         for path, leaf in self._leaves.items():
             if is_active(leaf, values):
@@ -212,7 +230,7 @@ class AskTellSearcher:
         self._asked.append(trial)
         for path in values:
             _suggested(trial, ".".join(path), self._leaves[path])
-        return CreateTrial(0, sample, self._seeds[0])
+        return CreateTrial(0, sample, self._seed(0))
 
     @staticmethod
     def _nested(values: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from bisect import bisect
 from dataclasses import dataclass, field
 from typing import Any
 
+from det_native.search.base import REPLACED_PER_TRIAL
 from det_native.search.method import Begin, End, Extend, Move, for_json, from_json
 
 
@@ -46,7 +47,9 @@ class AsyncHalving:
         self._at_once = min(most, max_trials)
         self._rungs = [_Rung() for _ in units]
         self._rung_of: list[int] = []
+        self._replaced = 0
         self._closed_to = 0  # rungs before this one have let go of all that were not promoted
+        self._let_go: set[int] = set()
 
     def start(self) -> list[Move]:
         """Return the first moves."""
@@ -67,11 +70,35 @@ class AsyncHalving:
             moves.append(self._stop_or_extend(number, trial, place))
         else:
             moves += self._promotions(number, place)
-        if not any(isinstance(move, Extend) for move in moves) and len(self._rung_of) < self._max_trials:
+        return self._filled_up(moves)
+
+    def refused(self, trial: int) -> list[Move]:
+        """Take a trial out of all rungs, since its hyperparameters are invalid; another one begins instead of it."""
+        number = self._rung_of[trial]
+        self._rungs[number].awaited -= 1
+        moves: list[Move] = [End(trial)]
+        for below in range(number):
+            rung = self._rungs[below]
+            rung.values = [entry for entry in rung.values if entry[1] != trial]
+            rung.promoted.discard(trial)
+            if not self._stop_once and rung.values:
+                moves += self._promotions(below, len(rung.values) - 1)
+        self._replaced += self._replaced < REPLACED_PER_TRIAL * self._max_trials
+        return self._filled_up(moves)
+
+    def _filled_up(self, moves: list[Move]) -> list[Move]:
+        """Return moves, with a new trial where none goes on, and the ends of those that nobody promotes any more."""
+        if not any(isinstance(move, Extend) for move in moves) and len(self._rung_of) < self._most:
             moves.append(self._begin())
+            self._closed_to = 0
         if not self._stop_once:
             moves += self._left_behind()
         return moves
+
+    @property
+    def _most(self) -> int:
+        """How many trials begin in all, with those instead of refused ones."""
+        return self._max_trials + self._replaced
 
     @property
     def total_units(self) -> int:
@@ -88,7 +115,13 @@ class AsyncHalving:
             {"values": for_json(rung.values), "promoted": sorted(rung.promoted), "awaited": rung.awaited}
             for rung in self._rungs
         ]
-        return {"rungs": rungs, "rung_of": list(self._rung_of), "closed_to": self._closed_to}
+        return {
+            "rungs": rungs,
+            "rung_of": list(self._rung_of),
+            "closed_to": self._closed_to,
+            "replaced": self._replaced,
+            "let_go": sorted(self._let_go),
+        }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue from a snapshot."""
@@ -96,6 +129,12 @@ class AsyncHalving:
         self._rungs = [
             _Rung(from_json(rung["values"]), set(rung["promoted"]), rung["awaited"]) for rung in snapshot["rungs"]
         ]
+        self._replaced = snapshot.get("replaced", 0)
+        let_go = snapshot.get("let_go")
+        if let_go is None:  # of an earlier version, whose rungs did not open again
+            closed = self._rungs[: self._closed_to]
+            let_go = [trial for rung in closed for _, trial in rung.values if trial not in rung.promoted]
+        self._let_go = set(let_go)
 
     def _begin(self) -> Begin:
         self._rung_of.append(0)
@@ -119,7 +158,7 @@ class AsyncHalving:
         if not best:
             return []
         _, trial = rung.values[min(place, best - 1)]
-        return [] if trial in rung.promoted else [self._extend(trial, number)]
+        return [] if trial in rung.promoted or trial in self._let_go else [self._extend(trial, number)]
 
     def _stop_or_extend(self, number: int, trial: int, place: int) -> Move:
         best = max(int(len(self._rungs[number].values) / self._divisor), 1)
@@ -128,10 +167,12 @@ class AsyncHalving:
     def _left_behind(self) -> list[Move]:
         """End those that nobody will promote any more: all trials have begun, and come through their rung."""
         moves: list[Move] = []
-        while self._closed_to < len(self._rungs) - 1 and len(self._rung_of) == self._max_trials:
+        while self._closed_to < len(self._rungs) - 1 and len(self._rung_of) == self._most:
             rung = self._rungs[self._closed_to]
             if rung.awaited:
                 break
-            moves += [End(trial) for _, trial in rung.values if trial not in rung.promoted]
+            left = [trial for _, trial in rung.values if trial not in rung.promoted and trial not in self._let_go]
+            self._let_go.update(left)
+            moves += [End(trial) for trial in left]
             self._closed_to += 1
         return moves

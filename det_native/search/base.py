@@ -47,7 +47,19 @@ class TrialFailed:
     request: int
 
 
-Event = Started | TrialCompleted | TrialFailed | TrialValidated
+@dataclass(frozen=True)
+class TrialRefused:
+    """The trial made for `request` has ended: its code says that its hyperparameters are invalid. No failure."""
+
+    request: int
+
+
+Event = Started | TrialCompleted | TrialFailed | TrialRefused | TrialValidated
+
+
+#: Searches that draw trials at random make another one for each that is refused, at most as many as they have trials
+#: times this: where nothing fits, they come to an end.
+REPLACED_PER_TRIAL = 10
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,9 @@ class Method(Protocol):
     def reached(self, trial: int, value: float) -> list[Move]:
         """Take the value of a trial that has trained as long as it was asked to; return what is to be done now."""
 
+    def refused(self, trial: int) -> list[Move]:
+        """Take that a trial has no value, since its hyperparameters are invalid; return what is to be done now."""
+
     @property
     def total_units(self) -> int:
         """How much training the whole search is expected to be, over all its trials."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_native.search.method import Begin, End, Extend, Move, for_json, from_json
+from det_native.search.method import WORST, Begin, End, Extend, Move, for_json, from_json
 
 
 class PopulationBased:
@@ -54,6 +54,10 @@ class PopulationBased:
         moves += [self._begin(parent) for parent in order[: self._replaced]]
         moves += [Extend(living, self._trained[living]) for living in order[:kept]]
         return moves
+
+    def refused(self, trial: int) -> list[Move]:
+        """Take a trial with invalid hyperparameters as the worst: after the round a copy of a better one follows it."""
+        return self.reached(trial, WORST)
 
     @property
     def total_units(self) -> int:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from det_native.schema.sampling import grid_points, sample_hyperparameters, trial_seeds
-from det_native.search.base import Action, CreateTrial, Event, Shutdown, Started, TrialCompleted, TrialValidated
+from det_native.search.base import (
+    REPLACED_PER_TRIAL,
+    Action,
+    CreateTrial,
+    Event,
+    Shutdown,
+    Started,
+    TrialCompleted,
+    TrialRefused,
+    TrialValidated,
+)
 
 
 @dataclass(frozen=True)
@@ -19,37 +29,43 @@ class Plan:
     ----------
     searcher : str
         Name of the searcher that made the plan.
-    seeds : tuple of int
-        The seed of every trial, in order of requests.
+    size : int
+        Number of trials.
+    seed : callable
+        Gives the seed of a request.
     hparams : callable
         Gives the hyperparameters of a request.
     at_once : int
         How many trials may be open at the same time.
+    most_replaced : int
+        For how many trials that are refused another one is made.
     """
 
     searcher: str
-    seeds: tuple[int, ...]
+    size: int
+    seed: Callable[[int], int]
     hparams: Callable[[int], dict[str, Any]]
     at_once: int
+    most_replaced: int = 0
 
-    @property
-    def size(self) -> int:
-        """Number of trials."""
-        return len(self.seeds)
+    def size_with(self, refused: int) -> int:
+        """Return the number of trials if so many were refused, those instead of them included."""
+        return self.size + min(refused, self.most_replaced)
 
 
 @dataclass(frozen=True)
 class PlanState:
-    """How far a plan has come: requests made, those that completed and those that failed."""
+    """How far a plan has come: requests made, those that completed, failed, and were refused."""
 
     created: int = 0
     completed: frozenset[int] = frozenset()
     failed: frozenset[int] = frozenset()
+    refused: frozenset[int] = frozenset()
 
     @property
     def ended(self) -> frozenset[int]:
         """Requests whose trials are over."""
-        return self.completed | self.failed
+        return self.completed | self.failed | self.refused
 
 
 def step(plan: Plan, state: PlanState, event: Event) -> tuple[PlanState, list[Action]]:
@@ -70,14 +86,17 @@ def step(plan: Plan, state: PlanState, event: Event) -> tuple[PlanState, list[Ac
             return state, []
         if isinstance(event, TrialCompleted):
             state = replace(state, completed=state.completed | {event.request})
+        elif isinstance(event, TrialRefused):
+            state = replace(state, refused=state.refused | {event.request})
         else:
             state = replace(state, failed=state.failed | {event.request})
-    if len(state.ended) == plan.size:
+    size = plan.size_with(len(state.refused))
+    if len(state.ended) == size:
         return state, [Shutdown(failed=not state.completed)]
     free = plan.at_once - (state.created - len(state.ended))
-    until = min(plan.size, state.created + max(free, 0))
+    until = min(size, state.created + max(free, 0))
     new: list[Action] = [
-        CreateTrial(request, plan.hparams(request), plan.seeds[request]) for request in range(state.created, until)
+        CreateTrial(request, plan.hparams(request), plan.seed(request)) for request in range(state.created, until)
     ]
     return replace(state, created=until), new
 
@@ -111,6 +130,7 @@ class PlannedSearcher:
                 created=snapshot["created"],
                 completed=frozenset(snapshot["completed"]),
                 failed=frozenset(snapshot["failed"]),
+                refused=frozenset(snapshot.get("refused", ())),  # those of earlier versions have none
             )
 
     watches_validations = False
@@ -132,6 +152,7 @@ class PlannedSearcher:
             "created": self._state.created,
             "completed": sorted(self._state.completed),
             "failed": sorted(self._state.failed),
+            "refused": sorted(self._state.refused),
         }
 
     def progress(self, completed_fraction: Mapping[int, float]) -> float:
@@ -139,16 +160,21 @@ class PlannedSearcher:
         ended = self._state.ended
         open_trials = set(range(self._state.created)) - ended
         running = sum(min(max(completed_fraction.get(request, 0.0), 0.0), 1.0) for request in open_trials)
-        return min((len(ended) + running) / self._plan.size, 1.0)
+        return min((len(ended) + running) / self._plan.size_with(len(self._state.refused)), 1.0)
 
 
 def sampled_plan(
     searcher: str, hyperparameters: Mapping[str, Any], experiment_seed: int, *, trials: int, at_once: int
 ) -> Plan:
     """Return a plan of trials with hyperparameters drawn at random, each from its trial's seed."""
-    seeds = tuple(itertools.islice(trial_seeds(experiment_seed), trials))
+    seed = seeds_by_request(trial_seeds(experiment_seed))
     return Plan(
-        searcher, seeds, lambda request: sample_hyperparameters(hyperparameters, seeds[request]), at_once or trials
+        searcher,
+        trials,
+        seed,
+        lambda request: sample_hyperparameters(hyperparameters, seed(request)),
+        at_once or trials,
+        most_replaced=REPLACED_PER_TRIAL * trials if trials > 1 else 0,
     )
 
 
@@ -161,5 +187,16 @@ def grid_plan(hyperparameters: Mapping[str, Any], experiment_seed: int, *, at_on
         If the hyperparameters are not a grid.
     """
     points = grid_points(hyperparameters)
-    seeds = tuple(itertools.islice(trial_seeds(experiment_seed), len(points)))
-    return Plan("grid", seeds, lambda request: points[request], at_once or len(points))
+    seed = seeds_by_request(trial_seeds(experiment_seed))
+    return Plan("grid", len(points), seed, lambda request: points[request], at_once or len(points))
+
+
+def seeds_by_request(seeds: Iterator[int]) -> Callable[[int], int]:
+    """Return what gives the seed of a request; each is drawn when one as high is first asked for."""
+    drawn: list[int] = []
+
+    def seed(request: int) -> int:
+        drawn.extend(itertools.islice(seeds, max(request + 1 - len(drawn), 0)))
+        return drawn[request]
+
+    return seed

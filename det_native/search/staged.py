@@ -19,6 +19,7 @@ from det_native.search.base import (
     Started,
     TrainTo,
     TrialCompleted,
+    TrialRefused,
     TrialValidated,
 )
 from det_native.search.method import WORST, Begin, End, Extend, Method, Move, value_of
@@ -28,7 +29,8 @@ from det_native.search.method import WORST, Begin, End, Extend, Method, Move, va
 class _Request:
     """What was asked for one trial, and what became of it.
 
-    `over` means that it cannot train on: it has failed, or has ended by itself; `value` is then its value for ever.
+    `over` means that it cannot train on: it has failed, was refused, or has ended by itself; `value` is then its value
+    for ever.
     """
 
     units: int
@@ -36,6 +38,7 @@ class _Request:
     reached: int = 0
     over: bool = False
     failed: bool = False
+    refused: bool = False
     closed: bool = False
     value: float | None = None
 
@@ -127,8 +130,11 @@ class StagedSearcher:
                 return []
             value = WORST
             request.over = request.failed = True
+            request.refused = isinstance(event, TrialRefused)
         request.reached = request.units
         request.value = None if value == WORST else value
+        if request.refused:
+            return self._do(self._method.refused(event.request))
         return self._do(self._method.reached(event.request, value))
 
     def snapshot(self) -> dict[str, Any]:
@@ -146,6 +152,8 @@ class StagedSearcher:
             return 1.0
         done = 0.0
         for number, request in enumerate(self._requests):
+            if request.refused:
+                continue  # another one is trained instead
             share = min(max(completed_fraction.get(number, 0.0), 0.0), 1.0)
             done += max(request.reached, 0 if request.closed else share * request.units)
         return min(done / max(self._method.total_units, 1), 1.0)

@@ -6,7 +6,7 @@ from bisect import insort
 from typing import Any
 
 from det_native.search.brackets import cost
-from det_native.search.method import Begin, End, Extend, Move, for_json, from_json
+from det_native.search.method import WORST, Begin, End, Extend, Move, for_json, from_json
 
 
 class SyncHalving:
@@ -52,6 +52,10 @@ class SyncHalving:
                 continue
             self._decided.add((number, other))
         return moves
+
+    def refused(self, trial: int) -> list[Move]:
+        """Take a trial with invalid hyperparameters as the worst: how many trials a rung has is fixed."""
+        return self.reached(trial, WORST)
 
     @property
     def total_units(self) -> int:

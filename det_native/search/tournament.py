@@ -29,6 +29,11 @@ class Tournament:
         number, inner = self._place[trial]
         return self._outside(number, self._methods[number].reached(inner, value))
 
+    def refused(self, trial: int) -> list[Move]:
+        """Take that a trial has no value; return what is to be done now."""
+        number, inner = self._place[trial]
+        return self._outside(number, self._methods[number].refused(inner))
+
     @property
     def total_units(self) -> int:
         """How much training the whole search is expected to be."""

@@ -60,6 +60,8 @@ class Counting(PyTorchTrial):
         self.model.register_buffer("batches", torch.zeros(()))
         self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
         self.own = 0
+        if context.get_hparams().get("highest", 1) < context.get_hparam("x"):
+            raise det.InvalidHP("x is too high")
 
     def build_training_data_loader(self) -> DataLoader:
         x = torch.arange(8.0).reshape(-1, 1)
@@ -183,6 +185,21 @@ def test_an_interrupt_ends_the_search_with_a_checkpoint() -> None:
     assert stopped.checkpoints[-1].batch == 6
     assert f"after batch 6 of {stopped.detail().target_batches}" in str(detail.error)
     assert 0 < detail.progress < 1
+
+
+def test_a_trial_that_refuses_its_hyperparameters_is_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    config = configuration("async_halving")
+    config["hyperparameters"] |= {"highest": 0.7}
+    experiment = det.experimental.create(Counting, config, local=True)
+    assert experiment.state is ExperimentState.COMPLETED
+    refused = [trial for trial in experiment.trials if trial.hparams["x"] > 0.7]
+    assert refused
+    assert {trial.state for trial in refused} == {TrialState.CANCELED}
+    assert {trial.detail().notice for trial in refused} == {"invalid hyperparameters: x is too high"}
+    assert len(experiment.trials) == 9 + len(refused)
+    assert experiment.detail().failed_trials == 0
+    said = f"Trial {refused[0].id} has invalid hyperparameters, and the search goes on: x is too high"
+    assert said in capsys.readouterr().out
 
 
 def pruned_decisions(config: dict[str, Any], every: int) -> list[tuple[dict[str, Any], int]]:

@@ -66,6 +66,29 @@ def test_a_directory_is_trained_and_its_results_are_fetched(det: Det, tmp_path: 
     assert [(slot["device"], slot["trial"]) for slot in slots] == [("cpu", None), ("cpu", None)]
 
 
+def test_code_of_determined_that_refuses_hyperparameters_gets_others(det: Det, tmp_path: Path) -> None:
+    write_directory(tmp_path / "mnist")
+    code = tmp_path / "mnist/model_def.py"
+    made = "        self.context = context\n"
+    assert made in code.read_text()
+    refuses = f"{made}        if context.get_hparam('learning_rate') > 0.5:\n"
+    refuses += "            raise determined.InvalidHP('the rate is too high')\n"
+    code.write_text(f"import determined\n{code.read_text().replace(made, refuses)}")
+    search = ["searcher.name=random", "searcher.max_length=2", "searcher.max_trials=2", "max_restarts=0"]
+    space = 'hyperparameters.learning_rate={"type": "double", "minval": 0.0, "maxval": 1.0}'
+    words = [word for change in (*search, space, "reproducibility.experiment_seed=1") for word in ("--config", change)]
+    printed = det("experiment", "create", "mnist/const.yaml", "mnist", "--follow", *words)
+    number = re.findall(r"Experiment (\d+) is Completed\.", printed)[0]
+    trials = data_of(det("trial", "list", number, "--json"))
+    refused = [trial for trial in trials if trial["hparams"]["learning_rate"] > 0.5]
+    assert refused
+    assert len(trials) == 2 + len(refused)
+    assert {(trial["state"], trial["notice"]) for trial in refused} == {
+        ("CANCELED", "invalid hyperparameters: the rate is too high")
+    }
+    assert "invalid hyperparameters: the rate is too high" in det("trial", "list", number)
+
+
 @pytest.mark.long
 def test_a_directory_is_trained_here(det: Det, tmp_path: Path) -> None:
     write_directory(tmp_path / "mnist")

@@ -14,6 +14,7 @@ from det_native.master.flow.decide import (
     Decision,
     Facts,
     Fail,
+    Refuse,
     Restart,
     Suspend,
     decide,
@@ -102,7 +103,7 @@ def test_a_kill_cancels_whatever_the_worker_said_but_done_is_done() -> None:
     assert decide(facts(None, killed=True)) == Cancel()
     assert decide(facts(ExitReason.STOPPED, killed=True)) == Cancel()
     assert decide(facts(ExitReason.COMPLETED, killed=True)) == Complete()
-    assert isinstance(decide(facts(ExitReason.INVALID_HYPERPARAMETERS)), Fail)
+    assert isinstance(decide(facts(ExitReason.INVALID_HYPERPARAMETERS)), Refuse)
 
 
 def test_a_stop_that_nobody_asked_for_is_no_end() -> None:
@@ -131,7 +132,7 @@ def test_a_pause_hides_neither_an_end_nor_an_error_nor_a_kill() -> None:
     assert decide(facts(ExitReason.STOPPED, paused=True, killed=True)) == Cancel()
     assert isinstance(decide(facts(ExitReason.USER_ERROR, paused=True)), Restart)
     assert isinstance(decide(facts(ExitReason.USER_ERROR, paused=True, restarts=5)), Fail)
-    assert isinstance(decide(facts(ExitReason.INVALID_HYPERPARAMETERS, paused=True)), Fail)
+    assert isinstance(decide(facts(ExitReason.INVALID_HYPERPARAMETERS, paused=True)), Refuse)
 
 
 @given(

@@ -20,6 +20,7 @@ from det_native.search import (
     TrainTo,
     TrialCompleted,
     TrialFailed,
+    TrialRefused,
     make_searcher,
 )
 
@@ -55,6 +56,7 @@ def run(
     *,
     fails: Callable[[int, int], bool] = lambda request, units: False,
     over: Callable[[int, int], bool] = lambda request, units: False,
+    refuses: Callable[[int, int], bool] = lambda request, units: False,
     order: random.Random | None = None,
     restarts: random.Random | None = None,
 ) -> Ran:
@@ -62,8 +64,9 @@ def run(
 
     Parameters
     ----------
-    value, fails, over : callable
-        Of a request and its units in total: its metric, whether it fails before, whether it ends there by itself.
+    value, fails, over, refuses : callable
+        Of a request and its units in total: its metric, whether it fails before, whether it ends there by itself,
+        whether its code says on the way there that its hyperparameters are invalid.
     order : Random, optional
         Draws which of the running trials is done next; otherwise the one that was asked first.
     restarts : Random, optional
@@ -105,7 +108,10 @@ def run(
         units = ran.lengths[request][-1]
         if restarts and restarts.random() < 0.3:
             searcher = _again(config, searcher)
-        if fails(request, units):
+        if refuses(request, units):
+            do(searcher.handle(TrialRefused(request)))
+            assert searcher.handle(TrialRefused(request)) == [], "told twice"
+        elif fails(request, units):
             do(searcher.handle(TrialFailed(request)))
         else:
             told = TrialCompleted(request, value(request, units), units, over(request, units))

@@ -12,7 +12,7 @@ from det_native.client import rendering
 from det_native.client.handles import Checkpoint, Experiment
 from det_native.client.local_source import LocalSource
 from det_native.display.environment import in_notebook
-from det_native.errors import DivergedError
+from det_native.errors import DivergedError, InvalidHP
 from det_native.experimental.directory import working_directory
 from det_native.experimental.local.output import copied_output
 from det_native.experimental.local.own_processes import ProcessFailedError, train_in_processes, wants_processes
@@ -287,7 +287,8 @@ class LocalExperiment:
                 error.add_note(
                     memory_advice(self._environment(stage).batch_size, self._complete.resources.slots_per_trial)
                 )
-            self._record.end_trial(reporter, TrialState.ERROR, describe(error))
+            state = TrialState.CANCELED if isinstance(error, InvalidHP) else TrialState.ERROR
+            self._record.end_trial(reporter, state, describe(error))
             raise
 
     @contextmanager

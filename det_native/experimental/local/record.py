@@ -13,6 +13,7 @@ from det_native.local.store import LocalStore, checkpoint_row, now, trial_row
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import Framework
+from det_native.schema.refused import is_refused, refused_because
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.time_left import TimeLeft
 
@@ -78,7 +79,8 @@ class Record:
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the trial that ran last."""
-        return bool(self._trials) and self._trials[self._at].state is TrialState.CANCELED
+        last = self._trials[self._at] if self._trials else None
+        return last is not None and last.state is TrialState.CANCELED and not is_refused(last)
 
     @property
     def planned(self) -> int | None:
@@ -211,6 +213,9 @@ class Record:
         done = batches or max((row.batch for row in reported), default=0)
         changes: dict[str, Any] = {"state": state, "batches": done, "error": error, "ended": now()}
         changes |= self._told(reporter)
+        if is_refused(trial.model_copy(update={"state": state, "error": error})):
+            assert error is not None
+            changes |= {"notice": refused_because(error), "best_validation": None}
         told = (self._whole_epochs and not trial.stages) or not trial.target_batches
         if state is TrialState.COMPLETED and told and batches:
             # fit() counts the smaller last batch of each epoch, which a length in records does not know; and a script

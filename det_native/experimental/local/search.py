@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from det_native.client.handles import Experiment
-from det_native.errors import DivergedError
+from det_native.errors import DivergedError, InvalidHP
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import Sample, Stage
 from det_native.schema.config import ExperimentConfig
@@ -27,6 +27,7 @@ from det_native.search import (
     TrainTo,
     TrialCompleted,
     TrialFailed,
+    TrialRefused,
     TrialValidated,
     make_searcher,
 )
@@ -69,8 +70,9 @@ class LocalSearch:
     def run(self, experiment: LocalExperiment, steps: int | None = None) -> Experiment:
         """Run the search to its end, or to Ctrl-C; return the handle.
 
-        A trial whose loss is no finite number any more ends, and the search goes on without it. What else the user's
-        code raises ends the search, as it ends a single trial.
+        A trial whose loss is no finite number any more ends, and so does one whose code says that its hyperparameters
+        are invalid; the search goes on without it. What else the user's code raises ends the search, as it ends a
+        single trial.
 
         Parameters
         ----------
@@ -87,11 +89,13 @@ class LocalSearch:
                     experiment.run_stage(
                         self._stage(request), steps, watch=watch if self._searcher.watches_validations else None
                     )
-                except DivergedError as error:
-                    self._tell(TrialFailed(request), experiment)
+                except (DivergedError, InvalidHP) as error:
+                    refused = isinstance(error, InvalidHP)
+                    self._tell(TrialRefused(request) if refused else TrialFailed(request), experiment)
                     if self._failed:
                         raise
-                    print(f"Trial {request + 1} failed, and the search goes on: {error}")
+                    what = "has invalid hyperparameters" if refused else "failed"
+                    print(f"Trial {request + 1} {what}, and the search goes on: {error}")
                     continue
                 if experiment.interrupted:
                     break

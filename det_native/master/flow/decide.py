@@ -104,6 +104,13 @@ class Suspend:
 
 
 @dataclass(frozen=True)
+class Refuse:
+    """The trial ends, and its search hears that its hyperparameters are invalid: no failure. `error` says why."""
+
+    error: UserErrorInfo
+
+
+@dataclass(frozen=True)
 class Fail:
     """The trial ends in an error; `reason` is a line for its log."""
 
@@ -131,7 +138,7 @@ class Widen:
     difference: str
 
 
-Decision = Complete | Cancel | Suspend | Fail | Restart | Widen
+Decision = Complete | Cancel | Suspend | Refuse | Fail | Restart | Widen
 
 
 def decide(facts: Facts) -> Decision:
@@ -159,7 +166,7 @@ def decide(facts: Facts) -> Decision:
     if facts.hung and not facts.may_restart:
         return Fail(error, "The trial is not tried again (watchdog.action: end).")
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
-        return Fail(error, "The trial's code refused its hyperparameters; it is not tried again.")
+        return Refuse(error)
     if reason in _OWN_ERRORS and error.type in _LASTING:
         return Fail(error, "Each further attempt would end with the same error; the trial is not tried again.")
     if reason is ExitReason.USER_ERROR and not facts.trained:

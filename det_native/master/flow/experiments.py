@@ -19,6 +19,7 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.lengths import Length
 from det_native.schema.metric_names import metric_names
+from det_native.schema.refused import is_refused
 from det_native.schema.stage_words import begins_with, stopped_early, trained_on, units_done
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.time_left import TimeLeft
@@ -32,6 +33,7 @@ from det_native.search import (
     TrainTo,
     TrialCompleted,
     TrialFailed,
+    TrialRefused,
     TrialValidated,
 )
 from det_native.storage.backups import DamagedDatabaseError
@@ -102,7 +104,7 @@ class Experiments:
         with self._deciding(experiment_id) as transaction:
             experiment = experiments.get(transaction.connection, experiment_id)
             trial = trials.get(transaction.connection, trial_id)
-            if experiment.state in OPEN_STATES and trial.state is not TrialState.CANCELED:
+            if experiment.state in OPEN_STATES and (trial.state is not TrialState.CANCELED or is_refused(trial)):
                 request = trials.request_of(transaction.connection, trial_id)
                 self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
             self._touched.add(experiment_id)
@@ -365,7 +367,9 @@ class Experiments:
 
     def _ending(
         self, transaction: Transaction, experiment: rest.Experiment, request: int, trial: rest.Trial
-    ) -> TrialCompleted | TrialFailed:
+    ) -> TrialCompleted | TrialFailed | TrialRefused:
+        if is_refused(trial):
+            return TrialRefused(request)
         if trial.state is TrialState.ERROR:
             return TrialFailed(request)
         connection = transaction.connection
@@ -394,7 +398,8 @@ class Experiments:
         if not all(trial.state.terminal for trial in found):
             return False
         # What the program was given is the cause of all else.
-        errors = [trial.error for trial in sorted(found, key=_differs) if trial.state is TrialState.ERROR]
+        ordered = sorted(found, key=lambda trial: (_differs(trial), not is_refused(trial)))
+        errors = [trial.error for trial in ordered if trial.state is TrialState.ERROR or is_refused(trial)]
         error = errors[-1] if ends[state] is ExperimentState.ERROR and errors else None
         experiments.set_state(transaction, experiment_id, ends[state], error)
         if ends[state] is not ExperimentState.COMPLETED:

@@ -18,6 +18,7 @@ from det_native.master.flow.decide import (
     Decision,
     Facts,
     Fail,
+    Refuse,
     Restart,
     Suspend,
     Widen,
@@ -41,6 +42,7 @@ from det_native.master.store.runs import Run
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.exit_report import exit_report_of_run
+from det_native.schema.refused import refused_because
 from det_native.schema.states import TrialState
 from det_native.schema.watchdog import Watchdog
 from det_native.storage.backups import DamagedDatabaseError
@@ -382,6 +384,12 @@ class Runs:
             case Widen(difference):
                 take_wider_program(transaction, run.experiment_id, run.trial_id, run.run_id, difference)
                 trials.set_state(transaction, run.trial_id, TrialState.QUEUED)
+            case Refuse(error):
+                text = refused_because(error)
+                logs.add(transaction, run.trial_id, run.run_id, "system", [f"The trial ends: {text}."])
+                trials.set_notice(transaction, run.trial_id, text)
+                trials.set_state(transaction, run.trial_id, TrialState.CANCELED, error)
+                reports.forget_best(transaction, run.trial_id)
             case Fail(error, reason):
                 logs.add(transaction, run.trial_id, run.run_id, "system", [*error.message.splitlines()[:5], reason])
                 trials.set_state(transaction, run.trial_id, TrialState.ERROR, error)
@@ -435,6 +443,8 @@ def _summary(decision: Decision) -> str:
             return "stopped"
         case Suspend(reason=reason):
             return f"queued again. {reason}"
+        case Refuse(error):
+            return refused_because(error)
         case Fail(error, reason):
             return f"failed, {error.type}. {reason}"
         case Restart(reason=reason):

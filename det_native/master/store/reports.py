@@ -146,12 +146,24 @@ def refresh_best(transaction: Transaction, trial_id: int) -> None:
     found = metrics.validations(transaction.connection, trial_id, experiment.metric)
     values = [value for _, value in found if value == value]
     trials.update_row(transaction, trial_id, best_validation=choose(values, default=None))
-    others = [
-        other.best_validation
-        for other in trials.of_experiment(transaction.connection, trial.experiment_id)
-        if other.best_validation is not None
+    _refresh_experiment(transaction, experiment)
+
+
+def forget_best(transaction: Transaction, trial_id: int) -> None:
+    """Have a trial count no more where trials are compared; its metrics stay."""
+    trials.update_row(transaction, trial_id, best_validation=None)
+    experiment_id = trials.get(transaction.connection, trial_id).experiment_id
+    _refresh_experiment(transaction, experiment_store.get(transaction.connection, experiment_id))
+
+
+def _refresh_experiment(transaction: Transaction, experiment: rest.Experiment) -> None:
+    choose = min if experiment.smaller_is_better else max
+    values = [
+        trial.best_validation
+        for trial in trials.of_experiment(transaction.connection, experiment.id)
+        if trial.best_validation is not None
     ]
-    experiment_store.set_best(transaction, trial.experiment_id, choose(others, default=None))
+    experiment_store.set_best(transaction, experiment.id, choose(values, default=None))
 
 
 _FACTS = (
@@ -305,7 +317,7 @@ def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) ->
     if report.reason is ExitReason.COMPLETED and report.early and report.batch > 0:
         # A loop that was left has done all that it was to do.
         trials.update_row(transaction, run.row.trial_id, target_batches=report.batch)
-    if report.error is not None and report.reason is not ExitReason.INPUTS_DIFFER:
+    if report.error is not None and report.reason not in (ExitReason.INPUTS_DIFFER, ExitReason.INVALID_HYPERPARAMETERS):
         data = report.error.model_dump(mode="json")
         events.emit(transaction, run.row.owner, "error", run.row.experiment_id, run.row.trial_id, data)
 

@@ -44,6 +44,7 @@ from det_native.errors import (
     DiskFullError,
     DivergedError,
     InputDiffersError,
+    InvalidHP,
     MasterError,
     MissingDependencyError,
     RankLostError,
@@ -254,7 +255,12 @@ class TrialRun:
             if isinstance(error, InputDiffersError) and self._job.bundle.wider is not None:
                 info = UserErrorInfo(type=info.type, message=error.difference, traceback="")
                 reason = ExitReason.INPUTS_DIFFER
-            print(info.traceback or f"{info.type} at batch {info.batch}: {info.message}", file=sys.stderr, flush=True)
+            if isinstance(error, InvalidHP):
+                reason = ExitReason.INVALID_HYPERPARAMETERS
+            else:  # what is refused is no error, and the master's line in the log says it
+                print(
+                    info.traceback or f"{info.type} at batch {info.batch}: {info.message}", file=sys.stderr, flush=True
+                )
         if not first:
             reason, code = ExitReason.PEER_FAILED, EXIT_RANK_FAILED
         return self._exit(reason, done, self._failures.name(info), code)
