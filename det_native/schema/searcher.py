@@ -150,6 +150,11 @@ class _Halving(_Searcher):
     divisor: Annotated[float, Field(gt=1)] = 4.0
 
 
+def _check_unit(budget: Length, max_length: Length) -> None:
+    if budget.unit is not max_length.unit:
+        raise ValueError(f"budget (in {budget.unit}) and max_length (in {max_length.unit}) must be in the same unit")
+
+
 class SyncHalvingSearcher(_Halving):
     """Synchronous successive halving. `train_stragglers` is read and changes nothing, as in Determined."""
 
@@ -157,6 +162,11 @@ class SyncHalvingSearcher(_Halving):
     num_rungs: Positive
     budget: PositiveLength
     train_stragglers: bool = True
+
+    @model_validator(mode="after")
+    def _same_unit(self) -> Self:
+        _check_unit(self.budget, self.max_length)
+        return self
 
 
 class AsyncHalvingSearcher(_Halving):
@@ -184,10 +194,7 @@ class AdaptiveSearcher(_Adaptive):
 
     @model_validator(mode="after")
     def _budget_above_length(self) -> Self:
-        if self.budget.unit is not self.max_length.unit:
-            raise ValueError(
-                f"budget (in {self.budget.unit}) and max_length (in {self.max_length.unit}) must be in the same unit"
-            )
+        _check_unit(self.budget, self.max_length)
         if self.budget.units <= self.max_length.units:
             raise ValueError(
                 f"budget ({self.budget.units}) must be above max_length ({self.max_length.units}), "

@@ -298,6 +298,7 @@ REFUSED = [
     ("searcher", {**SIMPLE, "max_trials": 2001}, "searcher.max_trials", "must be at most 2000"),
     ("searcher", {**ADAPTIVE, "budget": 64}, "searcher", "must be above max_length"),
     ("searcher", {**ADAPTIVE, "budget": {"records": 999}}, "searcher", "same unit"),
+    ("searcher", {**SYNC, "budget": {"records": 999}}, "searcher", "same unit"),
     ("searcher", {**SYNC, "num_rungs": None}, "searcher.num_rungs", "is missing"),
     ("searcher", {**ASYNC, "num_rungs": 0}, "searcher.num_rungs", "must be at least 1"),
     ("searcher", {**PBT, "replace_function": {"truncate_fraction": 0.6}}, "searcher.replace_function.truncate", "0.5"),
