@@ -150,7 +150,7 @@ def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) ->
     """
     loaded = load_config(config, local=True, processes=True, warn=False)
     if isinstance(loaded.searcher, OptunaSearcher):
-        check_searcher(loaded.searcher)
+        check_searcher(loaded.searcher, loaded.hyperparameters)
     if loaded.reproducibility.experiment_seed is None:
         loaded = loaded.with_seed(_SEED)
     values = random.Random(loaded.reproducibility.experiment_seed)

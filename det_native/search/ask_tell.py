@@ -11,8 +11,6 @@ from det_native.schema.conditions import in_order, is_active
 from det_native.schema.hyperparameters import (
     CategoricalHyperparameter,
     ConstHyperparameter,
-    DoubleHyperparameter,
-    IntHyperparameter,
     Leaf,
     LogHyperparameter,
     leaves,
@@ -32,7 +30,7 @@ from det_native.search.base import (
     TrialRefused,
     TrialValidated,
 )
-from det_native.search.optuna_parts import check_installed, make_study
+from det_native.search.optuna_parts import check_installed, make_study, suggested, suggested_values
 from det_native.search.plans import seeds_by_request
 
 
@@ -41,7 +39,7 @@ class AskTellSearcher:
 
     The state is what it was told, in its order: told again to a new sampler and pruner of the same seed, it gives the
     same trials, of which the same are stopped. The first trial has what the notebook has seen: a sample drawn from the
-    trial's seed, as in the other searches.
+    trial's seed, as in the other searches. A sampler that has tried all there is ends the search before `max_trials`.
 
     Parameters
     ----------
@@ -78,6 +76,9 @@ class AskTellSearcher:
         self._seed = seeds_by_request(trial_seeds(seed))
         self._size = searcher.max_trials
         self._study = make_study(searcher, seed)
+        # A sampler that has tried all there is calls this; Optuna's own is for its optimize() only.
+        self._study.stop = self._ask_no_more
+        self._has_tried_all = False
         self._asked: list[Any] = []
         self._told: list[list[Any]] = []
         self._ended: dict[int, bool] = {}  # whether it has come to something, by request
@@ -116,7 +117,7 @@ class AskTellSearcher:
             self._refuse(request)
         else:
             self._end(request, self._values(event) if isinstance(event, TrialCompleted) else None)
-        if len(self._ended) == self._size:
+        if len(self._ended) == self._planned:
             return [Shutdown(failed=not any(self._ended.values()))]
         return self._ask()
 
@@ -133,7 +134,15 @@ class AskTellSearcher:
         """Return how much of the experiment is done, 0 to 1."""
         running = set(range(len(self._asked))) - set(self._ended)
         parts = sum(min(max(completed_fraction.get(request, 0.0), 0.0), 1.0) for request in running)
-        return min((len(self._ended) + parts) / self._size, 1.0)
+        return min((len(self._ended) + parts) / self._planned, 1.0)
+
+    @property
+    def _planned(self) -> int:
+        """How many trials there will have been."""
+        return len(self._asked) if self._has_tried_all else self._size
+
+    def _ask_no_more(self) -> None:
+        self._has_tried_all = True
 
     def _restore(self, snapshot: Mapping[str, Any]) -> None:
         if (snapshot["searcher"], snapshot["sampler"]) != ("optuna", self._searcher.sampler):
@@ -203,7 +212,7 @@ class AskTellSearcher:
 
     def _ask(self) -> list[Action]:
         """Begin as many trials as may be open."""
-        until = min(self._size, len(self._ended) + self._searcher.max_concurrent_trials)
+        until = min(self._planned, len(self._ended) + self._searcher.max_concurrent_trials)
         return [self._ask_one(request) for request in range(len(self._asked), until)]
 
     def _ask_one(self, request: int) -> CreateTrial:
@@ -211,10 +220,7 @@ class AskTellSearcher:
             return self._ask_first()
         trial = self._study.ask()
         self._asked.append(trial)
-        values: dict[tuple[str, ...], Any] = {}
-        for path, leaf in self._leaves.items():
-            if is_active(leaf, values):
-                values[path] = _suggested(trial, ".".join(path), leaf)
+        values = suggested_values(trial, self._leaves)
         return CreateTrial(request, self._nested(values), self._seed(request))
 
     def _ask_first(self) -> CreateTrial:
@@ -229,7 +235,7 @@ class AskTellSearcher:
         trial = self._study.ask()
         self._asked.append(trial)
         for path in values:
-            _suggested(trial, ".".join(path), self._leaves[path])
+            suggested(trial, ".".join(path), self._leaves[path])
         return CreateTrial(0, sample, self._seed(0))
 
     @staticmethod
@@ -251,18 +257,3 @@ def _drawn_for(leaf: Leaf, value: Any) -> Any:
 
 def _usable(metric: float | None) -> bool:
     return metric is not None and abs(metric) < float("inf")  # not a number is neither
-
-
-def _suggested(trial: Any, name: str, leaf: Leaf) -> Any:
-    """Return the value that a trial of Optuna's has for a hyperparameter."""
-    match leaf:
-        case ConstHyperparameter():
-            return leaf.val
-        case IntHyperparameter():
-            return trial.suggest_int(name, leaf.minval, leaf.maxval)
-        case DoubleHyperparameter():
-            return trial.suggest_float(name, leaf.minval, leaf.maxval)
-        case LogHyperparameter():  # the exponent is drawn
-            return leaf.value(trial.suggest_float(name, leaf.minval, leaf.maxval))
-        case CategoricalHyperparameter():  # by its place, since a value may be a list
-            return leaf.vals[trial.suggest_categorical(name, range(len(leaf.vals)))]

@@ -14,6 +14,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from det_native.errors import ConfigurationError, MissingDependencyError, Problem
+from det_native.schema.conditions import in_order, is_active
+from det_native.schema.hyperparameters import (
+    CategoricalHyperparameter,
+    ConstHyperparameter,
+    DoubleHyperparameter,
+    IntHyperparameter,
+    Leaf,
+    LogHyperparameter,
+    leaves,
+    parse_space,
+)
 from det_native.schema.searcher import OptunaSearcher, Part
 
 # What else a sampler imports.
@@ -32,17 +43,24 @@ class _UnfitError(Exception):
         self.problem = problem
 
 
-def check_searcher(searcher: OptunaSearcher) -> None:
+def check_searcher(searcher: OptunaSearcher, space: Mapping[str, Any]) -> None:
     """Refuse a search that Optuna cannot run here as it is configured.
+
+    Parameters
+    ----------
+    searcher : OptunaSearcher
+    space : mapping
+        The hyperparameters of the configuration.
 
     Raises
     ------
     MissingDependencyError
         If Optuna, or what its sampler needs beside it, is not installed.
     ConfigurationError
-        If there is no such sampler or pruner, one does not take an option, or the sampler cannot weigh several metrics.
+        If there is no such sampler or pruner, one does not take an option, or the sampler cannot weigh several metrics
+        or search these hyperparameters.
     """
-    problems = list(_problems(searcher))
+    problems = list(_problems(searcher, space))
     if problems:
         raise ConfigurationError("This search cannot be run by Optuna:", problems)
 
@@ -102,24 +120,66 @@ def make_study(searcher: OptunaSearcher, seed: int) -> Any:
     )
 
 
-def _problems(searcher: OptunaSearcher) -> Iterator[Problem]:
+def suggested_values(trial: Any, space: Mapping[tuple[str, ...], Leaf]) -> dict[tuple[str, ...], Any]:
+    """Return what a trial of Optuna's has for the hyperparameters that exist with it.
+
+    Parameters
+    ----------
+    trial : optuna.Trial
+    space : mapping
+        The hyperparameters by their paths, those that a condition names first.
+    """
+    values: dict[tuple[str, ...], Any] = {}
+    for path, leaf in space.items():
+        if is_active(leaf, values):
+            values[path] = suggested(trial, ".".join(path), leaf)
+    return values
+
+
+def suggested(trial: Any, name: str, leaf: Leaf) -> Any:
+    """Return the value that a trial of Optuna's has for a hyperparameter."""
+    match leaf:
+        case ConstHyperparameter():
+            return leaf.val
+        case IntHyperparameter():
+            return trial.suggest_int(name, leaf.minval, leaf.maxval)
+        case DoubleHyperparameter():
+            return trial.suggest_float(name, leaf.minval, leaf.maxval)
+        case LogHyperparameter():  # the exponent is drawn
+            return leaf.value(trial.suggest_float(name, leaf.minval, leaf.maxval))
+        case CategoricalHyperparameter():  # by its place, since a value may be a list
+            return leaf.vals[trial.suggest_categorical(name, range(len(leaf.vals)))]
+
+
+def _problems(searcher: OptunaSearcher, space: Mapping[str, Any]) -> Iterator[Problem]:
     check_installed(searcher.sampler)
+    name = name_of(searcher.sampler)
     try:
-        study = make_study(searcher, 0)
+        refusal = _refusal(searcher, space)
+        if refusal is None:
+            return
+        one = searcher.model_copy(update={"metrics": []})
+        if len(searcher.compared) > 1 and _refusal(one, space) is None:
+            yield Problem(
+                "searcher.metrics",
+                f"has {len(searcher.compared)} metrics, but the sampler {name} looks at one.",
+                "Use another sampler (tpe and nsga2 take several), or one metric.",
+            )
+            return
     except ConfigurationError as error:
         yield from error.problems
         return
-    if len(searcher.compared) > 1:
-        from optuna.distributions import FloatDistribution
+    yield Problem("searcher.sampler", f"is {name}, which cannot search these hyperparameters. Optuna says: {refusal}")
 
-        try:
-            study.ask({"x": FloatDistribution(0, 1)})
-        except ValueError:
-            yield Problem(
-                "searcher.metrics",
-                f"has {len(searcher.compared)} metrics, but the sampler {name_of(searcher.sampler)} looks at one.",
-                "Use another sampler (tpe and nsga2 take several), or one metric.",
-            )
+
+def _refusal(searcher: OptunaSearcher, space: Mapping[str, Any]) -> str | None:
+    """Return what the sampler says to a first trial, None if it has values for it."""
+    trial = make_study(searcher, 0).ask()
+    try:
+        suggested_values(trial, dict(in_order(leaves(parse_space(space)))))
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _classes(kind: str) -> dict[str, type]:

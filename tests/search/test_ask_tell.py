@@ -119,6 +119,7 @@ def test_a_snapshot_of_before_pruners_goes_on() -> None:
         ({"pruner": "percentile"}, "searcher.pruner.percentile", "is missing, which percentile needs"),
         ({"pruner": {"name": "hyperband", "min": 2}}, "searcher.pruner.min", "no option of hyperband"),
         ({"metrics": ["m", "n"], "sampler": "cmaes"}, "searcher.metrics", "the sampler cmaes looks at one"),
+        ({"sampler": "bruteforce"}, "searcher.sampler", "is bruteforce, which cannot search these hyperparameters"),
     ],
 )
 def test_what_optuna_has_not_is_said_with_its_place(searcher: dict[str, Any], where: str, what: str) -> None:
@@ -126,7 +127,7 @@ def test_what_optuna_has_not_is_said_with_its_place(searcher: dict[str, Any], wh
     loaded = configuration(**searcher).searcher
     assert isinstance(loaded, OptunaSearcher)
     with pytest.raises(ConfigurationError) as caught:
-        check_searcher(loaded)
+        check_searcher(loaded, SPACE)
     [problem] = caught.value.problems
     assert problem.where == where
     assert what in str(problem)
@@ -260,6 +261,37 @@ def test_several_metrics_are_weighed_against_each_other(sampler: str) -> None:
 
     found = run(restarts=False)
     assert len(found) == 30
+    assert run(restarts=True) == found
+
+
+@pytest.mark.parametrize("metrics", [["m"], ["m", "n"]])
+def test_a_sampler_that_has_tried_all_ends_the_search(metrics: list[str]) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    named = {"name": "optuna", "sampler": "bruteforce", "metrics": metrics, "max_length": 5, "max_trials": 50}
+    space = {"kind": Categorical(["a", "b"]), "units": Integer(1, 3)}
+    config = load_config({"searcher": named, "hyperparameters": {"global_batch_size": 32, **space}}).with_seed(7)
+    assert isinstance(config.searcher, OptunaSearcher)
+    check_searcher(config.searcher, config.hyperparameters)
+
+    def run(*, restarts: bool) -> list[dict[str, Any]]:
+        searcher, made = make_searcher(config), []
+        waiting = searcher.handle(Started())
+        while waiting:
+            action = waiting.pop(0)
+            if isinstance(action, Shutdown):
+                assert searcher.progress({}) == 1.0
+                return made
+            assert isinstance(action, CreateTrial)
+            made.append(action.hparams)
+            if restarts:
+                searcher = make_searcher(config, json.loads(json.dumps(searcher.snapshot())))
+            value = float(action.hparams["units"])
+            waiting += searcher.handle(TrialCompleted(action.request, value, metrics=(value, value)))
+        raise AssertionError("the search has not ended")
+
+    found = run(restarts=False)
+    assert len({(made["kind"], made["units"]) for made in found}) == 6
+    assert len(found) < 12, "those that were tried are tried again only where others are not known yet"
     assert run(restarts=True) == found
 
 

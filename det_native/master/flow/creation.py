@@ -61,7 +61,7 @@ def create(
     check_network(config)
     checkpoint_uri(config, context.places)
     if isinstance(config.searcher, OptunaSearcher):
-        check_searcher(config.searcher)
+        check_searcher(config.searcher, config.hyperparameters)
     with context.database.write() as transaction:
         if idempotency is not None:
             known = experiments.created_with(transaction.connection, owner, idempotency.key, idempotency.digest)
