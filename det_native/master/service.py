@@ -72,9 +72,9 @@ class Service:
     database_url : str
         SQLAlchemy URL of the database.
     policy : Policy
+        By what experiments come before others.
     without_slots : int
         How many trials that need no slot may run at the same time.
-        By what experiments come before others.
 
     Raises
     ------
