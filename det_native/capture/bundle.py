@@ -79,7 +79,7 @@ def assemble(
     links: tuple[FileEntry, ...] = ()
     named: Sequence[SourceFile] = capture.files
     if sum(sizes.values()) > limit:  # before anything is read
-        found = leave_to_store(scan, capture.files, hashes, stored)
+        found = leave_to_store(scan, capture.files, hashes, stored, limit)
         scan, named, links = found.scan, found.files, found.links
         check_size(sizes_of(scan, named).items(), limit, context_dir)
     inherited = _place_scan(scan, hashes) if scan else _NO_FOLDER

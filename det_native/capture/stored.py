@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from det_native.capture.bundle_rows import summaries_of
 from det_native.capture.files import DirectoryScan
 from det_native.capture.hash_cache import FileStat, HashCache
 from det_native.capture.model import SourceFile
@@ -15,8 +16,10 @@ from det_native.schema.rest import CaptureRow
 #: Says which contents of the store have one of these sizes.
 Stored = Callable[[Sequence[int]], Mapping[int, set[Sha256]]]
 
-# Smaller ones travel as quickly as they are asked for.
+# Smaller ones travel as quickly as they are asked for, unless they are many.
 _LEAST = 1 << 20
+# A row for each file up to so many.
+_ROWS = 12
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,23 @@ def sizes_of(scan: DirectoryScan | None, files: Iterable[SourceFile]) -> dict[st
 
 
 def leave_to_store(
-    scan: DirectoryScan | None, files: Sequence[SourceFile], hashes: HashCache, stored: Stored | None
+    scan: DirectoryScan | None, files: Sequence[SourceFile], hashes: HashCache, stored: Stored | None, limit: int
 ) -> Left:
-    """Part what the store has from the rest. Only files are read of whose sizes the store has any."""
+    """Part what the store has from the rest: the large files, and if the rest exceeds the limit, the small ones too.
+
+    Only files are read of whose sizes the store has any.
+    """
     if stored is None:
         return Left(scan, list(files), ())
+    left = _parted(scan, files, hashes, stored, _LEAST)
+    if sum(sizes_of(left.scan, left.files).values()) > limit:
+        left = _parted(scan, files, hashes, stored, 1)
+    return left
+
+
+def _parted(
+    scan: DirectoryScan | None, files: Sequence[SourceFile], hashes: HashCache, stored: Stored, least: int
+) -> Left:
     scanned = () if scan is None else scan.files
     stats = {file.path: file.stat for file in scanned}
     for file in files:
@@ -52,7 +67,7 @@ def leave_to_store(
             stats.setdefault(file.path, FileStat.of(os.stat(file.path)))
         except OSError:
             continue
-    there = stored(sorted({stat.size for stat in stats.values() if stat.size >= _LEAST}))
+    there = stored(sorted({stat.size for stat in stats.values() if stat.size >= least}))
     candidates = {path: stat for path, stat in stats.items() if stat.size in there}
     found = dict(
         zip(
@@ -73,7 +88,13 @@ def leave_to_store(
 
 
 def link_rows(links: Sequence[FileEntry]) -> Iterator[CaptureRow]:
-    """Yield a row for each file that the store has."""
-    for link in links:
-        note = "in the cluster's store of data: the workers read it there, by the same name"
-        yield CaptureRow(what=link.path, how="stored data", size=link.size, status="not sent", note=note)
+    """Yield a row for each file that the store has, or for each folder of them where they are many."""
+    where = "in the cluster's store of data: the workers read {} there, by the same {}"
+    if len(links) <= _ROWS:
+        for link in links:
+            note = where.format("it", "name")
+            yield CaptureRow(what=link.path, how="stored data", size=link.size, status="not sent", note=note)
+        return
+    for summary in summaries_of(links):
+        note = f"{summary.how}, {where.format('them', 'names')}"
+        yield CaptureRow(what=summary.what, how="stored data", size=summary.size, status="not sent", note=note)

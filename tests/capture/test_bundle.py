@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -270,3 +271,46 @@ def test_what_is_too_large_is_refused_before_it_is_read(tmp_path: Path, monkeypa
     monkeypatch.setattr(HashCache, "hash_files", lambda *_: pytest.fail("it was read"))
     with pytest.raises(BundleTooLargeError, match=r"large\.bin"):
         build(capture(), tmp_path, limit=999)
+
+
+class TestStored:
+    """What the cluster's store of data has does not travel, once the limit is exceeded."""
+
+    def test_large_files_are_left_there_first(self, tmp_path: Path) -> None:
+        large, small = b"l" * (1 << 20), b"s" * 1000
+        make(tmp_path, large_dot_bin=large, small_dot_txt=small)
+        bundle = build(capture(), tmp_path, limit=1 << 20, stored=store(large, small))
+        assert [link.path for link in bundle.manifest.links] == ["large.bin"]
+        assert [file.path for file in bundle.manifest.files] == ["small.txt"]
+
+    def test_many_small_ones_are_left_there_where_they_exceed_the_limit(self, tmp_path: Path) -> None:
+        images = {f"images__{number}_dot_jpg": f"{number:03}".encode() * 1000 for number in range(20)}
+        make(tmp_path, train_dot_py=b"print()", **images)
+        with pytest.raises(BundleTooLargeError):
+            build(capture(), tmp_path, limit=50_000)
+        named = SourceFile(tmp_path / "images/3.jpg", "images/3.jpg", "read by cell [3]", "[3]")
+        bundle = build(capture(named), tmp_path, limit=50_000, stored=store(*images.values()))
+        assert {link.path: link.sha256 for link in bundle.manifest.links} == {
+            f"images/{number}.jpg": sha(f"{number:03}".encode() * 1000) for number in range(20)
+        }
+        assert [file.path for file in bundle.manifest.files] == ["train.py"]
+        [row] = [row for row in bundle.report if row.how == "stored data"]
+        assert (row.what, row.size, row.note.split(",")[0]) == ("images/", 60_000, "20 files")
+
+    def test_those_that_it_does_not_have_are_still_refused(self, tmp_path: Path) -> None:
+        make(tmp_path, one=b"1" * 600, two=b"2" * 600, three=b"3" * 600)
+        with pytest.raises(BundleTooLargeError, match="2 files"):
+            build(capture(), tmp_path, limit=1000, stored=store(b"1" * 600))
+
+
+def store(*contents: bytes) -> Callable[[Sequence[int]], dict[int, set[str]]]:
+    """Return what tells which contents a store has."""
+
+    def ask(sizes: Sequence[int]) -> dict[int, set[str]]:
+        found: dict[int, set[str]] = {}
+        for content in contents:
+            if len(content) in sizes:
+                found.setdefault(len(content), set()).add(sha(content))
+        return found
+
+    return ask
