@@ -35,6 +35,21 @@ def test_models_of_the_same_layers(kernel: Kernel, imports: str, made: str) -> N
     assert kernel.found().leaves_out(4, 5)
 
 
+@pytest.mark.parametrize(("shuffled", "stays"), [("", True), (".shuffle(4, seed=1)", False)])
+def test_a_training_with_the_same_dataset(kernel: Kernel, shuffled: str, stays: bool) -> None:
+    kernel.cells(
+        "import tensorflow as tf\nfrom tensorflow import keras",
+        DATA,
+        f"ds = tf.data.Dataset.from_tensor_slices((x, y)){shuffled}.batch(4)",
+        "first = keras.Sequential([keras.layers.Dense(1)])\nfirst.compile('sgd', 'mse')",
+        "first.fit(ds, verbose=0)",
+        "for batch in ds.take(1): print(batch[0].shape)",
+        "second = keras.Sequential([keras.layers.Dense(1)])\nsecond.compile('sgd', 'mse')",
+        "fit(second, ds)",
+    )
+    assert kernel.found().leaves_out(5, 6, 7) == stays
+
+
 def test_a_base_that_was_trained_comes_along(kernel: Kernel) -> None:
     kernel.cells(
         "from tensorflow import keras\nfrom tensorflow.keras import layers",

@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol
 
+from det_native.capture.observation import datasets
+
 _WHOLE = 1 << 20  # bytes of an array that are read whole in each look; of a larger one, so many stretches
 _STRETCHES = 16
 _STRETCH = 1 << 16
@@ -280,8 +282,12 @@ def _tensorflow(walk: Walk, one: Any, kind: type) -> bool:
     if issubclass(kind, tensorflow.DType | tensorflow.TensorShape):
         walk.say(str(one))
         return True
-    if issubclass(kind, tensorflow.data.Dataset):  # going through one changes what comes next, and leaves no trace
-        walk.cannot_see()
+    if issubclass(kind, tensorflow.data.Dataset):
+        parts = datasets.parts_of(one)
+        if parts is None:
+            walk.cannot_see()
+        else:
+            walk.go(parts)
         return True
     return False
 
