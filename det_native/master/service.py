@@ -409,7 +409,17 @@ class Service:
             self._runs.kill_experiment(experiment_id)
         if self._experiments.trial_over(experiment_id, trial_id):
             self._collect(experiment_id)
+        else:
+            self._end_if_broken(experiment_id)
         self._unscheduled = True
+
+    def _end_if_broken(self, experiment_id: int) -> None:
+        """End the trials of an experiment whose search cannot go on."""
+        if not self._experiments.is_failing(experiment_id):
+            return
+        self._runs.kill_experiment(experiment_id)
+        if self._experiments.take_up(experiment_id, {run.trial_id for run in self._runs.active.values()}):
+            self._collect(experiment_id)
 
     def _collect(self, experiment_id: int) -> None:
         self._collector.submit(collection.collect, self._context, experiment_id)
@@ -451,6 +461,7 @@ class Service:
                 self._experiments.touch(run.experiment_id)
                 if has_metrics and self._experiments.watches(run.experiment_id):
                     self._experiments.validated(run.experiment_id, run.trial_id)
+                    self._end_if_broken(run.experiment_id)
                     self._runs.end_stopped(run.experiment_id)
             if has_metrics:
                 self._runs.settled(run_id)

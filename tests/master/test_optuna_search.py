@@ -9,6 +9,7 @@ import pytest
 from master_parts import Master, MemoryLauncher, Worker, configuration, running_master
 
 from det_native import PROTOCOL
+from det_native.errors import MissingDependencyError
 from det_native.schema.states import ExitReason
 
 pytestmark = pytest.mark.slow
@@ -166,3 +167,70 @@ def test_what_optuna_cannot_run_is_refused_at_submit(tmp_path: Path, searcher: d
         response = master.client.post("/api/v1/experiments", json=body)
         assert response.status_code in (400, 422)
         assert what in response.text
+
+
+def breaks(sampler: str, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a sampler of Optuna's raise an exception."""
+    optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("no such branch")
+
+    monkeypatch.setattr(getattr(optuna.samplers, sampler), when, refuse)
+
+
+def test_a_search_whose_sampler_breaks_ends_in_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_master(tmp_path, slots=3) as master:
+        master.create({**CONFIG, "searcher": SEARCH})
+        first, second = Worker(master, job_of(master, 1)), Worker(master, job_of(master, 2))
+        second.start()
+        second.train(1, 10)
+        breaks("TPESampler", "after_trial", monkeypatch)
+        first.complete()
+        master.until(f"/trials/{second.job.trial_id}", lambda trial: trial["state"] == "CANCELED")
+        ended = master.until_state(1, "ERROR")
+        assert ended["error"]["message"].startswith("The searcher optuna cannot go on: RuntimeError: no such branch.")
+        assert [trial["state"] for trial in master.get("/experiments/1/trials")] == ["COMPLETED", "CANCELED"]
+        monkeypatch.undo()
+        master.create({**CONFIG, "searcher": SEARCH})
+        job_of(master, 3)
+
+
+def test_a_search_whose_pruner_breaks_ends_in_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    with running_master(tmp_path, slots=1) as master:
+        master.create(PRUNED)
+        worker = Worker(master, job_of(master, 1))
+        worker.start()
+
+        def refuse(*_: Any) -> bool:
+            raise ZeroDivisionError("division by zero")
+
+        monkeypatch.setattr(optuna.pruners.ThresholdPruner, "prune", refuse)
+        worker.train(1, 50)
+        worker.validate(50, loss=1.0)
+        ended = master.until_state(1, "ERROR")
+        assert "ZeroDivisionError: division by zero" in ended["error"]["message"]
+
+
+def test_a_search_that_cannot_be_continued_keeps_no_other_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    with running_master(tmp_path, slots=1) as first:
+        first.create(CONFIG)
+        first.create()
+        job_of(first, 1)
+        world = first.world
+
+    def missing(*_: Any) -> None:
+        raise MissingDependencyError("searcher.sampler: tpe needs optuna")
+
+    monkeypatch.setattr("det_native.search.ask_tell.check_installed", missing)
+    with running_master(tmp_path, slots=2, launcher=MemoryLauncher(world)) as second:
+        other = next(job for job in second.world.wait_for_jobs(2) if job.experiment_id == 2)
+        Worker(second, other).complete()
+        second.until_state(2, "COMPLETED")
+        assert second.get("/experiments/1")["state"] == "ACTIVE"
+    assert "Experiment 1 is not continued." in caplog.text
+    assert "A step of the master failed" not in caplog.text

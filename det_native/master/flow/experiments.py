@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 
+from sqlalchemy.exc import OperationalError
+
 from det_native.errors import ArgumentError, InputDiffersError, RequestError
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import stage_of, target_batches
-from det_native.master.flow.searchers import Searchers
+from det_native.master.flow.searchers import BrokenSearchError, Searchers
 from det_native.master.flow.warm_start import weights_for
 from det_native.master.store import experiments, logs, metrics, trials
 from det_native.master.store import runs as run_store
@@ -54,6 +56,7 @@ class Experiments:
         self._touched: set[int] = set()
         self._progress_at = 0.0
         self._watches: dict[int, bool] = {}
+        self._broken: set[int] = set()  # experiments whose searcher has failed
         self._validated: dict[int, int] = {}  # how far trials were whose validations a searcher knows
 
     def take_up_all(self, live: Set[int]) -> list[int]:
@@ -63,12 +66,16 @@ class Experiments:
         return [experiment_id for experiment_id in unfinished if self._taken_up(experiment_id, live)]
 
     def _taken_up(self, experiment_id: int, live: Set[int]) -> bool:
-        """Continue an experiment; one whose row cannot be read must not keep the others from it."""
+        """Continue an experiment; one that cannot be must not keep the others from it."""
         try:
             return self.take_up(experiment_id, live)
         except DamagedDatabaseError as error:
             logger.error("Experiment %d is not continued: %s", experiment_id, error)
-            return False
+        except OperationalError:  # all are tried again
+            raise
+        except Exception:  # such as a package of its searcher's that is not installed any more
+            logger.exception("Experiment %d is not continued.", experiment_id)
+        return False
 
     def take_up(self, experiment_id: int, live: Set[int] = frozenset()) -> bool:
         """Begin an experiment, or continue it; whether it is over."""
@@ -252,6 +259,7 @@ class Experiments:
                 yield transaction
         except BaseException:
             self._searchers.forget(experiment_id)
+            self._broken.discard(experiment_id)
             self._validated.clear()
             raise
 
@@ -291,8 +299,23 @@ class Experiments:
                 tell_trial(transaction, trial.id)
 
     def _tell(self, transaction: Transaction, experiment: rest.Experiment, event: Event) -> None:
-        """Tell the searcher of an event, and do what it wants."""
-        for action in self._searchers.tell(transaction, experiment, event):
+        """Tell the searcher of an event, and do what it wants; if it cannot say, the experiment ends in an error."""
+        if experiment.id in self._broken:
+            return
+        try:
+            actions = self._searchers.tell(transaction, experiment, event)
+        except BrokenSearchError as error:
+            logger.exception("The search of experiment %d cannot go on.", experiment.id)
+            self._broken.add(experiment.id)
+            told = rest.UserErrorInfo(
+                type="SearchError",
+                message=f"The searcher {experiment.config['searcher']['name']} cannot go on: {error}. The trials until "
+                "then stay; the log of the master has more.",
+                traceback="",
+            )
+            experiments.set_state(transaction, experiment.id, ExperimentState.STOPPING_ERROR, told)
+            return
+        for action in actions:
             match action:
                 case CreateTrial():
                     self._create_trial(transaction, experiment, action)
@@ -386,7 +409,8 @@ class Experiments:
     def _end_if_over(self, transaction: Transaction, experiment_id: int) -> bool:
         """Bring an experiment that is stopping to its end, once none of its trials is left."""
         connection = transaction.connection
-        state = experiments.get(connection, experiment_id).state
+        experiment = experiments.get(connection, experiment_id)
+        state = experiment.state
         ends = {
             ExperimentState.STOPPING_CANCELED: ExperimentState.CANCELED,
             ExperimentState.STOPPING_COMPLETED: ExperimentState.COMPLETED,
@@ -400,7 +424,8 @@ class Experiments:
         # What the program was given is the cause of all else.
         ordered = sorted(found, key=lambda trial: (_differs(trial), not is_refused(trial)))
         errors = [trial.error for trial in ordered if trial.state is TrialState.ERROR or is_refused(trial)]
-        error = errors[-1] if ends[state] is ExperimentState.ERROR and errors else None
+        last = errors[-1] if ends[state] is ExperimentState.ERROR and errors else None
+        error = experiment.error or last
         experiments.set_state(transaction, experiment_id, ends[state], error)
         if ends[state] is not ExperimentState.COMPLETED:
             experiments.set_progress(
@@ -409,6 +434,7 @@ class Experiments:
         tell_experiment(transaction, experiment_id)
         logger.info("experiment %d ended: %s", experiment_id, ends[state])
         self._searchers.forget(experiment_id)
+        self._broken.discard(experiment_id)
         self._time_left.pop(experiment_id, None)
         self._watches.pop(experiment_id, None)
         return True

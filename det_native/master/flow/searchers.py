@@ -15,6 +15,10 @@ from det_native.search.journal import event_data, event_of
 EVENTS_PER_SNAPSHOT = 64
 
 
+class BrokenSearchError(Exception):
+    """A searcher has raised an exception, and cannot say how its search goes on."""
+
+
 @dataclass
 class _Known:
     searcher: Searcher
@@ -39,9 +43,19 @@ class Searchers:
         return self._of(experiment).searcher
 
     def tell(self, transaction: Transaction, experiment: rest.Experiment, event: Event) -> list[Action]:
-        """Tell the searcher of an event, and keep that; return what it wants."""
+        """Tell the searcher of an event, and keep that; return what it wants.
+
+        Raises
+        ------
+        BrokenSearchError
+            If it cannot take the event.
+        """
         known = self._of(experiment)
-        actions = known.searcher.handle(event)
+        try:
+            actions = known.searcher.handle(event)
+        except Exception as error:  # a sampler that others wrote may raise anything
+            self.forget(experiment.id)
+            raise BrokenSearchError(f"{type(error).__name__}: {error}") from error
         known.told += 1
         if known.told >= EVENTS_PER_SNAPSHOT or any(isinstance(action, Shutdown) for action in actions):
             searches.keep_snapshot(transaction, experiment.id, known.searcher.snapshot())
