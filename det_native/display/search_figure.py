@@ -232,20 +232,27 @@ def _draw_parallel(
     best: _Point,
     logarithmic: set[str],
 ) -> None:
-    """Draw a line for each trial through its values, each scaled to the height of the panel; better ones are darker."""
-    whole = [point for point in points if all(name in point.hparams for name in names)]
-    heights = [
-        _scaled(_positions([point.hparams[name] for point in whole], logarithmic=name in logarithmic)) for name in names
-    ]
-    heights.append(_scaled(_Positions([point.value for point in whole], [], logarithmic=False)))
+    """Draw a line for each trial through its values, each scaled to the height of the panel; better ones are darker.
+
+    The line passes by the hyperparameters that a trial does not have.
+    """
+    lines: list[tuple[list[int], list[float]]] = [([], []) for _ in points]
+    for column, name in enumerate(names):
+        having = [index for index, point in enumerate(points) if name in point.hparams]
+        values = [points[index].hparams[name] for index in having]
+        for index, height in zip(having, _scaled(_positions(values, logarithmic=name in logarithmic)), strict=True):
+            lines[index][0].append(column)
+            lines[index][1].append(height)
+    metric = _scaled(_Positions([point.value for point in points], [], logarithmic=False))
     sign = 1 if experiment.smaller_is_better else -1
-    order = sorted(range(len(whole)), key=lambda index: -sign * whole[index].value)
+    order = sorted(range(len(points)), key=lambda index: -sign * points[index].value)
     for rank, index in enumerate(order):
-        line = [height[index] for height in heights]
-        if whole[index] is best:
-            axis.plot(line, color=_BEST, linewidth=2.4, zorder=3)
+        columns, heights = [*lines[index][0], len(names)], [*lines[index][1], metric[index]]
+        if points[index] is best:
+            axis.plot(columns, heights, color=_BEST, linewidth=2.4, zorder=3)
         else:
-            axis.plot(line, color=_BEST, linewidth=0.8, alpha=0.1 + 0.5 * (rank / max(len(order) - 1, 1)) ** 2)
+            alpha = 0.1 + 0.5 * (rank / max(len(order) - 1, 1)) ** 2
+            axis.plot(columns, heights, color=_BEST, linewidth=0.8, alpha=alpha)
     axis.set_xticks(range(len(names) + 1), [plain_text(name) for name in (*names, experiment.metric)])
     axis.set_yticks([0, 1], ["lowest", "highest"])
     axis.grid(visible=True, axis="x", alpha=0.6)

@@ -89,6 +89,21 @@ def test_what_it_has_found_how_far_trials_came_and_each_value_that_differs() -> 
     assert thick.get_color() == TRIAL_COLOURS[0]
 
 
+def test_trials_without_a_hyperparameter_are_among_all_values_too() -> None:
+    having = {"optimizer": "sgd", "momentum": 0.9, "lr": 0.1}
+    trials = [
+        trial(1, 0.5, hparams=having),
+        trial(2, 0.7, hparams=having | {"momentum": 0.1}),
+        trial(3, 0.2, hparams={"optimizer": "adam", "lr": 0.01}),
+    ]
+    *_, parallel = draw_search(experiment(), trials).axes
+    names = [label.get_text() for label in parallel.get_xticklabels()]
+    lines = {line.get_linewidth(): list(line.get_xdata()) for line in parallel.get_lines()}
+    assert names == ["lr", "momentum", "optimizer", "val_loss"]
+    assert len(parallel.get_lines()) == 3
+    assert lines[2.4] == [0, 2, 3], "the best one, which has no momentum"
+
+
 def test_the_greatest_value_is_the_best_where_that_is_said() -> None:
     figure = draw_search(experiment(smaller_is_better=False), [trial(1, 0.5), trial(2, 0.2), trial(3, 0.9)])
     assert "best val_loss 0.9 (trial 3)" in figure.get_suptitle()
