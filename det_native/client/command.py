@@ -175,7 +175,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
 
     home = Home.default()
     if not context.obj and read_runtime(home) is None:
-        click.echo(f"No master runs in {home.path}. `det up` starts one.")
+        click.echo(f"No master runs in {home.path}. `det up` starts one.", err=as_json)
         context.exit(_NOT_RUNNING)
     session = connect(context.obj, start=False)
     info = MasterInfo.model_validate(session.get("/master"))
@@ -221,8 +221,10 @@ def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOpti
 
         if context.obj:
             raise click.UsageError("the log of a master on another machine is read there")
-        if wanted.level or wanted.grep or wanted.times or wanted.head:
-            raise click.UsageError("--level, --grep, --times and --head are for the logs of experiments and trials.")
+        if wanted.level or wanted.grep or wanted.times or wanted.head or wanted.as_json:
+            raise click.UsageError(
+                "--level, --grep, --times, --head and --json are for the logs of experiments and trials."
+            )
         following.print_file(Home.default().log, wanted.lines or 200, follow=wanted.follow)
         return
     from det_native.client.run_commands import print_logs
@@ -323,40 +325,44 @@ def tensorboard(context: click.Context, experiment_id: int | str) -> None:
 
 @experiment.command("pause")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@AS_JSON
 @click.pass_context
-def pause_experiment(context: click.Context, experiment_id: int | str) -> None:
+def pause_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
     """Have an experiment's workers checkpoint and end, and give its slots back."""
-    _change(context.obj, experiment_id, "pause")
+    _change(context.obj, experiment_id, "pause", as_json=as_json)
 
 
 @experiment.command("resume")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@AS_JSON
 @click.pass_context
-def resume_experiment(context: click.Context, experiment_id: int | str) -> None:
+def resume_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
     """Go on with a paused experiment, from the checkpoints of its trials."""
-    _change(context.obj, experiment_id, "resume")
+    _change(context.obj, experiment_id, "resume", as_json=as_json)
 
 
 @experiment.command("stop")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@AS_JSON
 @click.pass_context
-def stop_experiment(context: click.Context, experiment_id: int | str) -> None:
+def stop_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
     """End an experiment for good: its workers write a checkpoint first. It becomes Stopped."""
-    _change(context.obj, experiment_id, "stop")
+    _change(context.obj, experiment_id, "stop", as_json=as_json)
 
 
 @experiment.command("kill")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@AS_JSON
 @click.pass_context
-def kill_experiment(context: click.Context, experiment_id: int | str) -> None:
+def kill_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
     """End an experiment now, without a checkpoint. It becomes Stopped."""
-    _change(context.obj, experiment_id, "kill")
+    _change(context.obj, experiment_id, "kill", as_json=as_json)
 
 
-def _change(master: str | None, experiment_id: int | str, verb: str) -> None:
+def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json: bool) -> None:
     from det_native.client.run_commands import change
 
-    change(experiment_id, verb, master)
+    change(experiment_id, verb, master, as_json=as_json)
 
 
 for _command in (create_command, wait_command, config_command, set_group):
@@ -366,15 +372,17 @@ for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_grou
 
 
 @cli.command()
+@AS_JSON
 @click.pass_context
-def version(context: click.Context) -> None:
+def version(context: click.Context, *, as_json: bool) -> None:
     """Show the versions of this client and of the master, if one runs."""
-    click.echo(f"det_native {__version__} (protocol {PROTOCOL})")
     home = Home.default()
     runtime = None if context.obj else read_runtime(home)
+    master: dict[str, Any] | None = None
+    stopped = ""
     if runtime is not None:
         stopped = f", stopped by a signal (kill -CONT {runtime.pid})" if is_stopped(runtime.pid) else ""
-        click.echo(f"master {runtime.version} (protocol {runtime.protocol}) at {runtime.url}{stopped}")
+        master = {"version": runtime.version, "protocol": runtime.protocol, "url": runtime.url}
     elif context.obj:
         from det_native.client.connect import address_of
         from det_native.client.session import Session
@@ -385,7 +393,13 @@ def version(context: click.Context) -> None:
         except MasterUnreachableError as error:
             click.echo(str(error), err=True)
         else:
-            click.echo(f"master {health.version} (protocol {health.protocol}) at {context.obj}")
+            master = {"version": health.version, "protocol": health.protocol, "url": context.obj}
+    if as_json:
+        print_json({"version": __version__, "protocol": PROTOCOL, "master": master})
+        return
+    click.echo(f"det_native {__version__} (protocol {PROTOCOL})")
+    if master is not None:
+        click.echo(f"master {master['version']} (protocol {master['protocol']}) at {master['url']}{stopped}")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import click
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.log_options import LogOptions
 from det_native.client.run_names import EXPERIMENT
+from det_native.client.users_errors import users_traceback
+from det_native.errors import DetError
 
 if TYPE_CHECKING:
     from det_native.client.source import Source
@@ -50,9 +52,16 @@ def create(
         raise click.UsageError("--json prints what was submitted; it does not go with --follow and --local.")
     # What is sent is told beside it: standard output is for what another program reads.
     with redirect_stdout(sys.stderr if as_json else sys.stdout):
-        experiment = create_from_directory(
-            config, directory, changes=changes, local=local, test=test, master_url=context.obj
-        )
+        try:
+            experiment = create_from_directory(
+                config, directory, changes=changes, local=local, test=test, master_url=context.obj
+            )
+        except Exception as error:
+            shown = None if isinstance(error, DetError) else users_traceback(error, directory)
+            if shown is None:
+                raise
+            click.echo(shown, err=True)
+            context.exit(1)
     if as_json:
         print_json(experiment.detail())
         return
@@ -76,12 +85,14 @@ def wait(context: click.Context, experiment_id: int | str, *, timeout: float | N
     The exit code is 0 if it has completed, 1 if it has failed, 4 if it was stopped, 5 if it goes on after --timeout.
     """
     from det_native.client.catalog import source_of
+    from det_native.client.following import told_that_it_goes_on
     from det_native.client.handles import Experiment
     from det_native.errors import ExperimentFailedError
 
     source = source_of(experiment_id, context.obj)
     try:
-        Experiment(source, experiment_id).wait(timeout, show="none")
+        with told_that_it_goes_on(experiment_id):
+            Experiment(source, experiment_id).wait(timeout, show="none")
     except TimeoutError as error:
         click.echo(str(error), err=True)
         context.exit(TIME_IS_OVER)

@@ -5,19 +5,29 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 import click
 
+from det_native.client.json_output import print_json
 from det_native.client.log_filter import LogFilter
 from det_native.client.log_options import LogOptions
 from det_native.client.logs import shown
 from det_native.client.source import Source
+from det_native.client.waiting import patiently
 from det_native.errors import MasterError
+from det_native.schema import rest
+from det_native.schema.rest import LogLine
+from det_native.schema.states import TrialState
 
 _INTERVAL_SECONDS = 0.5
 _PAGE = 1000
+#: Of a trial that has ended lines may still come for so long.
+_LATE_SECONDS = 15.0
 
 
 def print_file(path: Path, lines: int, *, follow: bool) -> None:
@@ -54,6 +64,8 @@ def _same_file(path: Path, file: TextIO) -> bool:
 def print_logs(source: Source, experiment_id: int | str, trial_id: int | None, wanted: LogOptions) -> None:
     """Print what the trials of an experiment, or one trial, have written; follow until they have ended.
 
+    A master that goes away while it is followed is waited for, as ``det experiment wait`` does.
+
     Parameters
     ----------
     source : Source
@@ -68,28 +80,82 @@ def print_logs(source: Source, experiment_id: int | str, trial_id: int | None, w
         If it asks for a pattern that is no regular expression.
     """
     chosen = LogFilter(wanted.level, wanted.grep)
-    after: dict[int, int] = {}
+    reader = _Reader(source, experiment_id, trial_id)
     first = True
-    while True:
+    with nullcontext() if trial_id is not None or not wanted.follow else told_that_it_goes_on(experiment_id):
+        while True:
+            new = reader.read() if first else patiently(source, reader.read, partial(click.echo, err=True))
+            new = chosen.wanted(new)
+            if first:
+                new = new[-wanted.lines :] if wanted.lines else new[: wanted.head]
+            for line in new:
+                print_line(line, wanted, of_several=reader.of_several)
+            first = False
+            if reader.ended or not wanted.follow:
+                return
+            time.sleep(_INTERVAL_SECONDS)
+
+
+def print_line(line: LogLine, wanted: LogOptions, *, of_several: bool) -> None:
+    """Print one line of a log."""
+    if wanted.as_json:
+        print_json(line)
+    else:
+        click.echo((f"{line.time} " if wanted.times else "") + shown(line, of_several=of_several))
+
+
+@contextmanager
+def told_that_it_goes_on(experiment_id: int | str) -> Iterator[None]:
+    """Say after Ctrl-C that only the waiting has ended."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo(
+            f"\nExperiment {experiment_id} goes on: `det logs {experiment_id} -f` follows it, `det experiment stop "
+            f"{experiment_id}` ends it.",
+            err=True,
+        )
+        raise
+
+
+class _Reader:
+    """Reads what is new in the logs of trials.
+
+    Of many trials it asks for those only that may have written something: not for those that have not begun, nor for
+    those that ended a while ago. At the end it asks for all.
+    """
+
+    def __init__(self, source: Source, experiment_id: int | str, trial_id: int | None) -> None:
+        self._source, self._experiment_id, self._trial_id = source, experiment_id, trial_id
+        self._after: dict[int, int] = {}
+        self._quiet_from: dict[int, float] = {}
+        self._first = True
+        self.ended = False
+        self.of_several = False
+
+    def read(self) -> list[LogLine]:
+        """Return the lines that have come since the last time, in their order."""
         # Asked before the lines, so that none is missed that came just before the end.
-        ended, trials = _state(source, experiment_id, trial_id)
-        new = [line for trial in trials for line in source.logs(trial, after.get(trial, 0))]
-        after |= {line.trial_id: line.id for line in new}
+        ended, trials = self._state()
+        if not (ended or self._first):
+            trials = [trial for trial in trials if self._may_write(trial)]
+        new = [line for trial in trials for line in self._source.logs(trial.id, self._after.get(trial.id, 0))]
         new.sort(key=lambda line: line.id)
-        new = chosen.wanted(new)
-        if first:
-            new = new[-wanted.lines :] if wanted.lines else new[: wanted.head]
-        for line in new:
-            time_of = f"{line.time} " if wanted.times else ""
-            click.echo(time_of + shown(line, of_several=len(trials) > 1))
-        first = False
-        if ended or not wanted.follow:
-            return
-        time.sleep(_INTERVAL_SECONDS)
+        self._after |= {line.trial_id: line.id for line in new}
+        self.ended, self._first = ended, False
+        return new
 
+    def _may_write(self, trial: rest.Trial) -> bool:
+        if not trial.state.terminal:
+            self._quiet_from.pop(trial.id, None)
+            return trial.state is not TrialState.QUEUED or trial.run_id is not None
+        return time.monotonic() < self._quiet_from.setdefault(trial.id, time.monotonic() + _LATE_SECONDS)
 
-def _state(source: Source, experiment_id: int | str, trial_id: int | None) -> tuple[bool, list[int]]:
-    if trial_id is not None:
-        return source.trial(trial_id).state.terminal, [trial_id]
-    detail = source.experiment(experiment_id)
-    return detail.state.terminal, [trial.id for trial in source.trials(experiment_id)]
+    def _state(self) -> tuple[bool, list[rest.Trial]]:
+        if self._trial_id is not None:
+            trial = self._source.trial(self._trial_id)
+            return trial.state.terminal, [trial]
+        detail = self._source.experiment(self._experiment_id)
+        trials = self._source.trials(self._experiment_id)
+        self.of_several = len(trials) > 1
+        return detail.state.terminal, list(trials)

@@ -12,7 +12,7 @@ import click
 
 @dataclass(frozen=True)
 class LogOptions:
-    """What of a log is printed: the last `lines` or the first `head`, of a level, with a pattern; as it grows."""
+    """What is printed: the last `lines` or the first `head`, of a level, with a pattern, as it grows, as JSON."""
 
     lines: int | None = None
     follow: bool = False
@@ -20,6 +20,7 @@ class LogOptions:
     grep: str | None = None
     times: bool = False
     head: int | None = None
+    as_json: bool = False
 
 
 _OPTIONS = (
@@ -40,6 +41,7 @@ _OPTIONS = (
     ),
     click.option("--grep", metavar="PATTERN", help="Lines in which this regular expression is found."),
     click.option("--times", is_flag=True, help="Each line with the time at which it was written (UTC)."),
+    click.option("--json", "as_json", is_flag=True, help="Each line as an object of JSON, on a line of its own."),
 )
 
 
@@ -55,11 +57,12 @@ def takes_log_options(command: Callable[..., None]) -> Callable[..., None]:
         grep: str,
         times: bool,
         head: int | None,
+        as_json: bool,
         **more: Any,
     ) -> None:
         if head is not None and (follow or lines is not None):
             raise click.UsageError("--head goes with neither --follow nor --lines.")
-        command(*arguments, wanted=LogOptions(lines, follow, level, grep, times, head), **more)
+        command(*arguments, wanted=LogOptions(lines, follow, level, grep, times, head, as_json), **more)
 
     made: Callable[..., None] = called
     for option in reversed(_OPTIONS):

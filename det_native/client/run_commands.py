@@ -110,7 +110,7 @@ def print_logs(
         following.print_logs(source, experiment_id, None, wanted)
 
 
-def change(experiment_id: int | str, verb: str, master: str | None) -> None:
+def change(experiment_id: int | str, verb: str, master: str | None, *, as_json: bool = False) -> None:
     """Pause, resume, stop or kill an experiment; one that has ended cannot be changed, whatever is asked.
 
     Raises
@@ -125,6 +125,9 @@ def change(experiment_id: int | str, verb: str, master: str | None) -> None:
     if not known.state.terminal:
         _ask(source, experiment_id, verb)
         known = source.experiment(experiment_id)
+        if as_json and (not known.state.terminal or known.state is ExperimentState.CANCELED):
+            print_json({**known.model_dump(mode="json"), "id": experiment_id})
+            return
         if is_local(experiment_id) and not known.state.terminal:
             click.echo(f"Experiment {experiment_id} was interrupted: it ends after this batch, with a checkpoint.")
             return

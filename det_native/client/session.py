@@ -396,4 +396,6 @@ def _root_cause(error: BaseException) -> str:
     reason = _innermost(error)
     if isinstance(reason, OSError) and reason.strerror:
         return reason.strerror
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):  # the reason is how the rest could not be read
+        return "the answer broke off"
     return str(reason) or type(reason).__name__

@@ -12,6 +12,8 @@ DATA_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_. -]{0,99}$"
 MOST_FILES = 100_000
 
 Content = Annotated[Sha256, Field(pattern="^[0-9a-f]{64}$")]
+#: No file system has larger files.
+Size = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class _Model(BaseModel):
@@ -26,7 +28,7 @@ class WantedFile(_Model):
     """A file that the store is to have."""
 
     sha256: Content
-    size: int = Field(ge=0)
+    size: Size
 
 
 class WantedFiles(_Model):
@@ -51,7 +53,7 @@ class MissingFiles(_Answer):
 class Sizes(_Model):
     """Body of POST /data/find: sizes of files, of which the store may have one with the same content."""
 
-    sizes: list[int] = Field(max_length=MOST_FILES)
+    sizes: list[Size] = Field(max_length=MOST_FILES)
 
 
 class FoundFile(_Answer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -244,6 +245,7 @@ class TestCommand:
         assert "0 of 3 busy (3 cpu)" in status.stdout
         assert str(shared.path) in status.stdout
         assert f"master {__version__}" in det("version").stdout
+        assert json.loads(det("version", "--json").stdout)["master"]["version"] == __version__
         assert det("--version").stdout == f"det_native {__version__} (protocol {PROTOCOL})\n"
         assert det("e", "ls").stdout == det("exp", "list").stdout == det("experiment", "list").stdout
         assert "no experiments yet" in det("experiment", "list").stdout

@@ -297,6 +297,25 @@ def test_a_stream_that_breaks_on_a_way_that_is_mended_says_since_when(server: Se
     assert route.reasons
 
 
+def test_a_stream_that_breaks_off_is_said_in_plain_words() -> None:
+    def answer(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer, args=(listening,))
+        thread.start()
+        with (
+            contextlib.closing(Session(f"http://127.0.0.1:{listening.getsockname()[1]}", TOKEN)) as session,
+            pytest.raises(MasterUnreachableError, match=r"\(the answer broke off\)"),
+            session.stream("/events") as response,
+        ):
+            list(response.iter_lines())
+        thread.join()
+
+
 def test_something_else_at_the_address_is_no_master(server: Server, session: Session) -> None:
     server.answer(200, {"hello": "world"})
     with pytest.raises(MasterUnreachableError, match="no det_native master"):

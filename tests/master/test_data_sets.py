@@ -46,6 +46,17 @@ def test_what_an_experiment_reads_stays(master: Master) -> None:
     assert refused.status_code == 200, "that is the second content, which nobody reads"
 
 
+def test_sizes_that_no_file_has_are_refused_and_named(master: Master) -> None:
+    for size in (-1, 2**63, 10**400):
+        for route, body in (
+            ("missing", {"files": [{"sha256": "0" * 64, "size": size}]}),
+            ("find", {"sizes": [size]}),
+        ):
+            refused = master.client.post(f"/api/v1/data/{route}", json=body)
+            assert refused.status_code == 422, (route, size)
+            assert "size" in refused.json()["problems"][0]["where"]
+
+
 def test_more_than_there_is_room_for_is_refused_before_it_is_sent(master: Master) -> None:
     wanted = {"files": [{"sha256": "0" * 64, "size": 1 << 60}]}
     refused = master.client.post("/api/v1/data/missing", json=wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -241,11 +242,13 @@ def test_handles_and_the_command_pause_too(master: Master, monkeypatch: pytest.M
         ("experiment", "resume", "ACTIVE", "Running"),
         ("e", "pause", "PAUSED", "Paused"),
         ("exp", "activate", "ACTIVE", "Running"),
-        ("e", "kill", "CANCELED", "Stopped|Stopping"),
     ):
         told = command(group, verb, number)
         assert re.fullmatch(rf"Experiment {number} is ({word})\.\n", told.output), told
         master.until_state(experiment["id"], state)
+    told = json.loads(command("e", "kill", number, "--json").output)
+    assert (told["id"], told["state"]) in [(int(number), "CANCELED"), (int(number), "STOPPING_CANCELED")]
+    master.until_state(experiment["id"], "CANCELED")
     for verb in ("kill", "stop", "cancel", "pause", "resume"):
         told = command("experiment", verb, number)
         assert isinstance(told.exception, ArgumentError), verb
