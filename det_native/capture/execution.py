@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from det_native.capture.observation.watch import Effects
-from det_native.capture.reads import Import
+from det_native.capture.reads_record import Import
 from det_native.errors import Problem
 
 

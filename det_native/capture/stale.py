@@ -10,7 +10,8 @@ from typing import Any
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.model import SourceFile
 from det_native.capture.modules import module_file
-from det_native.capture.reads import Import, reads_of
+from det_native.capture.reads import reads_of
+from det_native.capture.reads_record import Import
 from det_native.capture.transform import transform
 
 _LONGEST = 40

@@ -8,7 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from det_native.capture.execution import Execution, Facts
-from det_native.capture.reads import Import, Reads, matching, reads_of
+from det_native.capture.named_by_text import matching
+from det_native.capture.reads import reads_of
+from det_native.capture.reads_record import Import, Reads
 from det_native.capture.redone import Done, does_again, done_before_failure, sets_again, shared_statement
 
 #: Names that a program always has.

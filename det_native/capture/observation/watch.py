@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from det_native.capture.named_by_text import matching
 from det_native.capture.observation.graph import DEEP, OBJECTS, Look, look, of_library
 from det_native.capture.observation.holding import may_be_held_elsewhere, may_hold
 from det_native.capture.observation.kinds import Kinds
@@ -16,7 +17,7 @@ from det_native.capture.observation.process import (
     what_was_patched,
     what_was_set,
 )
-from det_native.capture.reads import matching, reads_of
+from det_native.capture.reads import reads_of
 from det_native.capture.transform import transform
 
 _OBJECTS_TOGETHER = 100_000
