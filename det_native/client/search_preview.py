@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.client.tables import table
 from det_native.schema.loading import load_config
-from det_native.schema.searcher import OptunaSearcher
-from det_native.search.optuna_parts import check_searcher
+from det_native.search.make import check_search
 from det_native.search.simulation import simulate
 
 if TYPE_CHECKING:
@@ -149,8 +148,7 @@ def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) ->
          4  100
     """
     loaded = load_config(config, local=True, processes=True, warn=False)
-    if isinstance(loaded.searcher, OptunaSearcher):
-        check_searcher(loaded.searcher, loaded.hyperparameters)
+    check_search(loaded)
     if loaded.reproducibility.experiment_seed is None:
         loaded = loaded.with_seed(_SEED)
     values = random.Random(loaded.reproducibility.experiment_seed)

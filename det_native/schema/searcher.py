@@ -13,6 +13,7 @@ DEFAULT_MAX_LENGTH = Length(unit=Unit.BATCHES, units=100)
 
 Mode = Literal["aggressive", "standard", "conservative"]
 Trials = Annotated[int, Field(ge=1, le=100_000)]
+Rungs = Annotated[int, Field(ge=1, le=100)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -147,7 +148,7 @@ class _Halving(_Searcher):
     in_parts: ClassVar[bool] = True
 
     max_length: PositiveLength
-    divisor: Annotated[float, Field(gt=1)] = 4.0
+    divisor: Annotated[float, Field(gt=1, le=1_000)] = 4.0
 
 
 def _check_unit(budget: Length, max_length: Length) -> None:
@@ -159,7 +160,7 @@ class SyncHalvingSearcher(_Halving):
     """Synchronous successive halving. `train_stragglers` is read and changes nothing, as in Determined."""
 
     name: Literal["sync_halving"]
-    num_rungs: Positive
+    num_rungs: Rungs
     budget: PositiveLength
     train_stragglers: bool = True
 
@@ -173,7 +174,7 @@ class AsyncHalvingSearcher(_Halving):
     """Asynchronous successive halving."""
 
     name: Literal["async_halving"]
-    num_rungs: Positive
+    num_rungs: Rungs
     max_trials: Trials
     max_concurrent_trials: Whole = 0
     stop_once: bool = False
@@ -181,8 +182,8 @@ class AsyncHalvingSearcher(_Halving):
 
 class _Adaptive(_Halving):
     mode: Mode = "standard"
-    max_rungs: Positive = 5
-    bracket_rungs: list[Positive] = Field(default_factory=list)
+    max_rungs: Rungs = 5
+    bracket_rungs: list[Rungs] = Field(default_factory=list)
 
 
 class AdaptiveSearcher(_Adaptive):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from det_native.errors import ArgumentError
+from det_native.errors import ArgumentError, ConfigurationError, Problem
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.hyperparameters import parse_space
 from det_native.schema.sampling import explore_hyperparameters, grid_points, sample_hyperparameters
@@ -36,11 +36,37 @@ from det_native.search.brackets import (
     useful_rungs,
 )
 from det_native.search.method import Method
+from det_native.search.optuna_parts import check_searcher
 from det_native.search.pbt import PopulationBased
 from det_native.search.plans import PlannedSearcher, grid_plan, sampled_plan
 from det_native.search.staged import StagedSearcher
 from det_native.search.sync_halving import SyncHalving
 from det_native.search.tournament import Tournament
+
+#: What a search may have at most whose number of trials is worked out from other fields.
+MOST_TRIALS = 10_000
+
+
+def check_search(config: ExperimentConfig) -> None:
+    """Refuse a search that cannot be run as it is configured, though each of its fields is valid.
+
+    Raises
+    ------
+    ConfigurationError
+        If it would have too many trials, or Optuna cannot run it.
+    MissingDependencyError
+        If the searcher needs a package that is not installed.
+    """
+    match config.searcher:
+        case OptunaSearcher() as optuna:
+            check_searcher(optuna, config.hyperparameters)
+        case SyncHalvingSearcher() | AdaptiveSearcher() | PbtSearcher() as searcher:
+            trials = _trials_in_all(searcher)
+            if trials > MOST_TRIALS:
+                fields = "population_size or num_rounds" if isinstance(searcher, PbtSearcher) else "budget"
+                what = f"comes to {trials:,} trials, more than the {MOST_TRIALS:,} that it may have."
+                problem = Problem("searcher", what, f"Lower {fields}.")
+                raise ConfigurationError("The experiment configuration is not valid:", [problem])
 
 
 def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None = None) -> Searcher:
@@ -143,6 +169,17 @@ def make_method(searcher: StagedConfig) -> Method:
                 units=searcher.length_per_round.units,
                 truncate_fraction=searcher.replace_function.truncate_fraction,
             )
+
+
+def _trials_in_all(searcher: SyncHalvingSearcher | AdaptiveSearcher | PbtSearcher) -> int:
+    if isinstance(searcher, PbtSearcher):
+        replaced = int(searcher.replace_function.truncate_fraction * searcher.population_size)
+        return searcher.population_size + (searcher.num_rounds - 1) * replaced
+    brackets = (
+        _brackets(searcher, searcher.max_rungs) if isinstance(searcher, AdaptiveSearcher) else [searcher.num_rungs]
+    )
+    share, length = searcher.budget.units // len(brackets), searcher.max_length.units
+    return sum(trials_of_budget(share, length, searcher.divisor, rungs)[0] for rungs in brackets)
 
 
 def _adaptive_asha(searcher: AdaptiveAshaSearcher) -> Tournament:

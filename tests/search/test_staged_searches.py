@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_search import SPACE, Ran, configuration, run
 
+from det_native.errors import ConfigurationError
 from det_native.search import CreateTrial, Shutdown, Started, TrialCompleted, TrialFailed, make_searcher
 from det_native.search.brackets import (
     at_once_by_bracket,
@@ -20,6 +21,7 @@ from det_native.search.brackets import (
     trials_of_budget,
     useful_rungs,
 )
+from det_native.search.make import check_search
 
 SHA = {"name": "sync_halving", "num_rungs": 4, "max_length": 80_000, "budget": {"batches": 48_000}}
 ASHA = {"name": "async_halving", "num_rungs": 3, "max_length": 900, "max_trials": 12, "divisor": 3}
@@ -202,6 +204,30 @@ def test_the_copies_of_copies_have_their_parents_hyperparameters_changed() -> No
             pytest.approx(parent.hparams["x"] * 0.9),
             1.0,
         )
+
+
+@pytest.mark.parametrize(
+    ("searcher", "trials"),
+    [
+        (SHA | {"max_length": 20, "num_rungs": 3, "budget": {"batches": 1_000_000}}, "340,425"),
+        ({"name": "adaptive", "max_length": 20, "budget": {"batches": 10**12}}, "trials, more than the 10,000"),
+        (PBT | {"population_size": 9_000, "num_rounds": 3}, "18,000"),
+    ],
+)
+def test_a_search_of_too_many_trials_is_refused(searcher: dict[str, Any], trials: str) -> None:
+    with pytest.raises(ConfigurationError, match=trials) as caught:
+        check_search(configuration(**searcher))
+    assert caught.value.problems[0].where == "searcher"
+
+
+@pytest.mark.parametrize("searcher", [SHA, STAGED[4], PBT], ids=["sync_halving", "adaptive", "pbt"])
+def test_as_many_trials_are_counted_as_there_are(searcher: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    created = len(run(configuration(**searcher), lambda request, units: request).created)
+    monkeypatch.setattr("det_native.search.make.MOST_TRIALS", created)
+    check_search(configuration(**searcher))
+    monkeypatch.setattr("det_native.search.make.MOST_TRIALS", created - 1)
+    with pytest.raises(ConfigurationError, match=f"comes to {created} trials"):
+        check_search(configuration(**searcher))
 
 
 def test_a_rung_that_ends_where_the_one_before_does_asks_for_no_training() -> None:

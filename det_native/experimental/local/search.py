@@ -31,7 +31,7 @@ from det_native.search import (
     TrialValidated,
     make_searcher,
 )
-from det_native.search.make import planned_trials
+from det_native.search.make import check_search, planned_trials
 
 
 @dataclass
@@ -61,6 +61,7 @@ class LocalSearch:
 
     def __init__(self, config: ExperimentConfig) -> None:
         self._config = config
+        check_search(config)
         self._searcher: Searcher = make_searcher(config)
         self._smaller_is_better = config.smaller_is_better
         self._requests: list[_Request] = []

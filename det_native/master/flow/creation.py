@@ -17,9 +17,8 @@ from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import Framework
 from det_native.schema.own_network import check_network
-from det_native.schema.searcher import OptunaSearcher
 from det_native.schema.testing import testing_config
-from det_native.search.optuna_parts import check_searcher
+from det_native.search.make import check_search
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,7 @@ def create(
     config = _configuration(body, _framework(context, body.bundle_id))
     check_network(config)
     checkpoint_uri(config, context.places)
-    if isinstance(config.searcher, OptunaSearcher):
-        check_searcher(config.searcher, config.hyperparameters)
+    check_search(config)
     with context.database.write() as transaction:
         if idempotency is not None:
             known = experiments.created_with(transaction.connection, owner, idempotency.key, idempotency.digest)
