@@ -7,7 +7,7 @@ its working directory, and the program is compiled with that path. All else is n
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,13 +17,12 @@ from det_native.capture.hash_cache import FileStat, HashCache
 from det_native.capture.missing_files import OF_THE_SYSTEM
 from det_native.capture.model import Capture, OutsidePath
 from det_native.capture.stored import Stored
-from det_native.schema.manifests import FileEntry, PlaceEntry, ReadEntry
+from det_native.schema.datasets import MOST_FILES
+from det_native.schema.manifests import FileEntry, PlaceEntry, ReadEntry, Sha256
 from det_native.schema.rest import CaptureRow
 
 #: In the working directory of a worker: the store's files by their absolute paths here.
 FOLDER = ".det_outside"
-# A folder with more files is looked at no further: it is the home of a user, or the root of a disk.
-_MOST_FILES = 20_000
 
 
 @dataclass
@@ -61,9 +60,11 @@ def settle_outside(capture: Capture, hashes: HashCache, stored: Stored | None) -
     texts = {one.text for one in capture.outside}
     found.rows = [row for row in capture.rows if not (row.how == "path" and row.what in texts)]
     links: dict[str, FileEntry] = {}
-    for one in capture.outside:
-        files = _files_of(one.path)
-        entries = _stored_entries(files, hashes, stored) if files else None
+    inside = [_files_of(one.path) for one in capture.outside]
+    sizes = sorted({stat.size for files in inside for _, stat in files})
+    there = stored(sizes) if stored is not None and sizes else {}
+    for one, files in zip(capture.outside, inside, strict=True):
+        entries = _stored_entries(files, hashes, there) if files else None
         if entries:
             links.update((entry.path, entry) for entry in entries)
             found.places.append(PlaceEntry(text=one.text, target=_target(one.path)))
@@ -91,26 +92,25 @@ def _target(path: Path) -> str:
 
 
 def _files_of(path: Path) -> list[tuple[Path, FileStat]]:
-    """Return a file, or those of a folder; none if they are too many, or cannot be read."""
+    """Return a file, or those of a folder; none if they are more than the store takes, or cannot be read."""
     try:
-        paths = [path] if path.is_file() else list(islice(_walk(path), _MOST_FILES + 1))
-        return [] if len(paths) > _MOST_FILES else [(one, FileStat.of(os.stat(one))) for one in paths]
+        paths = [path] if path.is_file() else list(islice(_walk(path), MOST_FILES + 1))
+        return [] if len(paths) > MOST_FILES else [(one, FileStat.of(os.stat(one))) for one in paths]
     except OSError:
         return []
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for inside, _, names in os.walk(folder):
+    for inside, _, names in os.walk(folder, followlinks=True):  # as `det data put` does
         yield from (path for name in names if (path := Path(inside, name)).is_file())
 
 
 def _stored_entries(
-    files: Sequence[tuple[Path, FileStat]], hashes: HashCache, stored: Stored | None
+    files: Sequence[tuple[Path, FileStat]], hashes: HashCache, there: Mapping[int, set[Sha256]]
 ) -> list[FileEntry] | None:
     """Return the entries of files if the store has them all; only such are read of whose sizes it has some."""
-    if stored is None or any("\\" in path.name for path, _ in files):
+    if any("\\" in path.name for path, _ in files):
         return None
-    there = stored(sorted({stat.size for _, stat in files}))
     if any(stat.size not in there for _, stat in files):
         return None
     entries = []

@@ -14,7 +14,7 @@ import pytest
 from det_native.capture.bundle import assemble, forget_files
 from det_native.capture.hash_cache import HashCache
 from det_native.capture.interpreter import current_interpreter
-from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedValue, SourceFile
+from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedValue, OutsidePath, SourceFile
 from det_native.errors import BundleTooLargeError, CaptureError
 from det_native.schema.manifests import Cell, Program
 from det_native.schema.rest import CaptureRow, ExperimentCreate
@@ -301,6 +301,32 @@ class TestStored:
         make(tmp_path, one=b"1" * 600, two=b"2" * 600, three=b"3" * 600)
         with pytest.raises(BundleTooLargeError, match="2 files"):
             build(capture(), tmp_path, limit=1000, stored=store(b"1" * 600))
+
+    def test_a_folder_outside_is_there_with_what_its_links_lead_to(self, tmp_path: Path) -> None:
+        make(tmp_path, outside__a=b"one", elsewhere__b=b"three", project__train_dot_py=b"")
+        outside = tmp_path / "outside"
+        (outside / "link").symlink_to(tmp_path / "elsewhere")
+        found = capture()
+        found.outside.append(OutsidePath(str(outside), outside, "[3]", "Cell [3], line 1"))
+        told = build(found, tmp_path / "project", elsewhere=True, stored=store(b"one"))
+        assert not told.manifest.links, "a part of it is not there"
+        bundle = build(found, tmp_path / "project", elsewhere=True, stored=store(b"one", b"three"))
+        assert [link.path.removeprefix(f".det_outside{outside}/") for link in bundle.manifest.links] == ["a", "link/b"]
+
+    def test_the_store_is_asked_once_for_all_that_lies_outside(self, tmp_path: Path) -> None:
+        make(tmp_path, one=b"1", two=b"22", project__train_dot_py=b"")
+        found = capture()
+        for name in ("one", "two"):
+            path = tmp_path / name
+            found.outside.append(OutsidePath(str(path), path, "[3]", "Cell [3], line 1"))
+        asked: list[list[int]] = []
+
+        def ask(sizes: Sequence[int]) -> dict[int, set[str]]:
+            asked.append(list(sizes))
+            return store(b"1", b"22")(sizes)
+
+        assert len(build(found, tmp_path / "project", elsewhere=True, stored=ask).manifest.links) == 2
+        assert asked == [[1, 2]]
 
 
 def store(*contents: bytes) -> Callable[[Sequence[int]], dict[int, set[str]]]:
