@@ -44,6 +44,11 @@ def shown_shortly(error: Raised) -> Raised:
     return error
 
 
+def is_own(error: BaseException | None) -> bool:
+    """Return whether an exception was raised on purpose by det_native."""
+    return isinstance(error, DetError) or (error is not None and _RENDER in vars(error))
+
+
 def _rendered(error: BaseException) -> list[str]:
     """Return an exception as IPython shows it, without the lines of this package.
 
@@ -64,12 +69,13 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     if traceback is None:
         return None
     following = _without_ours(traceback.tb_next)
-    if _is_ours(traceback):
+    if is_ours(traceback):
         return following
     return TracebackType(following, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
 
 
-def _is_ours(traceback: TracebackType) -> bool:
+def is_ours(traceback: TracebackType) -> bool:
+    """Return whether a traceback begins with a frame of this distribution."""
     return traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _OURS
 
 
@@ -81,7 +87,7 @@ def of_the_users(error: Exception) -> Exception:
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is None or _is_ours(last):
+    if last is None or is_ours(last):
         return error
     return error.with_traceback(_without_ours(error.__traceback__))
 

@@ -282,7 +282,7 @@ class CellCapture:
                 Cell(
                     number=logged.number,
                     cell_id=logged.cell_id,
-                    source=transform(logged.source).source,
+                    source=self.executions[index].sent,
                     reason=found.included[index],
                 )
             )
@@ -379,7 +379,7 @@ class CellCapture:
         return [*context, self.folder]
 
     def _add_files(self, capture: Capture, found: Slice, included: list[int]) -> None:
-        sources = [(transform(self.log.executions[i].source).source, self._label(i)) for i in included]
+        sources = [(self.executions[i].sent, self._label(i)) for i in included]
         names = [(name, label) for source, label in sources for name in imported_modules(source)]
         of_values = [
             (module, value.cell)
@@ -421,7 +421,7 @@ class CellCapture:
         last = self.executions[self.calling]
         for index in included:
             logged, execution = self.log.executions[index], self.executions[index]
-            source = transform(logged.source).source
+            source = execution.sent
             self.problems.extend(secret_problems(source, execution.label, self.request.values))
             capture.rows.extend(secret_rows(source, self._label(index)))
             capture.rows.extend(execution_rows(logged, execution, found.included[index]))

@@ -38,6 +38,9 @@ class Execution:
         What it did outside of its process: ``shell: true``.
     missing : str
         The name or attribute that was not there, if that is why it failed.
+    head : str
+        Of a cell that failed because det_native refused a statement, or told there how a training has ended: what
+        stands before that statement. It is all that the cell did. Empty where that cannot be told.
     dear : bool
         It took long, trained, or reached out of its process: it is not run again without need.
     shown : bool
@@ -64,9 +67,15 @@ class Execution:
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
     missing: str = ""
+    head: str = ""
     dear: bool = False
     shown: bool = False
     drew: bool = False
+
+    @property
+    def sent(self) -> str:
+        """What is sent of it: the whole cell, unless it failed."""
+        return self.head if self.failed else self.source
 
     @property
     def label(self) -> str:

@@ -126,8 +126,10 @@ def execution_rows(logged: LoggedExecution, execution: Execution, reason: str) -
     if logged.succeeded is None:
         took = "; running"
     early = "" if logged.recorded else "; ran before det_native was imported, counted as successful"
+    head = f"; only what stands before line {execution.failed_line}, which failed" if execution.failed else ""
     cell = f"[{execution.number}]" if execution.number is not None else ""
-    yield CaptureRow(what=f"cell {cell}".strip(), how="runs again", size=0, cell=cell, note=f"{reason}{took}{early}")
+    note = f"{reason}{took}{head}{early}"
+    yield CaptureRow(what=f"cell {cell}".strip(), how="runs again", size=0, cell=cell, note=note)
 
 
 def remade_rows(names: Sequence[str], namespace: Mapping[str, Any], execution: Execution) -> Iterator[CaptureRow]:

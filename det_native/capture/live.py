@@ -9,6 +9,7 @@ from det_native.capture.calls import cell_line
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.reads import reads_of
+from det_native.capture.redone import before_statement
 from det_native.capture.trained import only_trains
 from det_native.capture.transform import Transformed, transform
 
@@ -60,6 +61,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         logged.effects,
         logged.outside,
         logged.missing,
+        before_statement(source, failed_line) if logged.refused and failed_line is not None else "",
         bool(taken or logged.outside) or (logged.duration or 0) > _DEAR,
         logged.shown,
         logged.streams is not None,

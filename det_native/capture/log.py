@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from det_native.capture.stream_states import current_streams
-from det_native.errors import DetError
+from det_native.errors import is_own
 
 if TYPE_CHECKING:
     from det_native.capture.observation.watch import Effects
@@ -76,7 +76,7 @@ class LoggedExecution:
     error_line : int or None
         Line (of IPython's transformed text) of the cell's top level at which it failed.
     refused : bool
-        It failed because det_native refused a call: nothing was done by it.
+        It failed because det_native refused a call, or told how a training has ended: nothing was done by that.
     missing : str
         The name or attribute that its top level asked for in vain.
     shown : bool
@@ -290,7 +290,7 @@ class ExecutionLog:
         execution.ran = result.error_before_exec is None
         error = result.error_in_exec
         execution.error_line = _top_line(error, execution.files) if error is not None else None
-        execution.refused = isinstance(error, DetError)
+        execution.refused = is_own(error)
         execution.missing = _missing(error, execution.files)
 
 

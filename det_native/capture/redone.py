@@ -56,6 +56,20 @@ def done_before_failure(source: str, failed_line: int | None, missing: str) -> D
     return None
 
 
+def before_statement(source: str, line: int) -> str:
+    """Return the lines of a cell before the one statement at a line; empty if there is none such, or nothing before.
+
+    A statement with others in it, a loop say, may have done a part of its work.
+    """
+    ended = 0
+    for statement in _statements(source):
+        if (statement.end_lineno or statement.lineno) >= line:
+            alone = isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign) and ended < statement.lineno <= line
+            return "".join(source.splitlines(keepends=True)[: statement.lineno - 1]) if alone and ended else ""
+        ended = statement.end_lineno or statement.lineno
+    return ""
+
+
 def sets_again(
     done: Sequence[ast.stmt], again: str, names: Set[str], looked_up: Callable[[str], Collection[str]]
 ) -> bool:

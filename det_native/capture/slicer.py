@@ -106,7 +106,7 @@ class _Backwards:
         if execution.clears:
             self._miss_all(self.live.keys())
             return
-        if execution.failed:
+        if execution.failed and not (execution.head and self.live.keys() & step.bound):
             self._failed(step)
             return
         self._miss_all(self.live.keys() & step.out_of_sight)

@@ -204,6 +204,8 @@ def _code_of(execution: Execution, calling: int, call_line: int) -> Reads:
         return reads_of(execution.source, last=call_line)
     if not execution.source or execution.language is not None:
         return Reads()
+    if execution.head:
+        return reads_of(execution.head, without=execution.taken)
     if execution.failed and execution.failed_line is not None:
         return reads_of(execution.source, last=execution.failed_line, without=execution.taken)
     return reads_of(execution.source)
@@ -240,7 +242,7 @@ def _effects(step: Step, facts: Facts, calling: bool) -> None:
     step.imports = {**code.imports, **stars}
     effects = execution.effects
     shell = set(execution.shell)
-    sure = code.surely | stars.keys() if not execution.failed else set()
+    sure = code.surely | stars.keys() if not execution.failed or execution.head else set()
     if effects is None:
         step.bound, step.surely, step.removed = code.bound | stars.keys() | shell, sure | shell, set(code.deleted)
         touched = {name for name in code.stored_into | code.called if name in code.reads}

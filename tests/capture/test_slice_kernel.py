@@ -214,6 +214,32 @@ def test_a_failed_cell_that_defines_a_needed_name(kernel: Kernel) -> None:
     assert "Fix that cell and run it" in found.error
 
 
+REFUSES = "from det_native.errors import DetError\n\ndef refuses(value=None):\n    raise DetError('no')"
+
+
+def test_what_a_cell_did_before_det_native_refused_a_call_is_sent(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("x = [1]", REFUSES, "x = [2]\nfitted = refuses(x)\nx.append(3)", "fit(x)")
+    found = kernel.found()
+    assert found.kind == ""
+    assert replayed(found, "x") == kernel.live("x") == {"x": "[2]"}
+    assert "only what stands before line 2, which failed" in found.row("cell [4]").note
+
+
+def test_what_a_cell_did_before_its_waiting_was_interrupted_is_sent(kernel: Kernel, replayed: Replayed) -> None:
+    waits = "from det_native.errors import interrupted\n\ndef wait():\n    raise interrupted()"
+    kernel.cells(waits, "x = [2]\nwait()", "fit(x)")
+    found = kernel.found()
+    assert found.error == ""
+    assert replayed(found, "x") == {"x": "[2]"}
+
+
+def test_a_refused_call_with_others_in_one_statement_may_have_done_a_part(kernel: Kernel) -> None:
+    kernel.cells(REFUSES, "x = [2]\nfor i in range(3):\n    x.append(i)\n    refuses()", "fit(x)")
+    assert "was defined by cell [3], which failed at line 4." in kernel.found().error
+    kernel.cells("y = [2]; refuses()", "fit(y)")
+    assert "was defined by cell [5], which failed at line 1." in kernel.found().error
+
+
 def test_what_a_failed_cell_did_not_reach_does_not_count(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("x = 1", "raise ValueError('no')\nx = 2", "y = (", "fit(x)")
     found = kernel.found()
