@@ -1,5 +1,6 @@
 /** What a search has come to: best value over time, rungs, and values of hyperparameters beside the metric. Pure. */
 
+import { bestFirst } from './facts';
 import { formatValue } from './format';
 import { flatHparams } from './hparams';
 import type { ExperimentDetail, ExperimentView, Trial } from './model';
@@ -35,6 +36,8 @@ export interface BestStep {
 export interface Rung {
   readonly length: number;
   readonly promoted: readonly number[];
+  /** Trained as long as any trial of the search may be. */
+  readonly finished: readonly number[];
   readonly stopped: readonly number[];
   readonly training: readonly number[];
 }
@@ -44,13 +47,9 @@ export function isSearch({ experiment, trials, trialId }: ExperimentView) {
   return trialId === 0 && experiment !== null && trials.length > 1;
 }
 
-/** The trials that have a number as their best value, worst first: what is drawn last lies above. */
-export function pointsOf({
-  experiment,
-  trials
-}: ExperimentView): SearchPoint[] {
-  const sign = experiment?.smaller_is_better === false ? -1 : 1;
-  return trials
+/** The trials that have a number as their best value, the best last: what is drawn last lies above. */
+export function pointsOf(view: ExperimentView): SearchPoint[] {
+  return bestFirst(view)
     .filter(
       ({ best_validation: value }) => value !== null && Number.isFinite(+value)
     )
@@ -59,7 +58,7 @@ export function pointsOf({
       value: Number(trial.best_validation),
       hparams: new Map(flatHparams(trial.hparams))
     }))
-    .sort((one, other) => sign * (other.value - one.value));
+    .reverse();
 }
 
 /** Names of the hyperparameters that have more than one value. */
@@ -160,7 +159,8 @@ export function bestSoFar(view: ExperimentView): BestStep[] {
 }
 
 /** The lengths at which a search in stages decides, longest first; none where all trials have one length. */
-export function rungsOf({ trials }: ExperimentView): Rung[] {
+export function rungsOf({ experiment, trials }: ExperimentView): Rung[] {
+  const whole = wholeLength(experiment);
   const lengths = [...new Set(trials.flatMap(({ stages = [] }) => stages))];
   if (lengths.length < 2) {
     return [];
@@ -177,7 +177,10 @@ export function rungsOf({ trials }: ExperimentView): Rung[] {
             ({ stages }) => stages?.includes(length) && stages.at(-1) !== length
           )
         ),
-        stopped: ids(last.filter(({ state }) => isTerminal(state))),
+        finished: ids(last.filter(has => isFinished(has, whole))),
+        stopped: ids(
+          last.filter(has => isTerminal(has.state) && !isFinished(has, whole))
+        ),
         training: ids(last.filter(({ state }) => !isTerminal(state)))
       };
     });
@@ -199,13 +202,36 @@ export function namedTrials(word: string, ids: readonly number[]): string {
   return `${word}: trial${ids.length > 1 ? 's' : ''} ${named.join(', ')}${more}`;
 }
 
-/** The unit of the search's lengths: `epochs`. */
-export function unitOf(experiment: ExperimentDetail | null): string {
+/** A length of the search in words: `1 epoch`. */
+export function lengthText(
+  experiment: ExperimentDetail | null,
+  length: number
+): string {
+  const [unit] = maxLength(experiment);
+  const one: Record<string, string> = {
+    batches: 'batch',
+    epochs: 'epoch',
+    records: 'record'
+  };
+  return `${length} ${length === 1 ? (one[unit] ?? unit) : unit}`;
+}
+
+/** How long a trial of the search is trained at most, in its unit; null where that is not known. */
+function wholeLength(experiment: ExperimentDetail | null): number | null {
+  const [, length] = maxLength(experiment);
+  return typeof length === 'number' ? length : null;
+}
+
+function isFinished({ state, stages }: Trial, whole: number | null): boolean {
+  return state === 'COMPLETED' && stages?.at(-1) === whole;
+}
+
+function maxLength(experiment: ExperimentDetail | null): [string, unknown] {
   const { searcher } = (experiment?.config ?? {}) as {
     searcher?: { max_length?: unknown };
   };
   const length = searcher?.max_length;
-  return length !== null && typeof length === 'object'
-    ? (Object.keys(length)[0] ?? 'batches')
-    : 'batches';
+  const [written] =
+    length !== null && typeof length === 'object' ? Object.entries(length) : [];
+  return written ?? ['batches', length];
 }

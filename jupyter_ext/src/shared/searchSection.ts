@@ -3,7 +3,7 @@
 import { make, setText } from './dom';
 import { formatDuration, formatValue } from './format';
 import { formatHparams } from './hparams';
-import type { ExperimentView } from './model';
+import type { ExperimentDetail, ExperimentView } from './model';
 import type { Rung, SearchAxis, SearchPoint } from './searchFacts';
 import {
   axisOf,
@@ -11,11 +11,11 @@ import {
   differingNames,
   isLogarithmic,
   isSearch,
+  lengthText,
   MOST_AXES,
   namedTrials,
   pointsOf,
-  rungsOf,
-  unitOf
+  rungsOf
 } from './searchFacts';
 import { Section } from './sections';
 import type { Box } from './svg';
@@ -134,7 +134,7 @@ export class SearchSection {
     const rungs = rungsOf(view);
     this._panels.replaceChildren(
       drawBest(view, values),
-      ...(rungs.length > 0 ? [drawRungs(rungs, unitOf(view.experiment))] : []),
+      ...(rungs.length > 0 ? [drawRungs(rungs, view.experiment)] : []),
       ...axes.map(axis => drawScatter(axis, values, points)),
       ...(axes.length > 1 ? [drawParallel([...axes, values], points)] : []),
       ...(names.length > MOST_AXES
@@ -273,15 +273,23 @@ function drawParallel(
   return drawn;
 }
 
-function drawRungs(rungs: readonly Rung[], unit: string): HTMLElement {
+function drawRungs(
+  rungs: readonly Rung[],
+  experiment: ExperimentDetail | null
+): HTMLElement {
   const most = Math.max(
-    ...rungs.map(
-      each => each.promoted.length + each.stopped.length + each.training.length
+    ...rungs.map(({ promoted, finished, stopped, training }) =>
+      [promoted, finished, stopped, training].reduce(
+        (sum, { length }) => sum + length,
+        0
+      )
     )
   );
-  const rows = rungs.map(({ length, promoted, stopped, training }) => {
+  const rows = rungs.map(rung => {
+    const { length, promoted, finished, stopped, training } = rung;
     const parts = [
       { word: 'promoted', ids: promoted },
+      { word: 'finished', ids: finished },
       { word: 'stopped', ids: stopped },
       { word: 'training', ids: training }
     ].filter(({ ids }) => ids.length > 0);
@@ -300,7 +308,7 @@ function drawRungs(rungs: readonly Rung[], unit: string): HTMLElement {
       'div',
       'det-rung',
       { title: who },
-      make('span', 'det-rung-length', {}, `${length} ${unit}`),
+      make('span', 'det-rung-length', {}, lengthText(experiment, length)),
       make('span', 'det-rung-bar', { 'aria-hidden': 'true' }, ...bars),
       make('span', 'det-rung-counts', {}, counts),
       make('span', 'det-rung-who', {}, who)

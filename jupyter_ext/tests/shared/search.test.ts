@@ -53,10 +53,16 @@ describe('the facts of a search', () => {
   it('are who was promoted and stopped at each rung', () => {
     const rungs = rungsOf(view(search(3)));
     expect(rungs).toEqual([
-      { length: 9, promoted: [], stopped: [1], training: [] },
-      { length: 3, promoted: [1], stopped: [2], training: [] },
-      { length: 1, promoted: [1, 2], stopped: [3], training: [] }
+      { length: 9, promoted: [], finished: [1], stopped: [], training: [] },
+      { length: 3, promoted: [1], finished: [], stopped: [2], training: [] },
+      { length: 1, promoted: [1, 2], finished: [], stopped: [3], training: [] }
     ]);
+    const failed = { ...search(1), trials: trials(2) };
+    failed.trials[0] = { ...failed.trials[0]!, state: 'ERROR' };
+    expect(rungsOf(view(failed))[0]).toMatchObject({
+      finished: [],
+      stopped: [1]
+    });
     expect(rungsOf(view({ trials: [trial({ stages: [5] })] }))).toEqual([]);
     expect(rungsOf(view({ trials: [trial()] }))).toEqual([]);
     expect(namedTrials('stopped', [3])).toBe('stopped: trial 3');
@@ -84,7 +90,8 @@ describe('a search', () => {
       'Best so far|Rungs|kind|rate|All values'
     );
     expect(root.querySelectorAll('.det-search-line')).toHaveLength(3);
-    expect(text('.det-rung-length')).toBe('9 epochs|3 epochs|1 epochs');
+    expect(text('.det-rung-length')).toBe('9 epochs|3 epochs|1 epoch');
+    expect(text('.det-rung-counts').split('|')[0]).toBe('1 finished');
     expect(text('.det-rung-who').split('|')[1]).toBe(
       'promoted: trial 1; stopped: trial 2'
     );
@@ -99,6 +106,18 @@ describe('a search', () => {
       .querySelector('.det-search-panels')
       ?.dispatchEvent(new Event('pointerleave'));
     expect(root.querySelectorAll('.det-marked')).toHaveLength(0);
+  });
+
+  it('names of equal trials the oldest as the best, as all else does', async () => {
+    const equal = [1, 2, 3].map(id => trial({ id, best_validation: 0.5 }));
+    for (const smaller_is_better of [true, false]) {
+      const { text } = shown({
+        experiment: detail({ config, smaller_is_better, metric: 'error' }),
+        trials: equal
+      });
+      await frame();
+      expect(text('.det-search-told')).toContain('Best: trial 1: error 0.5');
+    }
   });
 
   it('of five hundred is drawn at most twice a second', async () => {
