@@ -229,6 +229,8 @@ def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept(capsys: pyt
     assert kept.state is ExperimentState.ERROR
     assert "ZeroDivisionError" in str(kept.detail().error)
     failed = kept.trials[0].detail()
+    assert failed.error is not None
+    assert failed.error.batch == 2
     assert kept.detail().progress == failed.batches / failed.target_batches == 1 / failed.target_batches < 0.2
 
 
@@ -263,3 +265,23 @@ def test_instance_outside_any_run() -> None:
     assert isinstance(trial, LineTrial)
     assert trial.context.get_hparam("lr") == 1.0
     assert trial.context.get_per_slot_batch_size() == 2
+
+
+class FailsLater(LineTrial):
+    """Cannot be validated."""
+
+    def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+        raise RuntimeError("shapes cannot be multiplied")
+
+
+def test_a_failure_is_kept_once_with_its_batch_and_the_users_lines() -> None:
+    with pytest.raises(RuntimeError):
+        det.experimental.create(FailsLater, CONFIG, local=True)
+    kept = det.attach("local-1")
+    [trial] = kept.trials
+    error = trial.detail().error
+    assert error is not None
+    assert error == kept.detail().error
+    assert error.batch == 4
+    assert "in evaluate_batch" in error.traceback
+    assert "det_harness" not in error.traceback

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -12,10 +11,11 @@ from det_native.client import rendering
 from det_native.client.handles import Checkpoint, Experiment
 from det_native.client.local_source import LocalSource
 from det_native.display.environment import in_notebook
-from det_native.errors import DivergedError, InvalidHP
+from det_native.errors import InvalidHP
 from det_native.experimental.directory import working_directory
+from det_native.experimental.local.failures import describe
 from det_native.experimental.local.output import copied_output
-from det_native.experimental.local.own_processes import ProcessFailedError, train_in_processes, wants_processes
+from det_native.experimental.local.own_processes import train_in_processes, wants_processes
 from det_native.experimental.local.program import keep_program
 from det_native.experimental.local.progress import Progress
 from det_native.experimental.local.record import Record
@@ -30,7 +30,7 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import WarmStartSource
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.manifests import CallKind, CheckpointManifest, Framework
-from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
+from det_native.schema.own_message import is_out_of_memory, memory_advice
 from det_native.schema.stage_words import begins_with, trained_on
 from det_native.schema.states import ExperimentState, TrialState
 
@@ -92,6 +92,8 @@ class LocalExperiment:
         self._needs_processes = in_processes
         self._store = store = LocalStore.create()
         bundle_id = keep_program(store, kind, payload, framework, settings, origin)
+        self._failing_batch = 0
+        self._failure: tuple[BaseException, rest.UserErrorInfo] | None = None
         self._record = Record(store, config, framework, bundle_id, whole_epochs=whole_epochs)
         self.handle = Experiment(
             LocalSource(store, _loader(store, self._config, payload, settings.context_dir)), store.id
@@ -133,7 +135,9 @@ class LocalExperiment:
                 with working_directory.inside(self._settings.context_dir):
                     yield
             except BaseException as error:
-                self._record.end(ExperimentState.ERROR, describe(error))
+                failure, self._failure = self._failure, None  # not to keep what the traceback holds
+                told = failure is not None and failure[0] is error
+                self._record.end(ExperimentState.ERROR, failure[1] if failure and told else describe(error))
                 if self._record.trained:
                     print(f"What was done before the error is kept: det.attach({self._store.id!r}).")
                 raise
@@ -243,7 +247,11 @@ class LocalExperiment:
                 reporter=reporter,
             ) as run,
         ):
-            yield run
+            try:
+                yield run
+            except BaseException:
+                self._failing_batch = run.failing_batch
+                raise
         assert run.outcome is not None
         self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
 
@@ -288,7 +296,8 @@ class LocalExperiment:
                     memory_advice(self._environment(stage).batch_size, self._complete.resources.slots_per_trial)
                 )
             state = TrialState.CANCELED if isinstance(error, InvalidHP) else TrialState.ERROR
-            self._record.end_trial(reporter, state, describe(error))
+            self._failure = error, describe(error, self._failing_batch)
+            self._record.end_trial(reporter, state, self._failure[1])
             raise
 
     @contextmanager
@@ -369,20 +378,3 @@ def _loader(
             return load_weights(payload, directory, environment)
 
     return load
-
-
-def describe(error: BaseException) -> rest.UserErrorInfo:
-    """Return an exception of a local run as it is kept with the experiment."""
-    for told in (error, error.__cause__):
-        if isinstance(told, ProcessFailedError):
-            return told.info
-    if isinstance(error, DivergedError):
-        return rest.UserErrorInfo(
-            type=type(error).__name__, message=error.without_batch, traceback="", batch=error.batch or 0
-        )
-    notes = getattr(error, "__notes__", ())
-    return rest.UserErrorInfo(
-        type=type(error).__name__,
-        message=with_advice(own_message(error), " ".join(notes)) if notes else own_message(error),
-        traceback="".join(traceback.format_exception(error)),
-    )

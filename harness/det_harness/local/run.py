@@ -18,7 +18,7 @@ from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
 from det_harness.trial.lengths import one_of_each, periods_of
-from det_harness.trial.schedule import Schedule
+from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Controller, Outcome, Services
 from det_harness.trial.warm_start import WarmStart
 from det_native.schema.environment import TrialEnvironment
@@ -92,6 +92,14 @@ class LocalRun:
     def state(self) -> TrialState:
         """COMPLETED; CANCELED after Ctrl-C."""
         return TrialState.CANCELED if self.interrupted.is_set() else TrialState.COMPLETED
+
+    @property
+    def failing_batch(self) -> int:
+        """The batch, counted from 1, in which an exception was raised; 0 before the first one was done."""
+        schedule = self.services.schedule
+        reported = self.reporter.training_rows[-1:]
+        done = max(schedule.progress.batches, *(row.batch for row in reported), 0)
+        return done + 1 if done and isinstance(schedule.next(), Train) else done
 
 
 @contextmanager

@@ -1,0 +1,92 @@
+"""What made a local run fail, as it is kept with the experiment: by cells and lines, as a worker tells it."""
+
+from __future__ import annotations
+
+import re
+from traceback import TracebackException
+from types import TracebackType
+from typing import Any
+
+from det_native.capture.log import ExecutionLog, current_log
+from det_native.errors import DivergedError, is_ours, is_own
+from det_native.experimental.local.own_processes import ProcessFailedError
+from det_native.schema import rest
+from det_native.schema.cell_titles import cell_title
+from det_native.schema.own_message import own_message, with_advice
+
+_FRAME = re.compile(r'File "([^"\n]+)", line')
+
+
+def describe(error: BaseException, batch: int = 0) -> rest.UserErrorInfo:
+    """Return an exception of a local run as it is kept with the experiment.
+
+    Parameters
+    ----------
+    error : BaseException
+    batch : int
+        The batch in which it was raised, counted from 1; 0 before the first one was done.
+    """
+    for told in (error, error.__cause__):
+        if isinstance(told, ProcessFailedError):
+            return told.info
+    if isinstance(error, DivergedError):
+        return rest.UserErrorInfo(
+            type=type(error).__name__, message=error.without_batch, traceback="", batch=error.batch or batch
+        )
+    notes = getattr(error, "__notes__", ())
+    log = current_log()
+    return rest.UserErrorInfo(
+        type=type(error).__name__,
+        message=with_advice(own_message(error), " ".join(notes)) if notes else own_message(error),
+        traceback=_text(error, log),
+        batch=batch,
+        **_place(error, log),
+    )
+
+
+def _text(error: BaseException, log: ExecutionLog | None) -> str:
+    """Return the traceback in the user's code, cells by their numbers; empty where a message of ours says it all."""
+    trace = _of_users(error.__traceback__)
+    if trace is None:
+        if is_own(error):
+            return ""
+        trace = error.__traceback__
+    shown = TracebackException(type(error), error, trace)
+    if is_own(error):
+        shown.__cause__ = shown.__context__ = None
+
+    def titled(found: re.Match[str]) -> str:
+        owner = log.owner_of(found[1]) if log is not None else None
+        if owner is None or log is None or owner.number is None:
+            return found[0]
+        title = cell_title(owner.number, prompts=log.prompts)
+        return f"{title[0].upper()}{title[1:]}, line"
+
+    return _FRAME.sub(titled, "".join(shown.format()))
+
+
+def _place(error: BaseException, log: ExecutionLog | None) -> dict[str, Any]:
+    """Return the cell of the innermost frame that is in one, and its line."""
+    place: dict[str, Any] = {}
+    trace = error.__traceback__ if log is not None else None
+    while log is not None and trace is not None:
+        owner = log.owner_of(trace.tb_frame.f_code.co_filename)
+        if owner is not None and owner.number is not None:
+            place = {"cell": owner.number, "line": trace.tb_lineno, "prompts": log.prompts}
+        trace = trace.tb_next
+    return place
+
+
+def _of_users(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of this distribution, and those of `with` statements in it."""
+    frames: list[TracebackType] = []
+    ours = False
+    while trace is not None:
+        ours = is_ours(trace) or (ours and trace.tb_frame.f_globals.get("__name__") == "contextlib")
+        if not ours:
+            frames.append(trace)
+        trace = trace.tb_next
+    following: TracebackType | None = None
+    for one in reversed(frames):
+        following = TracebackType(following, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return following
