@@ -8,6 +8,7 @@ from typing import Any
 from det_native.estimator.call import EstimatorCall, EvaluatingContext
 from det_native.horovod import HorovodContext
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.signatures import names_checked
 from det_native.trial import Role
 
 
@@ -51,6 +52,7 @@ class EstimatorNativeContext(EvaluatingContext):
         self.period_said = any((env.config.get("min_validation_period") or {}).values())
         self._on_call = on_call
 
+    @names_checked("context.train_and_evaluate")
     def train_and_evaluate(self, estimator: Any, train_spec: Any, eval_spec: Any) -> Any:
         """Train an estimator and evaluate it, as ``tf.estimator.train_and_evaluate()`` does.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -11,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ParamSpec, TypeVar
 
-from det_native.errors import ArgumentError, SignatureError
+from det_native.errors import ArgumentError
+from det_native.schema.signatures import check_names
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -158,20 +158,6 @@ def _check_place_of_config(function: str, positional: Sequence[Any], leading: in
         raise ArgumentError(
             f"{function}(): the dictionary is the configuration and {place}: {function}({before}{{...}}, local=True)."
         )
-
-
-def check_names(function: str, keywords: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a keyword argument that there is not, with the one that was probably meant.
-
-    Raises
-    ------
-    SignatureError
-    """
-    for name in keywords:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-            meant = f"Did you mean {close[0]}?" if close else f"It takes: {', '.join(known)}."
-            raise SignatureError(f"{function}() takes no argument {name!r}. {meant}")
 
 
 def any_documented_order(leading: int) -> Callable[[Callable[P, R]], Callable[P, R]]:

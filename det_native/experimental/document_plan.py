@@ -14,7 +14,7 @@ from det_native.capture.document_literals import Unread, read_parts, unread_part
 from det_native.capture.document_variables import set_variable
 from det_native.capture.request import Request
 from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
-from det_native.experimental.arguments import NAMES, Mode, Place, arrange, check_names, resolve
+from det_native.experimental.arguments import NAMES, Mode, Place, arrange, resolve
 from det_native.experimental.document_place import with_slots
 from det_native.experimental.settings import Settings, check_before_fit, check_settings, check_supported, left_to_fit
 from det_native.frameworks import get_framework, known_frameworks
@@ -22,6 +22,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import CallKind, Framework
 from det_native.schema.reading import read
+from det_native.schema.signatures import check_names
 
 _PLACE_ARGUMENTS = ("mode", "local", "test")
 

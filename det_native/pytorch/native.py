@@ -14,6 +14,7 @@ from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.stepping import SHARDED
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.signatures import names_checked
 from det_native.trial import Role
 
 T = TypeVar("T")
@@ -81,6 +82,7 @@ class PyTorchNativeContext(PyTorchRunContext):
             optimizer.register_step_pre_hook(self._tell_of_step)
         return optimizer
 
+    @names_checked("context.fit")
     def fit(
         self,
         train_loader: Any = None,
@@ -138,6 +140,7 @@ class PyTorchNativeContext(PyTorchRunContext):
             self.experiment = result
         return result
 
+    @names_checked("context.train")
     def train(
         self,
         train_loader: Any = None,

@@ -17,6 +17,7 @@ from det_native.errors import (  # noqa: E402
     ArgumentError,
     ConfigurationError,
     InvalidDataError,
+    SignatureError,
     TrialDefinitionError,
     UnsupportedFeatureError,
 )
@@ -58,6 +59,7 @@ def one_argument(batch: Any) -> Any:
             r"fit\(\) was given train_loader, a loader with a DistributedSampler, which takes one of 2 shares",
         ),
         ({"train_loader": TensorDataset(torch.ones(2))}, InvalidDataError, "not TensorDataset; make one of it"),
+        ({"epoch": 4}, SignatureError, r"context\.fit\(\) takes no argument 'epoch'\. Did you mean epochs\?"),
         ({"train_loader": loader_of(2, 4, drop_last=True)}, InvalidDataError, "train_loader .* has no batches"),
     ],
 )
@@ -315,3 +317,8 @@ def test_sharded_models_are_refused_at_once() -> None:
     config = {"distributed": {"strategy": "fsdp"}, "resources": {"slots_per_trial": 2}}
     with pytest.raises(UnsupportedFeatureError, match=r"works for a PyTorchTrial class"):
         det.experimental.pytorch.init(CONFIG | config)
+
+
+def test_a_misspelt_argument_of_the_loop_is_named() -> None:
+    with pytest.raises(SignatureError, match=r"context\.train\(\) takes no argument 'valid_loader'\. Did you mean"):
+        Line().context.train(loader_of(8, 4), valid_loader=loader_of(8, 4))  # type: ignore[call-arg]
