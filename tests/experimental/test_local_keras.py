@@ -57,6 +57,32 @@ def test_a_trial_counts_the_smaller_last_batch_of_each_epoch() -> None:
     assert (trial.batches, trial.target_batches) == (6, 6)
 
 
+class MadeTrial(det.keras.TFKerasTrial):
+    """Trains on 50 records."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def build_model(self) -> Any:
+        return make_model(self.context)
+
+    def build_training_data_loader(self) -> Any:
+        return X, Y
+
+    def build_validation_data_loader(self) -> Any:
+        return X, Y
+
+
+def test_a_trial_class_counts_them_too() -> None:
+    config = {
+        "records_per_epoch": 50,
+        "hyperparameters": {"global_batch_size": 20},
+        "searcher": {"name": "single", "metric": "val_loss", "max_length": {"epochs": 2}},
+    }
+    trial = det.experimental.create(MadeTrial, config, local=True).trials[0].detail()
+    assert (trial.batches, trial.target_batches) == (6, 6)
+
+
 def test_the_history_shows_its_experiment_unless_its_files_are_gone() -> None:
     ipython = DisplayFormatter()
     context = det.experimental.keras.init({"name": "a <b>line</b>"}, local=True)

@@ -338,6 +338,9 @@ class LocalExperiment:
 
         environment = self._environment(stage)
         periods = one_of_each() if self._settings.place.test else periods_of(environment)
+        records = self._complete.records_per_epoch
+        if steps is None and get_framework(self._framework).whole_epochs and records and environment.batch_size:
+            steps = -(-records // environment.batch_size)
         length = (periods if steps is None else in_whole_epochs(periods, environment, steps)).length
         return 0 if length == UNTOLD.units else length
 
