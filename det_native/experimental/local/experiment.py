@@ -135,12 +135,14 @@ class LocalExperiment:
                 with working_directory.inside(self._settings.context_dir):
                     yield
             except BaseException as error:
-                failure, self._failure = self._failure, None  # not to keep what the traceback holds
+                failure = self._failure
                 told = failure is not None and failure[0] is error
                 self._record.end(ExperimentState.ERROR, failure[1] if failure and told else describe(error))
                 if self._record.trained:
                     print(f"What was done before the error is kept: det.attach({self._store.id!r}).")
                 raise
+            finally:
+                self._failure = None  # its traceback holds the user's objects
             if self.interrupted:
                 self._record.end(ExperimentState.CANCELED, self._record.why_interrupted())
             else:
