@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -109,7 +109,7 @@ def local_source_with(uuid: str) -> tuple[Source, rest.Checkpoint] | None:
     return None
 
 
-def listing(experiments: Sequence[Listed]) -> str:
+def listing(experiments: Sequence[Listed], draw: Callable[..., str] = table) -> str:
     """Return the list as a table."""
     rows = [
         (
@@ -124,7 +124,7 @@ def listing(experiments: Sequence[Listed]) -> str:
         )
         for shown_id, facts, _ in experiments
     ]
-    return table(("id", "name", "state", "progress", "trials", "metric", "best", "created"), rows)
+    return draw(("id", "name", "state", "progress", "trials", "metric", "best", "created"), rows)
 
 
 def _local() -> list[Listed]:

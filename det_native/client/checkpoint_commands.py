@@ -32,7 +32,7 @@ def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: 
     """Show the checkpoints of an experiment that exist, oldest first."""
     from det_native.client.catalog import source_of
     from det_native.client.selection import best_checkpoints
-    from det_native.client.tables import table
+    from det_native.client.tables import shown_table
     from det_native.schema.numbers import shown_number
     from det_native.schema.states import CheckpointState
 
@@ -55,7 +55,7 @@ def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: 
         value = one.metrics.get(experiment.metric)
         shown = shown_number(value) if isinstance(value, int | float) else "" if value is None else str(value)
         rows.append((one.uuid, one.trial_id, one.batch, shown, one.size))
-    click.echo(table(("checkpoint", "trial", "batch", experiment.metric, "bytes"), rows))
+    click.echo(shown_table(("checkpoint", "trial", "batch", experiment.metric, "bytes"), rows))
 
 
 @checkpoint.command("describe")
@@ -66,7 +66,7 @@ def describe(context: click.Context, uuid: str, *, as_json: bool) -> None:
     """Show what a checkpoint is of, and its files."""
     import json
 
-    from det_native.client.tables import facts, table
+    from det_native.client.tables import facts, shown_table
 
     _, found = _find(uuid, context.obj)
     if as_json:
@@ -84,7 +84,7 @@ def describe(context: click.Context, uuid: str, *, as_json: bool) -> None:
         ("location", found.location),
         ("bytes", found.size),
     ]
-    files = table(("file", "bytes"), [(file.path, file.size) for file in manifest.files])
+    files = shown_table(("file", "bytes"), [(file.path, file.size) for file in manifest.files])
     click.echo(f"{facts(pairs)}\n\n{files}")
 
 

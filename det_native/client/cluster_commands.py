@@ -30,7 +30,7 @@ def list_slots(context: click.Context, *, as_json: bool) -> None:
     """Show each slot, and the trial that holds it; then the trials that run without a slot."""
     from det_native.client.connect import connect
     from det_native.client.http_source import HttpSource
-    from det_native.client.tables import table
+    from det_native.client.tables import shown_table
     from det_native.schema.rest import MasterInfo
 
     session = connect(context.obj, start=False)
@@ -67,7 +67,7 @@ def list_slots(context: click.Context, *, as_json: bool) -> None:
     held = [["free" if value is None else str(value) for value in (row["trial"], row["experiment"])] for row in rows]
     titles = [[one.id, slot_name(one)] for one in slots] + [["none", "cpu"]] * len(beside)
     cells = [[*title, *holder] for title, holder in zip(titles, held, strict=True)]
-    click.echo(table(("slot", "device", "trial", "experiment"), cells))
+    click.echo(shown_table(("slot", "device", "trial", "experiment"), cells))
 
 
 def slot_name(slot: SlotInfo) -> str:
@@ -87,7 +87,7 @@ def list_queue(context: click.Context, *, as_json: bool) -> None:
     """Show the trials that run, then those that wait, in the order in which they get slots, and for what they wait."""
     from det_native.client.connect import connect
     from det_native.client.http_source import HttpSource
-    from det_native.client.tables import table
+    from det_native.client.tables import shown_table
 
     rows = _rows(HttpSource(connect(context.obj, start=False)))
     if as_json:
@@ -99,7 +99,7 @@ def list_queue(context: click.Context, *, as_json: bool) -> None:
     head = ("trial", "experiment", "state", "slots", "priority", "waits for")
     shown = [{**row, "slots": row["slots"] or "none"} for row in rows]
     cells = [tuple(row[name] for name in (*head[:-1], "notice")) for row in shown]
-    click.echo(table(head, cells))
+    click.echo(shown_table(head, cells))
 
 
 def _rows(source: HttpSource) -> list[dict[str, Any]]:

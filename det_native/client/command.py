@@ -277,12 +277,13 @@ def experiment() -> None:
 def list_experiments(context: click.Context, *, limit: int, state: str | None, as_json: bool) -> None:
     """Show the experiments, newest first."""
     from det_native.client.catalog import find_experiments, listing
+    from det_native.client.tables import shown_table
 
     found = find_experiments(context.obj, limit, ExperimentState(state) if state is not None else None)
     if as_json:
         print_json([{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments])
     elif found.experiments:
-        click.echo(listing(found.experiments))
+        click.echo(listing(found.experiments, shown_table))
     elif found.missing is None:
         click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
     if found.unseen:

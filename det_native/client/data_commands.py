@@ -45,7 +45,7 @@ def put(context: click.Context, path: Path, name: str | None) -> None:
 def list_data(context: click.Context, *, as_json: bool) -> None:
     """Show what is in the store."""
     from det_native.client.connect import connect
-    from det_native.client.tables import table
+    from det_native.client.tables import shown_table
     from det_native.schema.datasets import DataSetInfo
 
     found = [DataSetInfo.model_validate(one) for one in connect(context.obj, start=False).get("/data")]
@@ -55,7 +55,7 @@ def list_data(context: click.Context, *, as_json: bool) -> None:
         click.echo("There are no data in the store; `det data put PATH` brings some.")
     else:
         rows = [(one.name, one.files, f"{one.size / 1e6:,.1f} MB", one.created) for one in found]
-        click.echo(table(("name", "files", "size", "since"), rows))
+        click.echo(shown_table(("name", "files", "size", "since"), rows))
 
 
 @data.command()

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from det_native.client.selection import best_first
 from det_native.client.short_forms import batches_of, format_value, whole_percent
-from det_native.client.state_words import state_text, trial_word
-from det_native.client.tables import facts, table
+from det_native.client.state_words import state_text, trial_word, waits_text
+from det_native.client.tables import facts, shown_table
 from det_native.schema import rest
+from det_native.schema.states import TrialState
 
 MAX_TRIALS = 50
 
@@ -66,7 +67,7 @@ def trial_description(
     best = "none yet" if trial.best_validation is None else format_value(trial.best_validation)
     pairs: list[tuple[str, object]] = [
         ("trial", f"{trial.id} of experiment {shown_id}: {experiment.name}"),
-        ("state", ", ".join(filter(None, (trial_word(trial, experiment.state), trial.notice)))),
+        ("state", _state(trial, experiment)),
         ("batches", f"{trial.batches} of {trial.target_batches}"),
         (f"best {experiment.metric}", best),
         ("hyperparameters", json.dumps(trial.hparams, sort_keys=True)),
@@ -75,8 +76,13 @@ def trial_description(
     if trial.error is not None:
         pairs.append(("error", f"{trial.error.type}: {' '.join(trial.error.message.split())}"))
     rows = [(each.uuid, each.batch, each.state.value, each.size) for each in checkpoints]
-    parts = [facts(pairs), *([table(("checkpoint", "batch", "state", "bytes"), rows)] if rows else [])]
+    parts = [facts(pairs), *([shown_table(("checkpoint", "batch", "state", "bytes"), rows)] if rows else [])]
     return "\n\n".join(parts)
+
+
+def _state(trial: rest.Trial, experiment: rest.Experiment) -> str:
+    waits = waits_text(experiment) if trial.state is TrialState.QUEUED else ""
+    return ", ".join(filter(None, (trial_word(trial, experiment.state), waits, trial.notice)))
 
 
 def _times(experiment: rest.Experiment | rest.Trial) -> Iterable[tuple[str, object]]:
@@ -96,4 +102,4 @@ def trials_table(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> s
         )
         for trial in trials
     ]
-    return table(("trial", "state", "batches", f"best {experiment.metric}", "hyperparameters"), rows)
+    return shown_table(("trial", "state", "batches", f"best {experiment.metric}", "hyperparameters"), rows)

@@ -17,7 +17,7 @@ from det_native.client.selection import best_first
 from det_native.client.short_forms import format_value
 from det_native.client.source import Source
 from det_native.client.state_words import experiment_word
-from det_native.client.tables import table
+from det_native.client.tables import shown_table
 from det_native.errors import ArgumentError
 from det_native.schema.states import ExperimentState
 
@@ -72,7 +72,7 @@ def print_metrics(trial: tuple[str | None, int], kind: str, master: str | None, 
         return
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = [["" if row.get(name) is None else _cell(name, row[name]) for name in names] for row in rows]
-    click.echo(table(names, cells))
+    click.echo(shown_table(names, cells))
 
 
 def _cell(name: str, value: Any) -> str:
