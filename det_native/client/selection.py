@@ -12,9 +12,9 @@ from det_native.schema.states import CheckpointState
 
 
 def score(value: object, *, smaller_is_better: bool) -> float:
-    """Return a number that is smaller for better values; not-a-number and what is missing come last."""
+    """Return a number that is smaller for better values; what is missing, infinite or no number comes last."""
     number = as_number(value)
-    if isinstance(number, bool) or not isinstance(number, int | float) or math.isnan(number):
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         return math.inf
     return float(number) if smaller_is_better else -float(number)
 

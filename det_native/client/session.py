@@ -334,7 +334,8 @@ class Session:
             return ProtocolMismatchError(sentence)
         if status == requests.codes.unprocessable and body is not None and body.problems:
             untold = [f"{one.where}: {one.what}" for one in body.problems if one.what not in sentence]
-            sentence = " ".join(filter(None, [sentence, "; ".join(untold[:_MOST_PROBLEMS])])).rstrip(".") + "."
+            sentence = " ".join(filter(None, [sentence, "; ".join(untold[:_MOST_PROBLEMS])]))
+            sentence += "" if sentence.endswith((".", "?")) else "."
             if any(words in sentence for words in _OTHER_FIELDS):
                 sentence += " A master of another version may know less, or more: `det version` shows both."
         if response.is_redirect:

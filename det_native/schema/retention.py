@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from det_native.schema import rest
@@ -29,7 +30,9 @@ def superfluous(
     for one in complete:
         value = number(one.metrics.get(metric))
         if value is not None and value == value:
-            scored.append((value if smaller_is_better else -value, one.created, one.uuid, one))
+            # One that is infinite, whichever way, is no result: it comes last.
+            rank = math.inf if math.isinf(value) else value if smaller_is_better else -value
+            scored.append((rank, one.created, one.uuid, one))
     scored.sort(key=lambda entry: entry[:3])
     kept.update(entry[3].uuid for entry in scored[:experiment_best])
     for trial_id in {one.trial_id for one in complete}:

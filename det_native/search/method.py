@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -64,8 +65,8 @@ class Method(Protocol):
 
 
 def value_of(metric: float | None, *, smaller_is_better: bool) -> float:
-    """Return the value of a metric: lower is better, and no number is the worst of all."""
-    if metric is None or metric != metric:
+    """Return the value of a metric: lower is better; no number is the worst of all, and so is an infinite one."""
+    if metric is None or not math.isfinite(metric):
         return WORST
     return metric if smaller_is_better else -metric
 

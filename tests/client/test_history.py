@@ -92,7 +92,7 @@ def test_every_batch_counts_once(length: int, epoch: int) -> None:
     assert total == pytest.approx(length * (length + 1) / 2)
 
 
-@pytest.mark.parametrize("bad", [None, "NaN", math.nan, "text", True])
+@pytest.mark.parametrize("bad", [None, "NaN", math.nan, math.inf, "-Infinity", "text", True])
 def test_what_is_no_number_is_never_best(bad: object) -> None:
     assert score(bad, smaller_is_better=True) == math.inf
     assert score(bad, smaller_is_better=False) == math.inf

@@ -237,6 +237,16 @@ def test_what_a_master_does_not_know_is_named(server: Server, session: Session) 
     )
 
 
+def test_a_question_at_the_end_of_a_refusal_is_left_alone(server: Server, session: Session) -> None:
+    text = "It is not valid:\n  - a: is 'tpee'. Did you mean tpe?"
+    server.answer(
+        422, {"error": text, "problems": [{"where": "a", "what": "is 'tpee'.", "remedy": "Did you mean tpe?"}]}
+    )
+    with pytest.raises(RequestError) as caught:
+        session.post("/experiments", {})
+    assert str(caught.value) == text
+
+
 def test_a_refusal_that_is_not_a_masters_is_told_by_its_status(server: Server, session: Session) -> None:
     server.answer(500, b"<html>oops</html>")
     with pytest.raises(RequestError, match="HTTP 500") as caught:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from det_harness.local.run import LocalReporter
 from det_harness.trial.divergence import CAUSES, LossWatch
-from det_harness.trial.metrics import checked_validation
+from det_harness.trial.metrics import checked_validation, is_best
 
 from det_native.errors import DivergedError
 from det_native.schema.environment import TrialEnvironment
@@ -86,3 +86,11 @@ def test_a_validation_that_is_nan_diverges_too() -> None:
     ) as caught:
         checked_validation({"val_loss": NAN}, "val_loss", "evaluate_batch()", batch=12)
     assert caught.value.batch == 12
+
+
+def test_an_infinite_metric_is_best_only_where_there_is_none() -> None:
+    for value in (math.inf, -math.inf):
+        assert not is_best(value, 0.5, smaller_is_better=True)
+        assert not is_best(value, 0.5, smaller_is_better=False)
+        assert is_best(value, None, smaller_is_better=True)
+        assert is_best(0.5, value, smaller_is_better=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 from pathlib import Path
@@ -172,6 +173,9 @@ def test_the_best_metric_is_that_of_master_and_run_before_the_last_validation(tm
         assert reporter.best_metric() is None
         reporter.validation(2, {"loss": 2.0})
         assert reporter.best_metric() == 3.0
+        reporter.validation(3, {"loss": -math.inf})
+        reporter.validation(4, {"loss": 2.5})
+        assert reporter.best_metric() == 2.0, "an infinite value is no result"
         master.best = 1.5
         assert reporter.best_metric() == 1.5
         reporter.close()

@@ -122,7 +122,7 @@ def test_rows_that_contradict_themselves_are_refused(
 def test_the_best_validation_is_kept(database: Database, smaller_is_better: bool, best: float) -> None:
     fixture = Fixture(database, smaller_is_better=smaller_is_better)
     run = fixture.run()
-    for batch, value in enumerate([0.5, 0.2, math.nan, 0.7]):
+    for batch, value in enumerate([0.5, 0.2, math.nan, 0.7, math.inf, -math.inf]):
         run.say(metrics_report("validation", [batch], loss=[value], other=[0.0]))
     other = fixture.run(trial_id=fixture.add_trial(1))
     other.say(metrics_report("validation", [1], loss=[0.4]))

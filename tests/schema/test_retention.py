@@ -67,7 +67,8 @@ def test_best_and_latest_of_every_trial_stay() -> None:
 
 def test_ties_stay_with_the_older_one_and_not_a_number_is_no_best() -> None:
     assert doomed([checkpoint(1, 1, 10, 0.5), checkpoint(2, 1, 20, 0.5)], 0, 1, 0) == {2}
-    assert doomed([checkpoint(1, 1, 10, "NaN"), checkpoint(2, 2, 20, 9.0)], 1, 0, 0) == {1}
+    for none in ("NaN", "Infinity", "-Infinity"):
+        assert doomed([checkpoint(1, 1, 10, none), checkpoint(2, 2, 20, 9.0)], 1, 0, 0) == {1}
 
 
 losses = st.one_of(st.none(), st.floats(-5, 5), st.just("NaN"))

@@ -249,7 +249,7 @@ def test_an_experiment_fails_only_if_all_trials_do(searcher: dict[str, Any]) -> 
 @pytest.mark.parametrize("searcher", STAGED, ids=NAMES)
 def test_no_number_is_worse_than_any_number(searcher: dict[str, Any]) -> None:
     def value(request: int, units: int) -> float | None:
-        return [None, float("nan")][request % 2] if request != 1 else 1e300
+        return [None, float("nan"), float("inf"), float("-inf")][request % 4] if request != 1 else 1e300
 
     ran = run(configuration(**searcher), value)
     assert ran.failed is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import ge
@@ -144,7 +145,7 @@ def refresh_best(transaction: Transaction, trial_id: int) -> None:
     experiment = experiment_store.get(transaction.connection, trial.experiment_id)
     choose = min if experiment.smaller_is_better else max
     found = metrics.validations(transaction.connection, trial_id, experiment.metric)
-    values = [value for _, value in found if value == value]
+    values = [value for _, value in found if math.isfinite(value)]
     trials.update_row(transaction, trial_id, best_validation=choose(values, default=None))
     _refresh_experiment(transaction, experiment)
 
@@ -257,7 +258,7 @@ def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsRepo
     run.batches = max(run.batches, last)
     if report.kind is MetricKind.VALIDATION:
         values = report.metrics.get(run.metric, [])
-        run.values.extend(value for value in values if value is not None and value == value)
+        run.values.extend(value for value in values if value is not None and math.isfinite(value))
 
 
 def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -137,7 +138,8 @@ class LocalReporter(Reporter):
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""
-        values = [row.metrics[self.metric] for row in self.validation_rows if self.metric in row.metrics]
+        found = (row.metrics[self.metric] for row in self.validation_rows if self.metric in row.metrics)
+        values = [value for value in found if math.isfinite(value)]
         if not values:
             return None
         best: float = min(values) if self.smaller_is_better else max(values)

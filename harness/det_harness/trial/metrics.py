@@ -146,10 +146,13 @@ def checked_number(name: str, value: Any, searcher_metric: str | None, owner: st
 def is_best(value: float, best: float | None, *, smaller_is_better: bool) -> bool:
     """Return whether `value` is at least as good as the best so far.
 
-    An equal value counts as the best: `best` may already contain it, if its report has reached the master.
+    An equal value counts as the best: `best` may already contain it, if its report has reached the master. An infinite
+    one is better than none only.
     """
-    if best is None or math.isnan(best):
+    if best is None or not math.isfinite(best):
         return True
+    if not math.isfinite(value):
+        return False
     return value <= best if smaller_is_better else value >= best
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -235,7 +236,7 @@ class SpoolReporter:
         Validations of this run count, but for the one reported last. The master is given a second to answer. That it
         does not is said once, until it has answered again: this is asked at every validation.
         """
-        values = [value for value in self._own[:-1] if value == value]
+        values = [value for value in self._own[:-1] if math.isfinite(value)]
         known = None
         try:
             known = self._connection.best()
