@@ -5,16 +5,14 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from det_harness.frameworks.base import harness_of
 from det_harness.program.calls import CallMatcher
 from det_harness.program.inputs import InputCheck
-from det_harness.program.made_up import MadeUpValues
-from det_harness.program.null_handle import NullHandle
-from det_harness.program.runner import ProgramRunner, ProgramStop
+from det_harness.program.runner import ProgramRunner
+from det_harness.program.stopping_host import StoppingHost
 from det_harness.trial import rng
 from det_native.errors import InputDiffersError
 from det_native.frameworks import get_framework
@@ -64,36 +62,13 @@ def dry_run(job: CheckJob) -> BundleChecked:
     return BundleChecked(ok=True)
 
 
-class _DryHost:
-    """Compares at the program's recorded call and stops the program there; implements ``runtime.ProgramHost``."""
+class _DryHost(StoppingHost):
+    """Compares at the program's recorded call."""
 
     def __init__(self, environment: TrialEnvironment, calls: CallMatcher, check: InputCheck) -> None:
-        self.environment = environment
-        self.role: Literal["worker", "load"] = "worker"
-        self._calls = calls
+        super().__init__(environment, calls, "worker")
         self._check = check
-        self._made_up = MadeUpValues(calls.source)
 
-    def take_call(self, kind: str, payload: Any) -> Any:
-        """Compare at the recorded call and stop; any other call gives a null handle."""
-        if not self._calls.is_recorded(kind):
-            return NullHandle(self._calls.last_place, self._made_up)
-        self._calls.taken = True
+    def reached(self, payload: Any) -> None:
+        """Compare."""
         self._check.compare(payload)
-        raise ProgramStop
-
-    def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
-        """Compare at the recorded loop and stop; any other loop has no batches."""
-        result, cell = self.take_call(kind, payload), self._calls.cell
-        assert isinstance(result, NullHandle)
-
-        def begin() -> Iterator[Any]:
-            if self._calls.cell != cell:
-                self.take_call(kind, payload)
-            return iter(())
-
-        return begin
-
-    def owns_init(self) -> bool:
-        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
-        return self._calls.is_recorded_init()

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 from det_harness.frameworks.base import harness_for, harness_of
 from det_harness.program.calls import CallMatcher
-from det_harness.program.made_up import MadeUpValues
-from det_harness.program.null_handle import NullHandle
-from det_harness.program.runner import ProgramRunner, ProgramStop
+from det_harness.program.runner import ProgramRunner
+from det_harness.program.stopping_host import StoppingHost
 from det_harness.program.suppress import suppressed_output
 from det_native.errors import CheckpointError, TrialDefinitionError
 from det_native.frameworks import framework_taking
@@ -87,49 +86,26 @@ def load_checkpoint(
     return host.result
 
 
-class _LoadHost:
-    """Loads the weights at the program's recorded call; implements ``det_native.runtime.ProgramHost``."""
+class _LoadHost(StoppingHost):
+    """Loads the weights at the program's recorded call."""
 
     def __init__(self, environment: TrialEnvironment, calls: CallMatcher, directory: Path) -> None:
-        self.environment = environment
-        self.role: Literal["worker", "load"] = "load"
+        super().__init__(environment, calls, "load")
         self.result: Any = None
         self.loaded = False
         self.failure: Exception | None = None
         self.problem: str | None = None
-        self._calls = calls
-        self._made_up = MadeUpValues(calls.source)
         self._directory = directory
 
-    def take_call(self, kind: str, payload: Any) -> Any:
-        """Load at the recorded call and stop the program there; any other call gives a null handle."""
-        if not self._calls.is_recorded(kind):
-            return NullHandle(self._calls.last_place, self._made_up)
-        self._calls.taken = True
-        self.problem = self._made_up.problem()
+    def reached(self, payload: Any) -> None:
+        """Load; what goes wrong is kept, as the user's code around the call may hide it."""
+        self.problem = self.made_up.problem()
         try:
             self.result = load_weights(payload, self._directory, self.environment)
             self.loaded = True
         except Exception as error:
             self.failure = error
             raise
-        raise ProgramStop
-
-    def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
-        """Load at the recorded loop and stop the program there; any other loop has no batches."""
-        result, cell = self.take_call(kind, payload), self._calls.cell
-        assert isinstance(result, NullHandle)
-
-        def begin() -> Iterator[Any]:
-            if self._calls.cell != cell:
-                self.take_call(kind, payload)
-            return iter(())
-
-        return begin
-
-    def owns_init(self) -> bool:
-        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
-        return self._calls.is_recorded_init()
 
 
 def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
