@@ -144,6 +144,7 @@ def test_states_are_told_in_250_pixels_and_reached_by_keyboard(
     assert not fits(beginning)
     assert beginning.evaluate("element => getComputedStyle(element).textOverflow") == "ellipsis"
     assert fits(end)
+    assert name.evaluate("element => getComputedStyle(element).whiteSpace") == "pre", "a space at the cut is seen"
     assert LONG_NAME.endswith(end.inner_text())
     assert LONG_NAME in (row_of(screen, finished).get_attribute("title") or "")
     keep(screen, "panel-states")
