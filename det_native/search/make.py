@@ -8,7 +8,8 @@ from typing import Any
 
 from det_native.errors import ArgumentError, ConfigurationError, Problem
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.hyperparameters import parse_space
+from det_native.schema.hyperparameters import ConstHyperparameter, parse_space
+from det_native.schema.lengths import Unit
 from det_native.schema.sampling import explore_hyperparameters, grid_points, sample_hyperparameters
 from det_native.schema.searcher import (
     AdaptiveAshaSearcher,
@@ -53,10 +54,12 @@ def check_search(config: ExperimentConfig) -> None:
     Raises
     ------
     ConfigurationError
-        If it would have too many trials, or Optuna cannot run it.
+        If it would have too many trials, its first stage is less than a batch, or Optuna cannot run it.
     MissingDependencyError
         If the searcher needs a package that is not installed.
     """
+    if isinstance(config.searcher, StagedConfig):
+        _check_first_stage(config, config.searcher)
     match config.searcher:
         case OptunaSearcher() as optuna:
             check_searcher(optuna, config.hyperparameters)
@@ -169,6 +172,34 @@ def make_method(searcher: StagedConfig) -> Method:
                 units=searcher.length_per_round.units,
                 truncate_fraction=searcher.replace_function.truncate_fraction,
             )
+
+
+def _check_first_stage(config: ExperimentConfig, searcher: StagedConfig) -> None:
+    """Refuse stages in records that are less than a batch, where all trials have the same batch size."""
+    size = config.hyperparameters.get("global_batch_size")
+    if searcher.max_length.unit is not Unit.RECORDS or not isinstance(size, ConstHyperparameter):
+        return
+    units = _first_units(searcher)
+    if 0 < units < size.val:
+        records = f"{units:,} record{'s' * (units > 1)}"
+        what = f"has trials train for {records} first, which is less than one batch (of {size.val})."
+        remedy = "Use a greater length, fewer rungs or a smaller hyperparameters.global_batch_size."
+        raise ConfigurationError("The experiment configuration is not valid:", [Problem("searcher", what, remedy)])
+
+
+def _first_units(searcher: StagedConfig) -> int:
+    """Return how long trials train that are decided on earliest."""
+    length, divisor = searcher.max_length.units, getattr(searcher, "divisor", 1.0)
+    match searcher:
+        case PbtSearcher():
+            return searcher.length_per_round.units
+        case AsyncHalvingSearcher() | SyncHalvingSearcher():
+            rungs = searcher.num_rungs
+        case AdaptiveAshaSearcher():
+            rungs = _brackets(searcher, useful_rungs(searcher.max_rungs, length, searcher.max_trials, divisor))[0]
+        case _:
+            rungs = _brackets(searcher, searcher.max_rungs)[0]
+    return rung_units(length, divisor, rungs)[0]
 
 
 def _trials_in_all(searcher: SyncHalvingSearcher | AdaptiveSearcher | PbtSearcher) -> int:

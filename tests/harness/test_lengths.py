@@ -64,6 +64,10 @@ def test_lengths_in_batches_need_no_batch_size() -> None:
         (environment(None, searcher={"max_length": {"epochs": 1}}), "hyperparameters.global_batch_size"),
         (environment(searcher={"max_length": {"epochs": 1}}), "records_per_epoch"),
         (environment(searcher={"max_length": {"records": 31}}), "less than one batch"),
+        (
+            replace(environment(searcher={"max_length": {"records": 99}}), stage={"records": 31}),
+            "searcher: {'records': 31}, a stage of this search, is less than one batch",
+        ),
     ],
 )
 def test_what_cannot_be_converted_is_named(made: TrialEnvironment, words: str) -> None:

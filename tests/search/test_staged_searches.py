@@ -220,6 +220,22 @@ def test_a_search_of_too_many_trials_is_refused(searcher: dict[str, Any], trials
     assert caught.value.problems[0].where == "searcher"
 
 
+@pytest.mark.parametrize(
+    ("searcher", "units"),
+    [
+        (ASHA | {"max_length": {"records": 100}}, "11 records"),
+        (SHA | {"max_length": {"records": 100}, "budget": {"records": 900}}, "1 record"),
+        ({"name": "adaptive_asha", "max_length": {"records": 500}, "max_trials": 20}, "31 records"),
+        ({"name": "adaptive_simple", "max_length": {"records": 500}, "max_trials": 20}, "1 record"),
+        (PBT | {"length_per_round": {"records": 31}}, "31 records"),
+    ],
+)
+def test_stages_of_less_than_a_batch_are_refused(searcher: dict[str, Any], units: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"has trials train for {units} first, which is less than one batch"):
+        check_search(configuration(**searcher))
+    check_search(configuration(**searcher, space=SPACE | {"global_batch_size": 1}))
+
+
 @pytest.mark.parametrize("searcher", [SHA, STAGED[4], PBT], ids=["sync_halving", "adaptive", "pbt"])
 def test_as_many_trials_are_counted_as_there_are(searcher: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     created = len(run(configuration(**searcher), lambda request, units: request).created)

@@ -28,6 +28,13 @@ def periods_of(environment: TrialEnvironment) -> Periods:
     searcher = config.get("searcher") or {}
     written = environment.stage or searcher.get("max_length", 100)
     length = _batches(written, "searcher.max_length", environment)
+    if length < 1 and environment.stage:
+        raise _problem(
+            "searcher",
+            f"{written}, a stage of this search, is less than one batch (of "
+            f"{environment.hparams.get('global_batch_size')} records).",
+            "Use a greater length, fewer rungs or a smaller hyperparameters.global_batch_size.",
+        )
     if length < 1:
         raise _problem(
             "searcher.max_length",
