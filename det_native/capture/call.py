@@ -66,6 +66,7 @@ def capture_call(
         Something that the call needs cannot be sent; lists every reason with its cell.
     """
     record = call if call is not None else note_call(kind)
+    include = include if isinstance(include, str | os.PathLike) else tuple(include)  # it is read twice
     request = Request(
         framework,
         kind,
@@ -79,7 +80,7 @@ def capture_call(
     )
     log = current_log()
     if command or log is None or log.running is None:
-        return with_includes(capture_script(request, record, command or None), request)
+        return with_includes(capture_script(request, record, command or None), request, include)
     if record is None:
         raise CaptureError(
             HEADLINE,
@@ -87,7 +88,7 @@ def capture_call(
         )
     from det_native.capture.cells import capture_cells  # half of capture, and scripts need none of it
 
-    return with_includes(capture_cells(request, log, record, notebook_folder()), request)
+    return with_includes(capture_cells(request, log, record, notebook_folder()), request, include)
 
 
 def notebook_folder() -> Path:
@@ -161,19 +162,29 @@ def _directory(context_dir: str | os.PathLike[str] | None) -> Path | None:
     return path
 
 
-def with_includes(capture: Capture, request: Request) -> Capture:
-    """Add the files named in ``include=`` that are not sent already."""
+def with_includes(
+    capture: Capture, request: Request, include: Sequence[str | os.PathLike[str]] | None = None
+) -> Capture:
+    """Add the files named in ``include=`` that are not sent already; `include` has them as the user wrote them."""
     from det_native.capture.data import files_in
     from det_native.capture.model import INCLUDED, SourceFile
 
     root = (request.context_dir or notebook_folder()).resolve()
     sent = {file.path.resolve() for file in capture.files}
-    for path in request.include:
+    for real, named in zip(request.include, request.include if include is None else include, strict=True):
+        path = _through_link(real, Path(named), root)
         base = root if root in path.parents else path.parent
         for file in [path] if path.is_file() else files_in(path):
             # A file of context_dir is sent with it, unless it is left out by default: then its own name takes it in.
             whole = request.context_dir is not None and root in file.parents
-            if file not in sent and not (whole and file != path):
-                sent.add(file)
+            if file.resolve() not in sent and not (whole and file != path):
+                sent.add(file.resolve())
                 capture.files.append(SourceFile(file, file.relative_to(base).as_posix(), INCLUDED))
     return capture
+
+
+def _through_link(real: Path, named: Path, root: Path) -> Path:
+    """Return a path by the name that the code has for it, where a link in `root` leads to it from there."""
+    path = Path(os.path.abspath(named.expanduser()))
+    leads_out = root in path.parents and root not in (real, *real.parents)
+    return path if leads_out and path.resolve() == real else real

@@ -124,7 +124,7 @@ class _Collector:
             if self.root in path.parents:
                 self._inside(path, text, label, relative)
             else:
-                self._not_sent(text, label, "read from where the worker can see it", size=_size(path))
+                self._not_sent(text, label, self._beyond(text, path), size=_size(path))
 
     def look_for(self, text: str, label: str, line: int) -> None:
         """Warn of a file that is read and is not there."""
@@ -194,13 +194,34 @@ class _Collector:
 
     def _add_matching(self, file: Path, pattern: str, label: str, relative: bool) -> None:
         if self.root not in file.parents:
-            self._not_sent(pattern, label, "read from where the worker can see it")
+            self._not_sent(pattern, label, self._beyond(pattern, file))
         elif is_key_file(file.name):
             target = file.relative_to(self.root).as_posix()
             note = f"matches {pattern!r}, but looks like a key or password: include=[{target!r}] sends it"
             self._not_sent(target, label, note, how="file")
         else:
             self._inside(file, pattern, label, relative)
+
+    def _beyond(self, text: str, path: Path) -> str:
+        """Return what is to be known of a text that leads out of what is sent, to `path`."""
+        if Path(text).expanduser().is_absolute():
+            return "read from where the worker can see it"
+        if text.startswith(".."):
+            return "outside of what is sent: the worker has nothing by this name"
+        return f"leads through a link to {path}, outside of what is sent: include=[{text!r}] sends it"
+
+    def _through_links(self, folder: Path, label: str) -> list[Path]:
+        """Return the files of the folders that links in a folder lead to; those outside are named instead."""
+        files: list[Path] = []
+        for link in links_in(folder):
+            name, real = link.relative_to(self.root).as_posix(), link.resolve()
+            if real in link.parents:
+                self._not_sent(name, label, "a link to a folder that it lies in")
+            elif self.root in real.parents:
+                files += [link / file.relative_to(real) for file in files_in(real)]
+            else:
+                self._not_sent(name, label, self._beyond(name, real))
+        return files
 
     def _not_sent(self, what: str, label: str, note: str, *, how: str = "path", size: int = 0) -> None:
         row = CaptureRow(what=what, how=how, size=size, cell=label, status="not sent", note=note)
@@ -238,7 +259,7 @@ class _Collector:
             )
         if self.whole:
             return
-        files = [path] if path.is_file() else files_in(path)
+        files = [path] if path.is_file() else [*files_in(path), *self._through_links(path, label)]
         if any(self._in_home(file) for file in files):
             note = "left out: the files of a det_native master, its token among them, never travel"
             self._not_sent(text, label, note)
@@ -274,6 +295,15 @@ def files_in(folder: Path) -> list[Path]:
     for inside, folders, files in os.walk(folder):  # unlike Path.rglob(), it bears with folders that vanish
         folders[:] = [name for name in folders if not _is_hidden(Path(name))]
         found += [path for name in files if not _is_hidden(Path(name)) and (path := Path(inside, name)).is_file()]
+    return sorted(found)
+
+
+def links_in(folder: Path) -> list[Path]:
+    """Return the links in a folder that lead to folders, but for hidden ones."""
+    found: list[Path] = []
+    for inside, folders, _ in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_hidden(Path(name))]
+        found += [path for name in folders if (path := Path(inside, name)).is_symlink()]
     return sorted(found)
 
 

@@ -300,3 +300,25 @@ def test_a_file_that_is_read_and_not_there_is_told_with_its_line(source: str, tm
 )
 def test_a_file_that_the_code_may_make_itself_is_not_told(source: str, tmp_path: Path) -> None:
     assert not collect_data([(source, "cell [1]")], tmp_path, tmp_path, None).warnings
+
+
+def test_links_to_folders_are_followed_inside_and_named_outside(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder in (root / "data", root / "other", outside):
+        folder.mkdir(parents=True)
+        (folder / "x.csv").write_text("1")
+    (root / "data" / "near").symlink_to(root / "other")
+    (root / "data" / "far").symlink_to(outside)
+    (root / "data" / "round").symlink_to(root)
+    found = found_in(root, "os.walk('data')")
+    assert [file.target for file in found.files] == ["data/x.csv", "data/near/x.csv"]
+    notes = {row.what: row.note for row in found.rows}
+    assert notes["data/round"] == "a link to a folder that it lies in"
+    assert notes["data/far"] == (
+        f"leads through a link to {outside}, outside of what is sent: include=['data/far'] sends it"
+    )
+    [row] = found_in(root, "open('data/far/x.csv')").rows
+    assert "include=['data/far/x.csv'] sends it" in row.note
+    (tmp_path / "up.csv").write_text("1")
+    [row] = found_in(root, "open('../up.csv')").rows
+    assert row.note == "outside of what is sent: the worker has nothing by this name"

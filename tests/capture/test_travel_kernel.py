@@ -244,6 +244,19 @@ def test_files_elsewhere_are_named_in_the_report(kernel: Kernel, tmp_path: Path)
     assert (row.status, row.note) == ("not sent", "read from where the worker can see it")
 
 
+def test_what_a_link_leads_to_is_included_by_the_name_that_the_code_has(
+    kernel: Kernel, tmp_path: Path, replayed: Replayed
+) -> None:
+    far = tmp_path / "far"
+    far.mkdir()
+    (far / "a.csv").write_text("7")
+    (kernel.folder / "data").symlink_to(far)
+    kernel.cells("text = open('data/a.csv').read()", "fit(text, include=['data'])")
+    found = kernel.found()
+    assert [target for _, target, _, _ in found.files] == ["data/a.csv"]
+    assert replayed(found, "text") == {"text": "'7'"}
+
+
 def test_a_module_from_elsewhere_must_be_included(kernel: Kernel, tmp_path: Path, replayed: Replayed) -> None:
     (tmp_path / "library").mkdir()
     module = tmp_path / "library" / "faraway.py"
