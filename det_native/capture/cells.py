@@ -11,14 +11,16 @@ from typing import Any
 from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution, Missing, Slice
 from det_native.capture.explain import (
+    early_warning,
     execution_rows,
     missing_problem,
     remade_rows,
     risk_warnings,
+    too_large_weights,
+    too_many_values,
     training_warning,
 )
 from det_native.capture.explain_secrets import secret_problems, secret_rows
-from det_native.capture.facts import human_size
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
@@ -256,15 +258,7 @@ class CellCapture:
     def _check_total(self) -> None:
         sizes = {n: len(e.content) for n, e in self.encoded.items() if n not in self.request.values}
         if sum(sizes.values()) > TOTAL_LIMIT:
-            largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:10]
-            names = ", ".join(f"`{name}`" for name in largest)
-            self.problems.append(
-                Problem(
-                    "",
-                    f"Values sent without being declared come to more than 8 MiB together: {names}.",
-                    f"Declare the large ones: init(..., values={largest[:3]!r}).",
-                )
-            )
+            self.problems.append(too_many_values(sizes))
 
     def _seconds(self, included: list[int]) -> float | None:
         before = [self.log.executions[index] for index in included if index != self.calling]
@@ -336,27 +330,16 @@ class CellCapture:
             weights = self.log.executions[index].trained[name]
             label = self.executions[index].label.replace("Cell", "cell", 1)
             if weights.content is None:
-                self._too_large(name, label, weights.size)
+                problem = too_large_weights(name, label, weights.size)
+                if self.request.wider:
+                    self.problems.append(problem)
+                else:
+                    self.warnings.append(f"{problem.what} {problem.remedy}")
                 continue
             user = next(position for position, each in enumerate(included) if each > index)
             why = f"weights after {label}: TensorFlow had no seed, so that the training cannot be repeated"
             values.append(CapturedValue(name, "weights", weights.content, user, why, self._label(index), index))
         return values
-
-    def _too_large(self, name: str, label: str, size: int) -> None:
-        what = (
-            f"`{name}` was trained in {label} while TensorFlow had no seed: the same training comes to other weights "
-            f"on the cluster, and these are too large to travel ({human_size(size)}, more than 8 MiB)."
-        )
-        remedy = (
-            "Call tf.keras.utils.set_random_seed(0) before that training and run it again; or write the weights with "
-            f"`{name}.save_weights('trained.weights.h5')`, read them in a cell below with `{name}.load_weights(...)`, "
-            "and put `# det-skip` into the first line of the cell that trains."
-        )
-        if self.request.wider:
-            self.problems.append(Problem("", what, remedy))
-        else:
-            self.warnings.append(f"{what} {remedy}")
 
     def _streams(self, included: list[int]) -> list[CapturedStreams]:
         """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""
@@ -439,12 +422,7 @@ class CellCapture:
         capture.seconds = self._seconds(included)
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
-            numbers = ", ".join(f"[{e.number}]" for e in early)
-            self.warnings.append(
-                f"Cells {numbers} ran before det_native was imported: they are counted as successful, and how "
-                "long they "
-                "took is not known."
-            )
+            self.warnings.append(early_warning([each.number for each in early]))
 
 
 def _is_python(path: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from det_native.capture.execution import Execution, Missing
-from det_native.capture.facts import size_of, type_name
+from det_native.capture.facts import human_size, size_of, type_name
 from det_native.capture.log import LoggedExecution
 from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
 from det_native.errors import Problem
@@ -185,6 +185,38 @@ def training_warning(execution: Execution, kinds: Collection[str]) -> str:
         f"{execution.label} is sent for what it defines, but its {calls} will not train on the worker: what that "
         "returns is empty there, and models are as they were before. To go on from trained weights, write them to a "
         "file and load that where the model is made."
+    )
+
+
+def too_large_weights(name: str, label: str, size: int) -> Problem:
+    """Say that what a model was trained to can neither travel nor be made again."""
+    return Problem(
+        "",
+        f"`{name}` was trained in {label} while TensorFlow had no seed: the same training comes to other weights "
+        f"on the cluster, and these are too large to travel ({human_size(size)}, more than 8 MiB).",
+        "Call tf.keras.utils.set_random_seed(0) before that training and run it again; or write the weights with "
+        f"`{name}.save_weights('trained.weights.h5')`, read them in a cell below with `{name}.load_weights(...)`, "
+        "and put `# det-skip` into the first line of the cell that trains.",
+    )
+
+
+def too_many_values(sizes: Mapping[str, int]) -> Problem:
+    """Say that values which the user did not name are too large together."""
+    largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:10]
+    names = ", ".join(f"`{name}`" for name in largest)
+    return Problem(
+        "",
+        f"Values sent without being declared come to more than 8 MiB together: {names}.",
+        f"Declare the large ones: init(..., values={largest[:3]!r}).",
+    )
+
+
+def early_warning(numbers: Sequence[int | None]) -> str:
+    """Say what is not known of cells that ran before anybody looked."""
+    cells = ", ".join(f"[{number}]" for number in numbers)
+    return (
+        f"Cells {cells} ran before det_native was imported: they are counted as successful, and how long they took is "
+        "not known."
     )
 
 

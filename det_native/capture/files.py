@@ -5,49 +5,39 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from det_native.capture.facts import human_size
 from det_native.capture.hash_cache import FileStat
+from det_native.capture.ignored import (
+    IGNORE_FILE,
+    Rules,
+    forget_rules,
+    is_file_of_tools,
+    is_folder_of_tools,
+    is_made_by_a_tool,
+    read_rules,
+)
 from det_native.capture.model import SourceFile
 from det_native.capture.secrets import is_environment_file, is_key_file
-from det_native.errors import ArgumentError, BundleTooLargeError, CaptureError, Problem
+from det_native.errors import ArgumentError, BundleTooLargeError, Problem
 from det_native.schema.home import FILE_HASHES, HOME_MARKERS, Home
 from det_native.schema.rest import CaptureRow
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
 BUNDLE_LIMIT = 100_663_296
 MAX_FILES = 100_000
-IGNORE_FILE = ".detignore"
 #: How the report calls a file of variables that is left out.
 ENVIRONMENT_FILE = "environment file"
 
-_IGNORED_FOLDERS = frozenset(
-    {
-        *(".git", ".hg", ".svn", ".bzr", "CVS"),
-        *(".venv", ".tox", ".nox", ".direnv", "__pypackages__", ".eggs", "node_modules"),
-        *("__pycache__", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints"),
-        *(".virtual_documents", ".idea", ".vscode", "$RECYCLE.BIN", ".Trash", ".Spotlight-V100", ".fseventsd"),
-    }
-)
-_IGNORED_FOLDER_ENDS = (".egg-info",)
-_IGNORED_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
 # Never sent, whatever .detignore says: SQLite has more files beside its own.
 _OWN_FILES = tuple(FILE_HASHES.name + end for end in ("", "-wal", "-shm", "-journal"))
 _OWN_NOTE = "left out: the files of det_native itself, the token of a master among them, never travel"
-_IGNORED_FILE_ENDS = (".pyc", ".pyo", "$py.class")
-# A folder that holds one of these is a virtual environment, a conda environment, or a cache (bford.info/cachedir).
-_MARKERS = frozenset({"pyvenv.cfg", "conda-meta", "CACHEDIR.TAG"})
 _NOTHING = FileStat(0, 0, 0, 0, 0)
 _LARGEST = 10
 _NAMED = 8
 
-_scans: dict[Path, tuple[DirectoryScan, _Rules]] = {}
-_rules: dict[Path, _Rules] = {}
+_scans: dict[Path, tuple[DirectoryScan, Rules]] = {}
 
 
 @dataclass(frozen=True)
@@ -110,7 +100,7 @@ def scan_tree(root: Path) -> DirectoryScan:
     if not root.is_dir():
         kind = "is a file" if root.exists() else "does not exist"
         raise ArgumentError(f"context_dir: {str(root)!r} {kind}; give the directory that holds your code.")
-    rules = _read_rules(root)
+    rules = read_rules(root)
     previous, rules_then = _scans.get(root, (None, None))
     if rules is not rules_then:
         previous = None
@@ -121,14 +111,10 @@ def scan_tree(root: Path) -> DirectoryScan:
     return scan
 
 
-def _is_left_out(names: set[str]) -> bool:
-    return not names.isdisjoint(_MARKERS)
-
-
 def forget_scans() -> None:
     """Forget what earlier scans found."""
     _scans.clear()
-    _rules.clear()
+    forget_rules()
 
 
 def check_size(sizes: Iterable[tuple[str, int]], limit: int, root: Path | None) -> None:
@@ -162,68 +148,6 @@ def environment_file_row(target: str, cell: str = "") -> CaptureRow:
     return CaptureRow(what=_shown(target), how=ENVIRONMENT_FILE, size=0, cell=cell, status="not sent", note=note)
 
 
-# Ignoring -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Rules:
-    """What is left out, by default and by ``.detignore``. `decided` remembers what the patterns said of a path."""
-
-    text: str
-    spec: GitIgnoreSpec | None
-    decided: dict[str, bool | None] = field(default_factory=dict)
-
-    def ignores(self, path: str, by_default: bool) -> bool:
-        """Say whether `path` (a folder's ends in ``/``) is left out."""
-        if self.spec is None:
-            return by_default
-        decision = self.said_of(path)
-        return by_default if decision is None else decision
-
-    def said_of(self, path: str) -> bool | None:
-        """Return what ``.detignore`` says of a path: leave it out, take it in, or nothing."""
-        if self.spec is None:
-            return None
-        try:
-            return self.decided[path]
-        except KeyError:
-            decision = self.decided[path] = self.spec.check_file(path).include
-            return decision
-
-
-def _read_rules(root: Path) -> _Rules:
-    """Return the rules of a directory; as long as its ``.detignore`` says the same, the same object."""
-    try:
-        text = (root / IGNORE_FILE).read_text(encoding="utf-8", errors="surrogateescape")
-    except FileNotFoundError:
-        text = ""
-    except OSError as error:
-        raise CaptureError(
-            "The context directory cannot be scanned:",
-            [Problem(str(root / IGNORE_FILE), f"cannot be read: {error.strerror}.")],
-        ) from error
-    rules = _rules.get(root)
-    if rules is None or rules.text != text:
-        rules = _rules[root] = _Rules(text, _compile(root, text) if text.strip() else None)
-    return rules
-
-
-def _compile(root: Path, text: str) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
-    problems: list[Problem] = []
-    lines = text.splitlines()
-    for number, line in enumerate(lines, 1):
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:
-            where = f"{root / IGNORE_FILE}, line {number}"
-            problems.append(Problem(where, f"{line!r} is no gitignore pattern.", "Correct or remove the line."))
-    if problems:
-        raise CaptureError("The context directory cannot be scanned:", problems)
-    return GitIgnoreSpec.from_lines(lines)
-
-
 # Prefix of the targets in a folder, its path, and the real paths of the folders above it and of itself.
 _Folder = tuple[str, str, tuple[str, ...]]
 
@@ -234,7 +158,7 @@ _Folder = tuple[str, str, tuple[str, ...]]
 class _Walk:
     """One pass over a directory. What is unchanged since the previous pass is taken over from it."""
 
-    def __init__(self, root: Path, rules: _Rules, previous: DirectoryScan | None) -> None:
+    def __init__(self, root: Path, rules: Rules, previous: DirectoryScan | None) -> None:
         self._root = root
         self._real_root = os.path.realpath(root)
         self._home = os.path.realpath(Home.default().path)
@@ -307,7 +231,7 @@ class _Walk:
         return inner
 
     def _is_environment(self, prefix: str, entries: list[os.DirEntry[str]]) -> bool:
-        return self._rules.said_of(prefix) is not False and _is_left_out({entry.name for entry in entries})
+        return self._rules.said_of(prefix) is not False and is_made_by_a_tool({entry.name for entry in entries})
 
     def _is_home(self, folder: str, real: str, names: set[str]) -> bool:
         """As :meth:`Home.is_at`, without a look at the disk for most folders."""
@@ -317,8 +241,7 @@ class _Walk:
         return likely and Home.is_at(Path(folder))
 
     def _ignores_folder(self, target: str, name: str) -> bool:
-        by_default = name in _IGNORED_FOLDERS or name.endswith(_IGNORED_FOLDER_ENDS)
-        ignored = self._rules.ignores(f"{target}/", by_default)
+        ignored = self._rules.ignores(f"{target}/", is_folder_of_tools(name))
         if ignored:
             self._left_out.append(f"{target}/")
         return ignored
@@ -329,8 +252,7 @@ class _Walk:
         if is_environment_file(name) and self._rules.said_of(target) is None:
             self._environment_files.append(target)
             return True
-        by_default = name in _IGNORED_FILES or name.endswith(_IGNORED_FILE_ENDS)
-        ignored = self._rules.ignores(target, by_default)
+        ignored = self._rules.ignores(target, is_file_of_tools(name))
         if ignored:
             self._left_out.append(target)
         return ignored

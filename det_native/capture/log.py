@@ -5,15 +5,19 @@ Only the standard library is imported here, with modules of ours that import no 
 
 from __future__ import annotations
 
-import linecache
 import re
 import sys
 import time
 from dataclasses import dataclass, field
-from datetime import datetime
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from det_native.capture.shell_state import (
+    cell_that_runs,
+    compiled_files,
+    parent_metadata,
+    seconds_since_request,
+    without_last_newlines,
+)
 from det_native.capture.stream_states import current_streams
 from det_native.errors import is_own
 
@@ -21,7 +25,6 @@ if TYPE_CHECKING:
     from det_native.capture.observation.watch import Effects
     from det_native.capture.trained import Weights
 
-_SHELL_MODULE = "IPython.core.interactiveshell"
 _TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
 
 #: File names that IPython gives to code that a magic (``%time``, ``%%time``) compiles by itself.
@@ -184,13 +187,13 @@ class ExecutionLog:
         raw, parsed = list(history.input_hist_raw), list(history.input_hist_parsed)
         errors = getattr(history, "exceptions", {})
         last = self.shell.execution_count - 1
-        compiled = _compiled_files()
+        compiled = compiled_files()
         for number, source in enumerate(raw):
             if number == 0 or not source.strip():
                 continue
             transformed = parsed[number] if number < len(parsed) else source
             execution = self._append(number, source, transformed)
-            execution.files |= dict.fromkeys(compiled.get(_without_last_newlines(transformed), ()), 0)
+            execution.files |= dict.fromkeys(compiled.get(without_last_newlines(transformed), ()), 0)
             execution.recorded = False
             error = errors.get(number)
             execution.succeeded = error is None
@@ -202,7 +205,7 @@ class ExecutionLog:
 
     def _take_unstored(self) -> None:
         """Take over a cell that runs now and is kept out of the history: ``ipython -c``."""
-        running = _running_cell()
+        running = cell_that_runs()
         if running is not None and not running["silent"] and running["raw_cell"].strip():
             source = running["raw_cell"]
             self._take_running(self._append(None, source, running.get("cell") or source))
@@ -210,11 +213,11 @@ class ExecutionLog:
     def _take_running(self, execution: LoggedExecution) -> None:
         execution.recorded, execution.succeeded = True, None
         execution.streams = current_streams()  # what imports det_native does so before it draws, most likely
-        metadata = _parent_metadata(self.shell)
+        metadata = parent_metadata(self.shell)
         execution.cell_id = metadata.get("cellId")
         execution.tags |= frozenset(metadata.get("tags") or ())
         execution.started = time.time()
-        before = _seconds_since_request(self.shell) if execution.number == 1 else None
+        before = seconds_since_request(self.shell) if execution.number == 1 else None
         if before is not None:
             execution.started -= before
             execution.clock = time.perf_counter() - before
@@ -241,7 +244,7 @@ class ExecutionLog:
             self._running.append(None)
             return
         execution = self._append(number if stored else None, info.raw_cell, transformed)
-        metadata = getattr(info, "cell_meta", None) or _parent_metadata(self.shell)
+        metadata = getattr(info, "cell_meta", None) or parent_metadata(self.shell)
         execution.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")
         execution.tags |= frozenset(metadata.get("tags") or ())
         self._running.append(execution)
@@ -300,68 +303,11 @@ def _have_moved(before: dict[str, Any]) -> bool:
     return any(now.get(name) != state for name, state in before.items())
 
 
-def _compiled_files() -> dict[str, list[str]]:
-    """Return the file names of the cells that IPython has compiled, by their text.
-
-    A name is made from the text of a cell, and the history keeps that text without the newlines at its end.
-    """
-    found: dict[str, list[str]] = {}
-    for file, entry in list(linecache.cache.items()):
-        if len(entry) == 4 and entry[1] is None:  # a time: it is of a file on the disk
-            found.setdefault(_without_last_newlines("".join(entry[2])), []).append(file)
-    return found
-
-
-def _without_last_newlines(source: str) -> str:
-    return "\n".join(source.splitlines()).rstrip("\n")
-
-
-def _running_cell() -> dict[str, Any] | None:
-    """Return the local names of IPython's method that runs a cell at this moment, None if there is none."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name == "run_cell_async" and frame.f_globals.get("__name__") == _SHELL_MODULE:
-            return dict(frame.f_locals)
-        frame = frame.f_back
-    return None
-
-
 def comment_tags(source: str) -> frozenset[str]:
     """Return the tags that the first line of a cell gives it (``# det-skip``)."""
     first = next((line for line in source.splitlines() if line.strip()), "")
     match = _TAG.match(first)
     return frozenset({match[1]}) if match else frozenset()
-
-
-def _parent(shell: Any) -> dict[str, Any]:
-    """Return the front end's message that had the running cell executed; empty where there is no front end."""
-    get_parent = getattr(shell, "get_parent", None)
-    if get_parent is None:
-        return {}
-    try:
-        parent = get_parent()
-    except LookupError:
-        return {}
-    return parent if isinstance(parent, dict) else {}
-
-
-def _parent_metadata(shell: Any) -> dict[str, Any]:
-    metadata = _parent(shell).get("metadata") or {}
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def _seconds_since_request(shell: Any) -> float | None:
-    """Return how long ago the running cell was asked for, None if nobody says.
-
-    For the first cell of a kernel that is when it began, but for what was left of the kernel's start: others may have
-    waited for cells before them. The front end may have another clock.
-    """
-    asked = (_parent(shell).get("header") or {}).get("date")
-    psutil = sys.modules.get("psutil")  # ipykernel's
-    if not isinstance(asked, datetime) or psutil is None:
-        return None
-    alive = time.time() - float(psutil.Process().create_time())
-    return min(max(time.time() - asked.timestamp(), 0.0), alive)
 
 
 def _top_line(error: BaseException, files: dict[str, int]) -> int | None:
