@@ -169,6 +169,16 @@ def test_what_optuna_cannot_run_is_refused_at_submit(tmp_path: Path, searcher: d
         assert what in response.text
 
 
+def test_a_search_that_is_ended_has_not_done_the_trials_that_never_began(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    with running_master(tmp_path, slots=1) as master:
+        master.create({**CONFIG, "searcher": SEARCH})
+        Worker(master, job_of(master, 1)).complete()
+        master.until("/experiments/1", lambda found: found["trials"] == 3)
+        master.client.post("/api/v1/experiments/1/kill")
+        assert master.until_state(1, "CANCELED")["progress"] == pytest.approx(0.2)
+
+
 def breaks(sampler: str, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a sampler of Optuna's raise an exception."""
     optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")

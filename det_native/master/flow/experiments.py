@@ -38,6 +38,7 @@ from det_native.search import (
     TrialRefused,
     TrialValidated,
 )
+from det_native.search.make import planned_trials
 from det_native.storage.backups import DamagedDatabaseError
 
 logger = logging.getLogger(__name__)
@@ -447,16 +448,17 @@ def _differs(trial: rest.Trial) -> bool:
 
 
 def _share_done(experiment: rest.Experiment, found: Sequence[rest.Trial]) -> float:
-    """Return how far an experiment came that did not complete: by its trials' batches.
+    """Return how far an experiment came that did not complete: by its trials' batches, of all that it was to have.
 
     Its searcher would count trials that ended as done.
     """
+    planned = planned_trials(ExperimentConfig.model_validate(experiment.config)) or 0
     fractions = [
         1.0 if trial.state is TrialState.COMPLETED else min(trial.batches / trial.target_batches, 1.0)
         for trial in found
         if trial.target_batches or trial.state is TrialState.COMPLETED
     ]
-    return sum(fractions) / max(experiment.trials, len(found), 1)
+    return sum(fractions) / max(planned, len(found), 1)
 
 
 def _last(found: Sequence[tuple[int, float]]) -> float | None:
