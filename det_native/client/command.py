@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ from det_native.client import remote_commands
 from det_native.client.checkpoint_commands import checkpoint as checkpoint_group
 from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
+from det_native.client.command_groups import ExperimentGroup, Group
 from det_native.client.data_commands import data as data_group
 from det_native.client.experiment_commands import config as config_command
 from det_native.client.experiment_commands import create as create_command
@@ -64,25 +65,7 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-class _Group(click.Group):
-    """A group that also takes the short and the older names of its commands."""
-
-    other_names: ClassVar[dict[str, str]] = {
-        "e": "experiment",
-        "exp": "experiment",
-        "t": "trial",
-        "c": "checkpoint",
-        "s": "slot",
-        "ls": "list",
-        "activate": "resume",
-        "cancel": "stop",
-    }
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        return super().get_command(context, self.other_names.get(name, name))
-
-
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message=f"det_native %(version)s (protocol {PROTOCOL})")
 @click.option("-m", "--master", metavar="URL", help="The master to talk to; DET_MASTER, else the one on this machine.")
 @click.pass_context
@@ -261,7 +244,7 @@ def _state(context: click.Context, parameter: click.Parameter, value: str | None
         raise click.BadParameter(f"{value!r} is no state; there are {words}.") from None
 
 
-@cli.group(cls=_Group)
+@cli.group(cls=ExperimentGroup)
 def experiment() -> None:
     """List, pause, resume and end experiments; ``det e`` for short.
 

@@ -25,8 +25,17 @@ STOPPED, TIME_IS_OVER = 4, 5
 @click.command("create")
 @click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
-@click.option("-f", "--follow", is_flag=True, help="Print the logs, and wait for the end.")
-@click.option("--test", is_flag=True, help="One minimal loop of training, validation and checkpointing only.")
+@click.option(
+    "-f", "--follow", "--follow-first-trial", "follow", is_flag=True, help="Print the logs, and wait for the end."
+)
+@click.option(
+    "-t",
+    "--test",
+    "--test-mode",
+    "test",
+    is_flag=True,
+    help="One minimal loop of training, validation and checkpointing only.",
+)
 @click.option("--local", is_flag=True, help="Train here, in this process, and wait for the end.")
 @click.option("--config", "changes", multiple=True, metavar="PATH=VALUE", help="Set a field, such as max_restarts=0.")
 @AS_JSON

@@ -64,6 +64,9 @@ def test_the_command_line_lists_and_describes_local_runs() -> None:
     told = run("experiment", "describe", "local-1").output
     assert "experiment     local-1: sweep" in told
     assert "Completed" in told
+    for name in ("list-trials", "lt"):
+        assert run("experiment", name, "local-1").output == run("trial", "list", "local-1").output
+    assert run("e", "list-checkpoints", "local-1").output == run("checkpoint", "list", "local-1").output
     told = run("trial", "describe", "local-1/2").output
     assert "2 of experiment local-1: sweep" in told
     assert "4 of 4" in told
