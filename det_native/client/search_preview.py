@@ -26,6 +26,9 @@ _DRAWN = (
     "Who is trained on depends on the metrics: this is one course, with metrics drawn at random and trials that take "
     "equally long."
 )
+_SUPPOSED = (
+    "The configuration has no searcher.max_length, so {} are supposed here; what fit() is given may say another length."
+)
 
 
 class SearchPreview:
@@ -41,9 +44,11 @@ class SearchPreview:
         Of each trial: how long it has trained in total at the end of each stage.
     """
 
-    def __init__(self, searcher: str, unit: str, trials: list[list[int]], max_length: int) -> None:
+    def __init__(
+        self, searcher: str, unit: str, trials: list[list[int]], max_length: int, *, supposed: bool = False
+    ) -> None:
         self.searcher, self.unit, self.trials = searcher, unit, trials
-        self._max_length = max_length
+        self._max_length, self._supposed = max_length, supposed
 
     @property
     def units(self) -> int:
@@ -106,6 +111,8 @@ class SearchPreview:
         lines = [self._first_line(), table(("trials", f"{self.unit} trained"), rows)]
         if len(self.stages) > 1:
             lines.append(_DRAWN)
+        if self._supposed:
+            lines.append(_SUPPOSED.format(f"{self._max_length} {self.unit}"))
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -155,4 +162,6 @@ def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) ->
     trials = simulate(loaded, lambda request, trial: values.random(), validations=_validations(loaded))
     searcher = loaded.searcher
     stages = [trial.units for trial in trials]
-    return SearchPreview(searcher.name, str(searcher.max_length.unit.value), stages, searcher.max_length.units)
+    supposed = "max_length" not in searcher.model_fields_set
+    length = searcher.max_length
+    return SearchPreview(searcher.name, str(length.unit.value), stages, length.units, supposed=supposed)

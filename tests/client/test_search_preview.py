@@ -100,3 +100,11 @@ def test_the_command_prints_the_same(tmp_path: Path) -> None:
     told = CliRunner().invoke(cli, ["preview-search", str(tmp_path / "missing.yaml")])
     assert told.exit_code == 2
     assert "does not exist" in told.output
+
+
+def test_a_length_that_the_configuration_does_not_say_is_said_to_be_supposed() -> None:
+    told = str(det.preview_search(config(name="random", metric="m", max_trials=4, max_length={"batches": 100})))
+    assert str(det.preview_search(config(name="random", metric="m", max_trials=4))) == (
+        f"{told}\nThe configuration has no searcher.max_length, so 100 batches are supposed here; what fit() is given "
+        "may say another length."
+    )
