@@ -177,7 +177,7 @@ def _refusal(searcher: OptunaSearcher, space: Mapping[str, Any]) -> str | None:
     trial = make_study(searcher, 0).ask()
     try:
         suggested_values(trial, dict(in_order(leaves(parse_space(space)))))
-    except ValueError as error:
+    except (ValueError, ArithmeticError) as error:
         return str(error)
     return None
 

@@ -264,6 +264,15 @@ def test_several_metrics_are_weighed_against_each_other(sampler: str) -> None:
     assert run(restarts=True) == found
 
 
+def test_a_range_that_is_too_wide_for_a_sampler_is_refused() -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
+    space = {"global_batch_size": 32, "x": Double(-1e308, 1e308)}
+    searcher = configuration().searcher
+    assert isinstance(searcher, OptunaSearcher)
+    with pytest.raises(ConfigurationError, match="is tpe, which cannot search these hyperparameters"):
+        check_searcher(searcher, space)
+
+
 @pytest.mark.parametrize("metrics", [["m"], ["m", "n"]])
 def test_a_sampler_that_has_tried_all_ends_the_search(metrics: list[str]) -> None:
     pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
