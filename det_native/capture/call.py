@@ -174,6 +174,8 @@ def with_includes(
     for real, named in zip(request.include, request.include if include is None else include, strict=True):
         path = _through_link(real, Path(named), root)
         base = root if root in path.parents else path.parent
+        if path != real:  # what was said of the names that lead there holds no more
+            capture.rows = [row for row in capture.rows if row.how != "path" or not _is_in(root / row.what, path)]
         for file in [path] if path.is_file() else files_in(path):
             # A file of context_dir is sent with it, unless it is left out by default: then its own name takes it in.
             whole = request.context_dir is not None and root in file.parents
@@ -188,3 +190,7 @@ def _through_link(real: Path, named: Path, root: Path) -> Path:
     path = Path(os.path.abspath(named.expanduser()))
     leads_out = root in path.parents and root not in (real, *real.parents)
     return path if leads_out and path.resolve() == real else real
+
+
+def _is_in(one: Path, folder: Path) -> bool:
+    return folder in (one, *one.parents)

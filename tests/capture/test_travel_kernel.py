@@ -254,6 +254,7 @@ def test_what_a_link_leads_to_is_included_by_the_name_that_the_code_has(
     kernel.cells("text = open('data/a.csv').read()", "fit(text, include=['data'])")
     found = kernel.found()
     assert [target for _, target, _, _ in found.files] == ["data/a.csv"]
+    assert [row.what for row in found.rows if row.how == "path"] == []
     assert replayed(found, "text") == {"text": "'7'"}
 
 
