@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
+from det_native.schema.refused import is_refused
 from det_native.schema.states import ExperimentState, TrialState
 
 MAX_FAILURES = 5
@@ -42,7 +43,7 @@ def failures_of(trials: Sequence[rest.Trial], experiment: rest.Experiment | None
     """
     found: dict[str, _FirstOfMany] = {}
     for trial in trials:
-        if trial.error is not None and trial.state is not TrialState.COMPLETED:
+        if trial.error is not None and trial.state is not TrialState.COMPLETED and not is_refused(trial):
             traceback = _traceback(trial.error)
             if traceback in found:
                 found[traceback].others.append(trial.id)

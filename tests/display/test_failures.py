@@ -60,6 +60,16 @@ def test_a_search_says_which_trials_failed_where_and_why() -> None:
     assert "\n" not in line
 
 
+def test_trials_that_refused_their_hyperparameters_have_not_failed() -> None:
+    experiment = search(None, failure("too big", type="InvalidHP"))
+    store = LocalStore.find(str(experiment.id))
+    refused = store.trials()[1].model_copy(update={"state": TrialState.CANCELED})
+    assert failures_of([store.trials()[0], refused]) == []
+    ended = store.experiment().model_copy(update={"state": ExperimentState.ERROR, "error": refused.error})
+    [told] = failures_of([refused], ended)
+    assert told.headline == "The experiment failed before its first batch: InvalidHP: too big"
+
+
 def test_long_messages_and_many_failures_are_cut() -> None:
     experiment = search(*(failure(f"{number} " + "x" * 900) for number in range(MAX_FAILURES + 3)))
     lines = headlines(failures_of(experiment.source.trials(experiment.id)))

@@ -125,7 +125,10 @@ interface FirstOfMany extends Failure {
 export function failuresOf(view: ExperimentView): Failure[] {
   const found = new Map<string, FirstOfMany>();
   for (const trial of view.trials) {
-    if (trial.error && trial.state !== 'COMPLETED') {
+    // That its code refused its hyperparameters is no failure, and stands beside its state.
+    const refused =
+      trial.state === 'CANCELED' && trial.error?.type === 'InvalidHP';
+    if (trial.error && trial.state !== 'COMPLETED' && !refused) {
       const retried = isTerminal(trial.state) ? '' : '; it is tried again';
       const traceback = tracebackOf(trial.error);
       const headline = `Trial ${trial.id} failed${whereText(trial.error)}${retried}`;

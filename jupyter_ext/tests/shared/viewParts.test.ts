@@ -351,6 +351,14 @@ describe('a failure', () => {
     expect(two?.headline).toMatch(/; so did trial 4: ValueError: bad shape$/);
   });
 
+  it('is not what a trial says that refuses its hyperparameters', () => {
+    const error = userError({ type: 'InvalidHP' });
+    const refused = trial({ id: 3, state: 'CANCELED', error });
+    expect(failuresOf(view({ trials: [refused] }))).toEqual([]);
+    const killed = trial({ id: 4, state: 'CANCELED', error: userError({}) });
+    expect(failuresOf(view({ trials: [killed] }))).toHaveLength(1);
+  });
+
   it('of which a sentence says all is one line, the same for all trials it befell; a notice is told without a failure', () => {
     const message = 'The loss became NaN. Lower the learning rate.';
     const told = { type: 'DivergedError', message, traceback: '', batch: 7 };
