@@ -58,20 +58,25 @@ def _rendered(error: BaseException) -> list[str]:
     error.__cause__ = error.__context__ = None
     try:
         view: Any = sys.modules["IPython"].get_ipython().InteractiveTB
-        lines: list[str] = view.structured_traceback(type(error), error, _without_ours(error.__traceback__))
+        lines: list[str] = view.structured_traceback(type(error), error, without_ours(error.__traceback__))
     finally:
         error.__cause__, error.__context__, error.__suppress_context__ = chained
     return lines
 
 
-def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of this distribution."""
-    if traceback is None:
-        return None
-    following = _without_ours(traceback.tb_next)
-    if is_ours(traceback):
-        return following
-    return TracebackType(following, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+def without_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of this distribution, and those of `with` statements in it."""
+    kept: list[TracebackType] = []
+    ours = False
+    while traceback is not None:
+        ours = is_ours(traceback) or (ours and traceback.tb_frame.f_globals.get("__name__") == "contextlib")
+        if not ours:
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    following: TracebackType | None = None
+    for one in reversed(kept):
+        following = TracebackType(following, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return following
 
 
 def is_ours(traceback: TracebackType) -> bool:
@@ -89,7 +94,7 @@ def of_the_users(error: Exception) -> Exception:
         last = last.tb_next
     if last is None or is_ours(last):
         return error
-    return error.with_traceback(_without_ours(error.__traceback__))
+    return error.with_traceback(without_ours(error.__traceback__))
 
 
 def show_without_ours() -> None:
@@ -107,7 +112,7 @@ def _show(kind: type[BaseException], error: BaseException, traceback: TracebackT
         return
     from traceback import TracebackException
 
-    shown = TracebackException(kind, error, _without_ours(traceback))
+    shown = TracebackException(kind, error, without_ours(traceback))
     shown.__cause__ = shown.__context__ = None
     print("".join(shown.format()), end="", file=sys.stderr)
 

@@ -275,8 +275,10 @@ class FailsLater(LineTrial):
 
 
 def test_a_failure_is_kept_once_with_its_batch_and_the_users_lines() -> None:
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError) as raised:
         det.experimental.create(FailsLater, CONFIG, local=True)
+    names = [entry.name for entry in raised.traceback if entry.name != "call"]
+    assert names[1:] == ["create", "evaluate_batch"]
     kept = det.attach("local-1")
     [trial] = kept.trials
     error = trial.detail().error

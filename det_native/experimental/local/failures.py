@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from traceback import TracebackException
-from types import TracebackType
 from typing import Any
 
 from det_native.capture.log import ExecutionLog, current_log
-from det_native.errors import DivergedError, is_ours, is_own
+from det_native.errors import DivergedError, is_own, without_ours
 from det_native.experimental.local.own_processes import ProcessFailedError
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
@@ -46,7 +45,7 @@ def describe(error: BaseException, batch: int = 0) -> rest.UserErrorInfo:
 
 def _text(error: BaseException, log: ExecutionLog | None) -> str:
     """Return the traceback in the user's code, cells by their numbers; empty where a message of ours says it all."""
-    trace = _of_users(error.__traceback__)
+    trace = without_ours(error.__traceback__)
     if trace is None:
         if is_own(error):
             return ""
@@ -75,18 +74,3 @@ def _place(error: BaseException, log: ExecutionLog | None) -> dict[str, Any]:
             place = {"cell": owner.number, "line": trace.tb_lineno, "prompts": log.prompts}
         trace = trace.tb_next
     return place
-
-
-def _of_users(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of this distribution, and those of `with` statements in it."""
-    frames: list[TracebackType] = []
-    ours = False
-    while trace is not None:
-        ours = is_ours(trace) or (ours and trace.tb_frame.f_globals.get("__name__") == "contextlib")
-        if not ours:
-            frames.append(trace)
-        trace = trace.tb_next
-    following: TracebackType | None = None
-    for one in reversed(frames):
-        following = TracebackType(following, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return following
