@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -107,9 +108,13 @@ def submit(
 
 def _variables_here(framework: Framework) -> dict[str, str]:
     """Return the variables by which the workers import the framework as this process has."""
-    reference = get_framework(framework).variables_here
-    found: dict[str, str] = cast(Callable[[], dict[str, str]], resolve(reference))() if reference else {}
-    return found
+    description = get_framework(framework)
+    if not description.variables_here:
+        return {}
+    try:
+        return cast(Callable[[], dict[str, str]], resolve(description.variables_here))()
+    except ModuleNotFoundError:  # it is on the workers only
+        return {name: os.environ[name] for name in description.deciding_variables if name in os.environ}
 
 
 def send_capture(capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings) -> Experiment:

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from det_native.client.connect import connect
 from det_native.client.handles import Experiment
-from det_native.errors import ArgumentError
+from det_native.errors import ArgumentError, MissingDependencyError
 from det_native.experimental.creation import entrypoint_of, train_class
 from det_native.experimental.origin import Origin
 from det_native.experimental.scripts import script_of, train_script
-from det_native.experimental.settings import ConfigInput, Settings, check_settings
+from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
+from det_native.experimental.trials import find_trial_class
+from det_native.experimental.unimported import framework_in_text
+from det_native.experimental.worker_environment import can_import
+from det_native.schema.loading import load_config
 from det_native.schema.manifests import CallKind, Cell, Framework, Program
 
 if TYPE_CHECKING:
@@ -75,6 +80,9 @@ def create_from_directory(
     ------
     ArgumentError
         If a change cannot be read, or the configuration names neither a Trial class nor a script.
+    MissingDependencyError
+        If the class needs a package that neither this Python nor the workers have, or its text does not say for which
+        framework it is. A class whose packages the workers alone have is left to them to check.
     """
     given: ConfigInput = changed(config, changes) if changes else config
     settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
@@ -82,7 +90,30 @@ def create_from_directory(
     if script is not None:
         return train_script(script, settings)
     named = entrypoint_of(settings)
-    return train_class(named, settings, DirectoryOrigin(None, entrypoint=named))
+    origin = DirectoryOrigin(None, entrypoint=named)
+    if not local:
+        try:
+            find_trial_class(named, settings.context_dir)
+        except (ModuleNotFoundError, MissingDependencyError) as error:
+            return _submit_unimported(named, settings, origin, error)
+    return train_class(named, settings, origin)
+
+
+def _submit_unimported(named: str, settings: Settings, origin: Origin, error: Exception) -> Experiment:
+    """Submit what needs a package that is not here: the workers may have it, and check the program before it begins."""
+    framework = framework_in_text(named, settings.context_dir or Path.cwd())
+    if framework is None:
+        raise error
+    loaded = load_config(settings.config, local=False, framework=framework.name, trains=named)
+    check_supported(loaded, settings, framework.name, searches=True)
+    from det_native.experimental.cluster import submit
+
+    cause = error if isinstance(error, ModuleNotFoundError) else error.__context__
+    package = (getattr(cause, "name", None) or "").partition(".")[0]
+    if not loaded.environment.packages and not can_import(connect(settings.master_url), package):
+        raise error
+    print(f"{named} is not checked here, but on the workers only: {error}")
+    return submit("create", None, loaded, framework.name, settings, origin)
 
 
 def changed(config: Path, changes: Sequence[str]) -> dict[str, Any]:

@@ -94,6 +94,14 @@ def notices_of(session: Session) -> list[str]:
         return []
 
 
+def can_import(session: Session, module: str) -> bool:
+    """Return whether the workers have a package, by its top-level name; true where the master cannot tell."""
+    try:
+        return module in _asked(session, EnvironmentQuestion(modules=[module])).modules
+    except NotFoundError:  # a master from before it could tell
+        return True
+
+
 def _asked(session: Session, question: EnvironmentQuestion) -> EnvironmentAnswer:
     return EnvironmentAnswer.model_validate(session.post("/environment", question.model_dump()))
 

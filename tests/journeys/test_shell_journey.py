@@ -144,3 +144,38 @@ def test_a_shell_completes_the_commands(script: Script, environment: dict[str, s
         for name in ("_DET_COMPLETE", "COMP_WORDS", "COMP_CWORD"):
             del environment[name]
     assert done.stdout.split() == ["plain,config", "plain,create"]
+
+
+# The process of the command cannot import the framework; the master and its workers can.
+WITHOUT = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {hidden!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+from det_native.client.command import main
+main()
+"""
+
+
+def test_the_framework_need_not_be_installed_where_it_is_submitted(script: Script, tmp_path: Path) -> None:
+    folder = write_directory(tmp_path / "mnist")
+    command = ("-c", WITHOUT.format(hidden=["torch", "torchvision"]), "e", "create", "mnist/const.yaml", "mnist")
+    done = script(*command, "--follow", folder=tmp_path)
+    said = "model_def:MNistTrial is not checked here, but on the workers only: .* PyTorch, which is not installed"
+    assert re.search(said, done.stdout)
+    assert re.search(r"Experiment \d+ is Completed\.", done.stdout)
+
+    code = folder / "model_def.py"
+    code.write_text("import my_utlis\n" + code.read_text())
+    done = script(*command, folder=tmp_path, fails=True)
+    assert "No module named 'my_utlis'" in done.stderr, "the workers have none either"
+    assert "submitted" not in done.stdout
+
+    code.write_text("import torch\nclass MNistTrial(torch.nn.Module): pass")
+    done = script(*command, folder=tmp_path, fails=True)
+    assert "PyTorch, which is not installed in this Python" in done.stdout + done.stderr
+    assert "submitted" not in done.stdout
