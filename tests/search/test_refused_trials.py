@@ -51,6 +51,8 @@ def again(config: ExperimentConfig, searcher: Searcher) -> Searcher:
 
 def ended_by(config: ExperimentConfig, refused: set[int]) -> tuple[list[CreateTrial], bool]:
     """Run a search whose trials end in their order; return them, and whether it has failed."""
+    if config.searcher.name == "optuna":
+        pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
     searcher = make_searcher(config)
     made: list[CreateTrial] = []
     waiting = searcher.handle(Started())
