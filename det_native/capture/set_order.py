@@ -28,6 +28,8 @@ def has_order_of_a_set(value: Any, source: str, namespace: Mapping[str, Any], re
     texts = list(value)
     if any(type(text) is not str for text in texts) or texts == sorted(texts) or len(set(texts)) < len(texts):
         return False
+    if _is_written(texts, source):
+        return False
     if len(texts) >= _FEWEST and any(list(set(one)) == texts for one in (texts, *_with_these(texts, namespace))):
         return True
     return _makes_a_set(source) or any(_is_set_of_texts(namespace.get(name)) for name in reads)
@@ -42,6 +44,20 @@ def _with_these(texts: list[str], namespace: Mapping[str, Any]) -> Iterator[Coll
             plain = type(first) is str and first in wanted and all(type(one) is str for one in value)
             if plain and set(value) == wanted:
                 yield value
+
+
+def _is_written(texts: list[str], source: str) -> bool:
+    """Whether the texts stand in the cell in this very order, as one list, tuple or dictionary."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return False
+    written = [
+        node.keys if isinstance(node, ast.Dict) else node.elts
+        for node in nodes
+        if isinstance(node, ast.Dict | ast.List | ast.Tuple)
+    ]
+    return any([getattr(one, "value", None) for one in each] == texts for each in written)
 
 
 def _makes_a_set(source: str) -> bool:
