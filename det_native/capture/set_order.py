@@ -48,10 +48,7 @@ def _with_these(texts: list[str], namespace: Mapping[str, Any]) -> Iterator[Coll
 
 def _is_written(texts: list[str], source: str) -> bool:
     """Whether the texts stand in the cell in this very order, as one list, tuple or dictionary."""
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except SyntaxError:
-        return False
+    nodes = _nodes(source)
     written = [
         node.keys if isinstance(node, ast.Dict) else node.elts
         for node in nodes
@@ -61,12 +58,16 @@ def _is_written(texts: list[str], source: str) -> bool:
 
 
 def _makes_a_set(source: str) -> bool:
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except SyntaxError:
-        return False
+    nodes = _nodes(source)
     called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     return bool(called & {"set", "frozenset"}) or any(isinstance(node, ast.Set | ast.SetComp) for node in nodes)
+
+
+def _nodes(source: str) -> list[ast.AST]:
+    try:
+        return list(ast.walk(ast.parse(source)))
+    except SyntaxError:
+        return []
 
 
 def _is_set_of_texts(value: Any) -> bool:

@@ -11,19 +11,8 @@ from det_native.proof.arrays import Arrays
 from det_native.proof.fingerprint import Fingerprint
 
 _GRAPH_BYTES = 32 << 20
-# Operations that draw from a `tf.random.Generator`, and so change its state: a variable of whole numbers.
-_DRAWING = frozenset(
-    {
-        "RngReadAndSkip",
-        "RngSkip",
-        "StatefulRandomBinomial",
-        "StatefulStandardNormalV2",
-        "StatefulTruncatedNormal",
-        "StatefulUniform",
-        "StatefulUniformFullInt",
-        "StatefulUniformInt",
-    }
-)
+_READING = "ReadVariableOp"
+_STORING = "AssignVariableOp"
 
 
 class Graphs:
@@ -116,9 +105,21 @@ def _states(graph: Any, tensorflow: Any) -> set[str]:
     """
     changed = set()
     for node in (node for function in graph.library.function for node in function.node_def):
-        if node.op in _DRAWING:
-            changed.add(tensorflow.int64.as_datatype_enum)
-        elif node.op.startswith("Assign") and node.op.endswith("VariableOp"):
-            changed.add(node.attr["dtype"].type)
-    beginnings = [node for node in graph.node if node.op == "AssignVariableOp"]
+        changed |= _changed_types(node, tensorflow)
+    beginnings = [node for node in graph.node if node.op == _STORING]
     return {node.input[1] for node in beginnings if node.attr["dtype"].type in changed}
+
+
+def _changed_types(node: Any, tensorflow: Any) -> set[int]:
+    """Return of which type the variable is that an operation changes, if it may change one.
+
+    What takes a variable and only gives it is one operation of TensorFlow's. Of the others, those that give nothing
+    store, and name the type; those that give something may draw from a generator, whose state is of whole numbers.
+    """
+    from tensorflow.python.framework import op_def_registry
+
+    operation = op_def_registry.get(node.op)
+    resource = tensorflow.resource.as_datatype_enum
+    if operation is None or node.op == _READING or resource not in {one.type for one in operation.input_arg}:
+        return set()
+    return {tensorflow.int64.as_datatype_enum} if operation.output_arg else {node.attr["dtype"].type}
