@@ -116,9 +116,7 @@ def _changed_types(node: Any, tensorflow: Any) -> set[int]:
     What takes a variable and only gives it is one operation of TensorFlow's. Of the others, those that give nothing
     store, and name the type; those that give something may draw from a generator, whose state is of whole numbers.
     """
-    from tensorflow.python.framework import op_def_registry
-
-    operation = op_def_registry.get(node.op)
+    operation = sys.modules["tensorflow.python.framework.op_def_registry"].get(node.op)
     resource = tensorflow.resource.as_datatype_enum
     if operation is None or node.op == _READING or resource not in {one.type for one in operation.input_arg}:
         return set()
