@@ -110,6 +110,7 @@ class ProgramRunner:
         self.own_seed = False
         self._flags = 0
         self._private = False
+        self._output: Any = ""  # as IPython begins
         self._defined_in: dict[str, str] = {}
 
     def run(self, *, private: bool = True) -> None:
@@ -197,14 +198,31 @@ class ProgramRunner:
             if entry.before_cell == index and self._private and (entry.in_every_trial or self.own_seed):
                 rng.apply_encoded(self._read_blob(entry.sha256))
 
-    def _run_cell(self, index: int, run_coroutine: Callable[[Coroutine[Any, Any, Any]], None]) -> None:
-        code = self.compile_cell(index)
-        result = eval(code, self.module.__dict__)  # noqa: S307 (the user's own program)
-        if inspect.iscoroutine(result):
-            run_coroutine(result)
+    def _run_cell(self, index: int, run_coroutine: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        last: Any = None
+        for code in self.compile_cell(index):
+            last = eval(code, self.module.__dict__)  # noqa: S307 (the user's own program)
+            if inspect.iscoroutine(last) and code.co_flags & inspect.CO_COROUTINE:
+                last = run_coroutine(last)
+        if last is not None and not self._program.cells[index].source.rstrip().endswith(";"):
+            self._keep_output(index, last)
 
-    def compile_cell(self, index: int) -> types.CodeType:
-        """Compile a cell; its source becomes known to tracebacks. ``from __future__`` of earlier cells holds on.
+    def _keep_output(self, index: int, value: Any) -> None:
+        """Bind the value of a cell's last expression as IPython does: ``_``, ``__``, ``___``, ``_7`` and ``Out[7]``."""
+        names = vars(self.module)
+        outputs = names.setdefault("Out", {})
+        number = self._program.cells[index].number
+        if number is not None and isinstance(outputs, dict):
+            names[f"_{number}"] = outputs[number] = value
+        if names.get("_", "") is self._output:  # a user's own `_` stays
+            names["___"], names["__"], names["_"] = names.get("__", ""), self._output, value
+            self._output = value
+
+    def compile_cell(self, index: int) -> list[types.CodeType]:
+        """Compile a cell; its source becomes known to tracebacks. ``from __future__`` of earlier statements holds on.
+
+        Each top-level statement is compiled by itself, the last expression so that it gives its value: so does IPython,
+        and CPython makes other code of ``module.name()`` where the same compilation imports the module.
 
         Raises
         ------
@@ -218,8 +236,17 @@ class ProgramRunner:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 self._defined_in[node.name] = filename
         self._places.put_into(tree)
+        return [
+            self._compile_statement(statement, filename, is_last=statement is tree.body[-1]) for statement in tree.body
+        ]
+
+    def _compile_statement(self, statement: ast.stmt, filename: str, *, is_last: bool) -> types.CodeType:
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | self._flags
-        code: types.CodeType = compile(tree, filename, "exec", flags, dont_inherit=True)
+        code: types.CodeType
+        if is_last and isinstance(statement, ast.Expr):
+            code = compile(ast.Expression(statement.value), filename, "eval", flags, dont_inherit=True)
+        else:
+            code = compile(ast.Module([statement], []), filename, "exec", flags, dont_inherit=True)
         self._flags |= code.co_flags & _FUTURES
         return code
 
@@ -344,29 +371,29 @@ def _class_sources(defined_in: dict[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _event_loop() -> Iterator[Callable[[Coroutine[Any, Any, Any]], None]]:
+def _event_loop() -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
     """Give a function that runs the coroutine of a cell with top-level ``await``; one loop serves all cells."""
     runner = asyncio.Runner()
 
-    def run(coroutine: Coroutine[Any, Any, Any]) -> None:
+    def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            runner.run(coroutine)
-            return
+            return runner.run(coroutine)
         # A notebook's kernel has a loop running in this thread already: run beside it.
-        _run_in_thread(coroutine)
+        return _run_in_thread(coroutine)
 
     with contextlib.closing(runner):
         yield run
 
 
-def _run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> None:
+def _run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    results: list[Any] = []
     failures: list[BaseException] = []
 
     def body() -> None:
         try:
-            asyncio.run(coroutine)
+            results.append(asyncio.run(coroutine))
         except BaseException as error:  # noqa: BLE001 (raised again in the calling thread)
             failures.append(error)
 
@@ -375,3 +402,4 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> None:
     thread.join()
     if failures:
         raise failures[0]
+    return results[0]
