@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from det_native.capture.bundle_rows import Placed, Summary, key_warnings, rows_of, rows_of_others, summaries_of
+from det_native.capture.bundle_rows import (
+    Placed,
+    Summary,
+    key_warnings,
+    rows_of,
+    rows_of_inputs,
+    rows_of_others,
+    summaries_of,
+)
 from det_native.capture.files import (
     BUNDLE_LIMIT,
     DirectoryScan,
@@ -94,11 +102,13 @@ def assemble(
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
+    contents |= capture.proof_values
     if wider is not None and capture.wider is not None:
         contents |= {entry.sha256: one.content for entry, one in zip(wider.streams, capture.wider.streams, strict=True)}
     report = [
         *rows_of(capture, inherited.summaries, explicit, values),
         *link_rows(links),
+        *rows_of_inputs(capture.proof_values),
         *rows_of_others(capture, outside.rows, scan),
     ]
     states = inherited.states | _states(explicit)

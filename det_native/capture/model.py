@@ -83,8 +83,9 @@ class Capture:
 
     `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences,
     `reads` what it reads where it runs, `outside` what it names by a path that leads out of what is sent, and `wider`
-    what is run if it gives other inputs than the notebook had. `seconds` is how long the cells took that go before the
-    call, None where that is not known or one of them did something outside of the process.
+    what is run if it gives other inputs than the notebook had. `proof_values` are values of inputs that travel with the
+    proof, by hash. `seconds` is how long the cells took that go before the call, None where that is not known or one of
+    them did something outside of the process.
     """
 
     program: Program
@@ -96,6 +97,7 @@ class Capture:
     warnings: list[str] = field(default_factory=list)
     streams: list[CapturedStreams] = field(default_factory=list)
     proof: CallProof | None = None
+    proof_values: dict[Sha256, bytes] = field(default_factory=dict)
     reads: list[ReadEntry] = field(default_factory=list)
     outside: list[OutsidePath] = field(default_factory=list)
     wider: CapturedWider | None = None

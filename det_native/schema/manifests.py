@@ -238,7 +238,8 @@ class BundleManifest(_Model):
         """Return the hashes of all blobs that the bundle refers to."""
         wider = self.wider or WiderProgram(cells=())
         every = (self.files, self.values, self.streams, wider.values, wider.streams)
-        return {entry.sha256 for entries in every for entry in entries}
+        noted = self.proof.values if self.proof is not None else ()
+        return {entry.sha256 for entries in every for entry in entries} | {value.sha256 for value in noted}
 
     def with_wider(self, difference: str) -> BundleManifest:
         """Return the bundle with its wider program instead of the first one, of which the inputs differed."""
