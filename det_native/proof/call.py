@@ -17,6 +17,8 @@ _DECISIVE: frozenset[Role] = frozenset(
     {"data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code"},
 )
 _DATA_READ: frozenset[Role] = frozenset({"variable", "helper"})
+# Inputs that are found by following what functions read: they are missing where these read something else.
+_FOLLOWED: frozenset[Role] = frozenset({"code", "helper"})
 _TEXT_LENGTH = 160
 
 
@@ -102,15 +104,24 @@ def in_words(error: Exception) -> str:
 def differences(proof: CallProof, parts: Mapping[str, Any], skipped: frozenset[int] = frozenset()) -> list[Difference]:
     """Return in what the inputs here differ from those in the notebook, in the notebook's order.
 
-    An input that was not there, or is not here, is a difference of the call itself, which its own checks find.
+    An argument that was not there, or is not here, is a difference of the call itself, which its own checks find.
     """
     here = as_inputs(parts)
     found: list[Difference] = []
     for fact in proof.facts:
         given = here.get(fact.part)
-        if given is None or fact.not_compared:
+        if fact.not_compared:
             continue
-        found += _differences_of(fact, _leaves(given, skipped))
+        if given is None:
+            if fact.role in _FOLLOWED and fact.leaves:  # another function takes its place, or none
+                found.append(Difference(fact, fact.leaves[0], None, _severity(fact.role, fact.leaves[0].kind)))
+            continue
+        try:
+            leaves = _leaves(given, skipped)
+        except Exception:  # noqa: BLE001 (of a value that cannot be read, a library's or a user's code)
+            found.append(Difference(fact, next(iter(fact.leaves), None), None, Severity.NOT_COMPARED))
+            continue
+        found += _differences_of(fact, leaves)
     return found
 
 

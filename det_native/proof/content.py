@@ -28,7 +28,7 @@ from det_native.proof.attributes import changed_names, is_own_module, settings_i
 from det_native.proof.configurations import configuration_of
 from det_native.proof.fingerprint import Fingerprint
 from det_native.proof.graphs import Graphs
-from det_native.proof.own_values import is_own_value, is_path, masked_text, without_folder
+from det_native.proof.own_values import is_own_value, is_path, portable_text, without_folder
 from det_native.proof.source import source_digest
 from det_native.proof.words import describe
 
@@ -125,8 +125,7 @@ class _Reader:
     def _text(self, text: str) -> str:
         if self._in_library and not text.isidentifier():
             return ""  # names and places are the library's own affair
-        text = without_folder(text)
-        return masked_text(text) if self._masked else text
+        return portable_text(text, masked=self._masked)
 
     def _read_object(self, value: Any, depth: int) -> None:
         read = (
@@ -243,7 +242,8 @@ class _Reader:
 
     def _sequence(self, value: Any, depth: int) -> None:
         self.into.both("sequence", type(value).__name__, str(len(value)))
-        if value and all(type(element) is float for element in value):
+        own = self._masked and len(value) <= _FEW and any(map(is_own_value, value))
+        if value and not own and all(type(element) is float for element in value):
             self.into.floats("floats", list(value))
             return
         if isinstance(value, range):

@@ -62,6 +62,24 @@ def masked_text(text: str) -> str:
     return _DIGIT.sub("#", text) if len(_DIGIT.findall(text)) >= _DIGITS else text
 
 
+def portable_text(text: str, *, masked: bool) -> str:
+    """Return a text as another process has it: absolute paths without the folders that differ from machine to machine.
+
+    Parameters
+    ----------
+    text : str
+    masked : bool
+        Leave out what is this process's own, too; see :func:`masked_text`.
+    """
+    relative = without_folder(text)
+    if not masked or len(text) > _LONGEST:
+        return relative
+    if os.path.isabs(text) and relative == os.path.basename(text):  # it lies elsewhere: in a temporary folder, say
+        own = masked_text(text)
+        return own if own.startswith("<temporary>") else masked_text(relative)
+    return masked_text(relative)
+
+
 def without_folder(text: str) -> str:
     """Return an absolute path relative to the working directory, or its last part if it lies elsewhere."""
     if not os.path.isabs(text):
@@ -123,7 +141,9 @@ def _own_texts() -> tuple[tuple[str, str], ...]:
     """Return texts of this process, the longer ones first, each with what takes its place."""
     import getpass
 
-    found = {tempfile.gettempdir(): "<temporary>", os.path.realpath(tempfile.gettempdir()): "<temporary>"}
+    # What code writes as "/tmp" is temporary, too, wherever TMPDIR leads.
+    folders = (tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir()), "/tmp")  # noqa: S108
+    found = dict.fromkeys(folders, "<temporary>")
     found |= {os.path.expanduser("~"): "<home>", socket.gethostname(): "<host>"}
     with contextlib.suppress(KeyError, OSError, ImportError):  # a user without a name
         found[getpass.getuser()] = "<user>"

@@ -168,7 +168,7 @@ class InputCheck:
         except Exception as error:  # noqa: BLE001 (of a blob that another Python has pickled, say)
             logger.info("%s cannot be taken from the notebook: %s", _title_of(difference), error)
             return False
-        return put_right(here, value)
+        return put_right(here, value, is_weights=difference.fact.role == "weights")
 
     def _refuse(self, found: Sequence[Difference]) -> None:
         lines = [self._line(difference) for difference in found[:_MOST_LINES]]
