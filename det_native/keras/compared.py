@@ -9,7 +9,7 @@ from typing import Any
 
 from det_native.proof.attributes import settings_in
 from det_native.proof.configurations import configuration_of
-from det_native.proof.inputs import Input
+from det_native.proof.inputs import Input, frozen
 
 WEIGHTS = "the model's weights"
 
@@ -20,19 +20,19 @@ def inputs_of_model(model: Any) -> dict[str, Input]:
         [type(layer).__name__, bool(layer.trainable), [_shape_of(weight) for weight in layer.weights], _config(layer)]
         for layer in model.layers
     ]
-    found = {"the model's layers": Input(layers, "layers")}
+    found = {"the model's layers": Input(frozen(layers), "layers")}
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None:
         # A schedule of the user's may tell nothing of itself: its attributes count, too.
         schedule = getattr(optimizer, "_learning_rate", None)
         settings = [type(optimizer).__name__, _config(optimizer), _config(schedule)]
-        found["the optimizer"] = Input(settings, "optimizer")
+        found["the optimizer"] = Input(frozen(settings), "optimizer")
     loss = getattr(model, "loss", None)
     if loss is not None:
-        found["the loss"] = Input(_named(loss), "loss")
+        found["the loss"] = Input(frozen(_named(loss)), "loss")
     metrics = [_named(metric) for metric in _metrics_of(model) if metric is not None]
     if metrics:
-        found["the metrics"] = Input(metrics, "metrics")
+        found["the metrics"] = Input(frozen(metrics), "metrics")
     weights = weights_of(model)
     return found | {WEIGHTS: Input(weights, "weights", assign=partial(_assign_weights, model))}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Set
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,16 @@ class Input:
 def as_inputs(parts: Mapping[str, Any]) -> dict[str, Input]:
     """Return inputs by name; a plain value is one of data."""
     return {name: part if isinstance(part, Input) else Input(part) for name, part in parts.items()}
+
+
+def frozen(value: Any) -> Any:
+    """Return a copy of containers that cannot be changed: what describes an object, and is not part of it.
+
+    Only the object itself can be put right, so nothing may be changed in its description.
+    """
+    if isinstance(value, Mapping):
+        return types.MappingProxyType({key: frozen(part) for key, part in value.items()})
+    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
 
 
 class WithoutKeys(MutableMapping[str, Any]):

@@ -55,6 +55,17 @@ class Leaf:
     put: Put | None = None
 
     @property
+    def place(self) -> tuple[Any, ...] | None:
+        """What identifies the place of the part: the same for parts of two inputs that are one object."""
+        if not isinstance(self.put, functools.partial):
+            return None
+        if self.put.func is setattr:
+            owner, *names = self.put.args
+        else:
+            owner, names = getattr(self.put.func, "__self__", self.put.func), list(self.put.args)
+        return (id(owner), *map(str, names))
+
+    @property
     def literal(self) -> str:
         """The value as a literal of Python, empty if it has none, or a long one."""
         return _literal_of(self.value) if self.kind == "value" else ""

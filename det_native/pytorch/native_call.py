@@ -14,7 +14,7 @@ import torch
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
-from det_native.proof.inputs import Input, WithoutKeys
+from det_native.proof.inputs import Input, WithoutKeys, frozen
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.native_run import PyTorchRunContext
@@ -196,18 +196,20 @@ class TorchCall:
         for name, loader in (("train_loader", self.train_loader), ("validation_loader", self.validation_loader)):
             if loader is not None:
                 given[name] = Input(loader.dataset)
-                given[f"the settings of {name}"] = Input(loader_settings(loader), "loader")
+                given[f"the settings of {name}"] = Input(frozen(loader_settings(loader)), "loader")
         for place, optimizer in enumerate(self.context.optimizers):
             groups = [WithoutKeys(group, {"params"}) for group in optimizer.param_groups]
             name = _numbered("the optimizer", place, self.context.optimizers)
-            given[name] = Input([type(optimizer).__name__, groups], "optimizer")
+            given[name] = Input((type(optimizer).__name__, tuple(groups)), "optimizer")
         schedulers = [wrapped.scheduler for wrapped in self.context.lr_schedulers]
         for place, scheduler in enumerate(schedulers):
             settings = [type(scheduler).__name__, _plain_attributes(scheduler)]
-            given[_numbered("the schedule of the learning rate", place, schedulers)] = Input(settings, "optimizer")
+            given[_numbered("the schedule of the learning rate", place, schedulers)] = Input(
+                frozen(settings), "optimizer"
+            )
         for place, model in enumerate(self.context.models):
             layers = [f"{name} {type(part).__qualname__}({part.extra_repr()})" for name, part in model.named_modules()]
-            given[_numbered(LAYERS, place, self.context.models)] = Input(layers, "layers")
+            given[_numbered(LAYERS, place, self.context.models)] = Input(frozen(layers), "layers")
             weights = list(model.state_dict().values())
             assign = partial(_assign_weights, weights)
             given[_numbered(WEIGHTS, place, self.context.models)] = Input(weights, "weights", assign=assign)

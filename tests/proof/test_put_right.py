@@ -263,3 +263,15 @@ def test_what_is_minor_is_a_row() -> None:
     [row] = compared(noted(Call(callbacks[0])), Call(callbacks[1]))
     assert row.how == "differs"
     assert row.what == "the callback.extra"
+
+
+def test_what_is_reached_in_two_ways_is_one_row() -> None:
+    def made(weight: float) -> Call:
+        def loss() -> float:
+            return weight
+
+        loss.__module__ = "__main__"
+        return Call({"the loss": loss}, loss)
+
+    [row] = compared(noted(made(2.0)), made(3.0))
+    assert row.what == "the loss: variable weight"

@@ -110,10 +110,15 @@ class InputCheck:
             return
         rows: list[CaptureRow] = []
         decisive: list[Difference] = []
+        settled: set[tuple[Any, ...]] = set()
         for difference in found:
+            place = difference.here.place if difference.here is not None else None
+            if place is not None and place in settled:
+                continue  # it is reached in another way, too, and has been put right there
             row = self._settle(difference)
             if row is not None:
                 rows.append(row)
+                settled |= {place} if place is not None else set()
             elif self._is_decisive(difference):
                 decisive.append(difference)
         for row in rows:
