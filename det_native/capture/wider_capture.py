@@ -133,14 +133,15 @@ class WiderCapture:
     def _streams(self, found: Slice, taken: Sequence[int], init: int) -> list[CapturedStreams]:
         """Return the states before cells that have drawn, where what runs before them would not lead there."""
         states = []
-        missing = True
+        known: set[str] = set()  # streams that are where they were in the notebook
         for execution in self.executions:
             state, index = self.log.executions[execution.index].streams, execution.index
             if index not in taken:
-                missing = missing or state is not None or execution.effects is None
-            elif state is not None and (missing or index in found.included):
+                if state is not None or execution.effects is None:
+                    known.clear()
+            elif state is not None and (index in found.included or not known.issuperset(state)):
                 states.append(CapturedStreams(encoded(state), taken.index(index), in_every_trial=index <= init))
-                missing = False
+                known.update(state)
         return states
 
 
