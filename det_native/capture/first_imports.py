@@ -1,7 +1,7 @@
 """Tells when a module has been imported for the first time.
 
-A finder stands first in ``sys.meta_path``. Of a module that nobody waits for it knows nothing, which takes one look into
-a dictionary; of one that somebody waits for it has the finders after it find what they find, and is called with it.
+A finder stands first in ``sys.meta_path``. Of a module that nobody waits for it finds nothing, at the cost of one look
+into a dictionary; of one that somebody waits for it returns what the finders after it find, with a loader that tells.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ import pytest
 _HEAD = "import json, sys\nfrom det_native.capture.first_imports import first_imports\ntold = []\n"
 
 
-def fresh(code: str, folder: Path | None = None) -> Any:
+def fresh(code: str, folder: Path | None = None, head: str = _HEAD) -> Any:
     """Run code in a fresh process; return what its `answer` is."""
-    code = f"{_HEAD}{code}\nprint('ANSWER' + json.dumps(answer))"
+    code = f"{head}{code}\nprint('ANSWER' + json.dumps(answer))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, timeout=300)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout.split("ANSWER")[1])
@@ -59,6 +59,62 @@ rng.apply_encoded({sent!r}.encode())
 import torch
 answer = [early, torch.rand(3).tolist()]"""
     assert fresh(code) == [False, drawn]
+
+
+_SHELL = """import json
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+def run(*cells):
+    for cell in cells:
+        shell.run_cell(cell, store_history=True).raise_error()
+def noted():
+    return [sorted(one.streams or ()) for one in current_log().executions]
+"""
+_LOGGED = f"""{_SHELL}
+run("import det_native")
+from det_native.capture.log import current_log
+"""
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["import numpy as np\nx = np.random.rand(3)"], [["numpy", "python"]]),
+        (["import numpy as np", "x = np.random.rand(3)"], [[], ["numpy", "python"]]),
+        (["import json", "import random\nrandom.random()"], [[], ["python"]]),
+        (["import numpy as np\nnp.random.default_rng(1).random()"], [[]]),
+    ],
+)
+def test_a_cell_has_the_states_of_what_it_imports_and_draws_from(cells: list[str], expected: list[list[str]]) -> None:
+    assert fresh(f"{_LOGGED}\nrun(*{cells!r})\nanswer = noted()[1:]", head="") == expected
+
+
+def test_a_draw_behind_det_native_in_the_cell_that_imports_both() -> None:
+    code = f"""{_SHELL}
+run("import numpy as np\\nnp.random.rand(3)\\nimport det_native\\nx = np.random.rand(3)")
+from det_native.capture.log import current_log
+from det_native.capture.stream_states import encoded
+from det_harness.trial import rng
+import numpy as np
+x = shell.user_ns["x"].tolist()
+rng.apply_encoded(encoded(current_log().executions[0].streams))
+answer = x == np.random.rand(3).tolist()"""
+    assert fresh(code, head="") is True
+
+
+def test_the_wider_program_begins_a_stream_that_a_later_cell_has_imported() -> None:
+    code = f"""{_LOGGED}
+run("import random\\nrandom.random()", "import numpy as np\\nnp.random.rand(3)", "np.random.rand(3)")
+from det_native.capture.execution import Facts, Slice
+from det_native.capture.live import executions_of
+from det_native.capture.wider_capture import WiderCapture
+log = current_log()
+wider = WiderCapture(log, None, executions_of(log, 3), Facts(), [], {{}})
+answer = [[one.before_cell, sorted(json.loads(one.content))] for one in wider._streams(Slice(), [1, 2, 3], 3)]"""
+    assert fresh(code, head="") == [
+        [0, ["python", "python_words"]],
+        [1, ["numpy", "numpy_words", "python", "python_words"]],
+    ]
 
 
 _NOTED = "first_imports.call_after('lib.part', lambda: told.append('part'))\n"
