@@ -9,7 +9,7 @@ from det_native.proof.call import Difference
 from det_native.schema.manifests import Program
 
 _ALWAYS = "data that have changed since, or something that only the notebook's process has"
-_UNSEEDED = "unseeded random numbers that TensorFlow has drawn itself, or that were drawn before det_native was imported"
+_UNSEEDED = "unseeded random numbers of TensorFlow itself, or drawn before det_native was imported"
 _WEIGHTS = (
     "weights that were drawn without a seed, or by a training in the notebook that is not the same again: set a seed "
     "(torch.manual_seed(), keras.utils.set_random_seed()), or save the trained weights and load them in a cell"
