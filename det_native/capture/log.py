@@ -24,6 +24,7 @@ from det_native.capture.stream_states import BEGINNINGS, current_streams, stream
 from det_native.errors import is_own
 
 if TYPE_CHECKING:
+    from det_native.capture.observation.paths_seen import PathsSeen
     from det_native.capture.observation.watch import Effects
     from det_native.capture.trained import Weights
 
@@ -97,6 +98,8 @@ class LoggedExecution:
         What was seen of it; None of what ran before anybody looked.
     outside : tuple of str
         What it did outside of the process.
+    paths : PathsSeen or None
+        What it came upon that it made, replaced or removed; None of what ran before anybody looked.
     trained : dict of str to Weights
         Of models that it has trained in a way that cannot be repeated; see ``trained``.
     """
@@ -121,6 +124,7 @@ class LoggedExecution:
     noted: bool = False
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
+    paths: PathsSeen | None = None
     trained: dict[str, Weights] = field(default_factory=dict)
 
     @property
@@ -226,6 +230,7 @@ class ExecutionLog:
         if before is not None:
             execution.started -= before
             execution.clock = time.perf_counter() - before
+        execution.paths = self._outside.begin_paths()
         self._running.append(execution)
 
     def _note_beginning(self, module: str) -> None:
@@ -262,7 +267,7 @@ class ExecutionLog:
         execution.effects = self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, info.raw_cell)
         execution.streams, execution.noted = current_streams(), True
         self._trainings.begin(self.shell.user_ns)
-        self._outside.begin()
+        execution.paths = self._outside.begin()
         execution.started, execution.clock = time.time(), time.perf_counter()
 
     def _observe(self, execution: LoggedExecution) -> None:
@@ -283,6 +288,8 @@ class ExecutionLog:
         """Look before a training call: what it changes is no work of its cell."""
         if self.running is not None:
             self._observe(self.running)
+            if self.running.paths is not None:
+                self.running.paths.end()
 
     def _after(self, result: Any) -> None:
         execution = self._running.pop() if self._running else None

@@ -1,0 +1,65 @@
+"""Files that the program makes itself where it runs: sent along, they would be there before it makes them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from det_native.capture.explain import SLOW
+from det_native.capture.log import ExecutionLog
+
+#: Seconds by which a file system's clock may be behind that of the process: it takes the time of the last tick.
+_TICK = 0.01
+
+
+class MadeAgain:
+    """Says which files were not there before the executions of a program, and were last written by one of them.
+
+    An execution that reached a network, started commands or took long is none that makes something again: what it has
+    made travels, so that the program finds it where it looks first.
+
+    Parameters
+    ----------
+    log : ExecutionLog
+    program : iterable of int
+        The executions that run again.
+    """
+
+    def __init__(self, log: ExecutionLog, program: Iterable[int]) -> None:
+        self._makers: set[int] = set()
+        self._first: dict[str, tuple[int, int, bool]] = {}  # place in time, execution, whether it was there
+        for index in sorted(program):
+            seen = log.executions[index].paths
+            if seen is None:
+                continue
+            if not seen.went_out and (seen.ended or time.time()) - seen.started <= SLOW:
+                self._makers.add(index)
+            for path, was_there in seen.first.items():
+                self._first.setdefault(path, (len(self._first), index, was_there))
+        self._spans = [
+            (each.index, each.paths.started, each.paths.ended) for each in log.executions if each.paths is not None
+        ]
+
+    def maker(self, file: Path) -> int | None:
+        """Return the execution that makes a file, or a folder that it lies in; None if the file is to be sent."""
+        if not self._first:
+            return None
+        maker = self._first_maker(Path(os.path.realpath(file.parent), file.name))
+        try:
+            written = file.stat().st_ctime  # unlike the time of the content, nobody can set it
+        except OSError:
+            return None
+        writers = {
+            index
+            for index, started, ended in self._spans
+            if started <= written + _TICK and (ended is None or written <= ended)
+        }
+        return maker if writers and writers <= self._makers else None
+
+    def _first_maker(self, path: Path) -> int | None:
+        """Return the execution that found nothing there, if it is the first that came upon it or a folder of it."""
+        found = [self._first[str(each)] for each in (path, *path.parents) if str(each) in self._first]
+        _, index, was_there = min(found, default=(0, -1, True))
+        return index if not was_there and index in self._makers else None
