@@ -9,16 +9,14 @@ from pathlib import Path
 
 from det_native.capture.explain import SLOW
 from det_native.capture.log import ExecutionLog
-
-#: Seconds by which a file system's clock may be behind that of the process: it takes the time of the last tick.
-_TICK = 0.01
+from det_native.capture.transform import transform
 
 
 class MadeAgain:
     """Says which files were not there before the executions of a program, and were last written by one of them.
 
-    An execution that reached a network, started commands or took long is none that makes something again: what it has
-    made travels, so that the program finds it where it looks first.
+    An execution that reached a network, started commands, took long or had lines that do not run again is none that
+    makes something again: what it has made travels, so that the program finds it where it looks first.
 
     Parameters
     ----------
@@ -34,7 +32,9 @@ class MadeAgain:
             seen = log.executions[index].paths
             if seen is None:
                 continue
-            if not seen.went_out and (seen.ended or time.time()) - seen.started <= SLOW:
+            code = transform(log.executions[index].source)
+            is_whole = not (code.shell or code.hidden or code.repeated)
+            if is_whole and not seen.went_out and (seen.ended or time.time()) - seen.started <= SLOW:
                 self._makers.add(index)
             for path, was_there in seen.first.items():
                 self._first.setdefault(path, (len(self._first), index, was_there))
@@ -52,9 +52,7 @@ class MadeAgain:
         except OSError:
             return None
         writers = {
-            index
-            for index, started, ended in self._spans
-            if started <= written + _TICK and (ended is None or written <= ended)
+            index for index, started, ended in self._spans if started <= written and (ended is None or written <= ended)
         }
         return maker if writers and writers <= self._makers else None
 

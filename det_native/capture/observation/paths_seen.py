@@ -13,6 +13,9 @@ PATH_EVENTS = frozenset(
 )
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _MOST = 20_000
+#: The clock of the times that a file system gives to files: it goes by ticks, of a few milliseconds.
+_CLOCK = getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME)
+_POLL = 0.0005
 
 
 @dataclass
@@ -31,14 +34,17 @@ class PathsSeen:
     """
 
     first: dict[str, bool] = field(default_factory=dict)
-    started: float = field(default_factory=time.time)
+    started: float = field(default_factory=lambda: _now())
     ended: float | None = None
     went_out: bool = False
 
     def end(self) -> None:
-        """Take no more note."""
-        if self.ended is None:
-            self.ended = time.time()
+        """Take no more note; what is written from now on has a later time than what has been."""
+        if self.ended is not None:
+            return
+        self.ended = time.time()
+        while self.first and _now() <= self.ended <= time.time():  # unless the clock was set back
+            time.sleep(_POLL)
 
     def take(self, event: str, given: tuple[Any, ...]) -> None:
         """Take one of :data:`PATH_EVENTS`; Python tells it before anything happens."""
@@ -69,6 +75,10 @@ class PathsSeen:
         was_there = os.path.lexists(real)
         if not (only_new and was_there):
             self.first.setdefault(real, was_there)
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)
 
 
 def _is_here(folder: Any) -> bool:
