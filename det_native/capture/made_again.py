@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable
@@ -10,6 +11,8 @@ from pathlib import Path
 from det_native.capture.explain import SLOW
 from det_native.capture.log import ExecutionLog
 from det_native.capture.transform import transform
+
+_NEVER = (math.inf, -1, True)
 
 
 class MadeAgain:
@@ -27,7 +30,8 @@ class MadeAgain:
 
     def __init__(self, log: ExecutionLog, program: Iterable[int]) -> None:
         self._makers: set[int] = set()
-        self._first: dict[str, tuple[int, int, bool]] = {}  # place in time, execution, whether it was there
+        self._first: dict[str, tuple[float, int, bool]] = {}  # place in time, execution, whether it was there
+        self._folders: dict[Path, tuple[str, tuple[float, int, bool]]] = {}
         for index in sorted(program):
             seen = log.executions[index].paths
             if seen is None:
@@ -44,9 +48,9 @@ class MadeAgain:
 
     def maker(self, file: Path) -> int | None:
         """Return the execution that makes a file, or a folder that it lies in; None if the file is to be sent."""
-        if not self._first:
+        maker = self._first_maker(file) if self._first else None
+        if maker is None:
             return None
-        maker = self._first_maker(Path(os.path.realpath(file.parent), file.name))
         try:
             written = file.stat().st_ctime  # unlike the time of the content, nobody can set it
         except OSError:
@@ -56,8 +60,16 @@ class MadeAgain:
         }
         return maker if writers and writers <= self._makers else None
 
-    def _first_maker(self, path: Path) -> int | None:
+    def _first_maker(self, file: Path) -> int | None:
         """Return the execution that found nothing there, if it is the first that came upon it or a folder of it."""
-        found = [self._first[str(each)] for each in (path, *path.parents) if str(each) in self._first]
-        _, index, was_there = min(found, default=(0, -1, True))
+        folder, of_folders = self._of_folders(file.parent)
+        _, index, was_there = min(self._first.get(os.path.join(folder, file.name), _NEVER), of_folders)
         return index if not was_there and index in self._makers else None
+
+    def _of_folders(self, folder: Path) -> tuple[str, tuple[float, int, bool]]:
+        """Return the real path of a folder, and what was first come upon of it and those that it lies in."""
+        if folder not in self._folders:
+            real = Path(os.path.realpath(folder))
+            found = (self._first.get(str(each), _NEVER) for each in (real, *real.parents))
+            self._folders[folder] = str(real), min(found)
+        return self._folders[folder]

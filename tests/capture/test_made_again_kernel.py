@@ -155,3 +155,10 @@ def test_everything_in_one_cell(kernel: Kernel, replayed: Replayed) -> None:
     found = kernel.found()
     assert sent(found) == []
     assert replayed(found, "x") == kernel.live("x")
+
+
+def test_a_folder_elsewhere_is_not_named_as_missing_there(kernel: Kernel) -> None:
+    folder = kernel.folder.parent / "elsewhere"
+    cell = f"os.makedirs({str(folder)!r})\nPath({str(folder / 'x.txt')!r}).write_text('1')"
+    found = captured(kernel, f"{cell}\nx = Path({str(folder / 'x.txt')!r}).read_text()")
+    assert [row.what for row in found.rows if row.status == "not sent"] == []
