@@ -142,7 +142,7 @@ def _own_texts() -> tuple[tuple[str, str], ...]:
     import getpass
 
     # What code writes as "/tmp" is temporary, too, wherever TMPDIR leads.
-    folders = (tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir()), "/tmp")  # noqa: S108
+    folders = (tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir()), "/tmp")
     found = dict.fromkeys(folders, "<temporary>")
     found |= {os.path.expanduser("~"): "<home>", socket.gethostname(): "<host>"}
     with contextlib.suppress(KeyError, OSError, ImportError):  # a user without a name

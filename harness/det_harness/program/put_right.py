@@ -38,8 +38,8 @@ def notebook_value(there: InputLeaf, read_blob: Callable[[str], bytes]) -> Any:
 def put_right(here: Leaf, value: Any, *, is_weights: bool = False) -> bool:
     """Give a part of an input the notebook's value; return whether that was possible.
 
-    Weights are taken by their model. What keeps its place keeps those that share it: arrays, tensors, lists and dictionaries are changed in place where
-    they can be.
+    Weights are taken by their model. What keeps its place keeps those that share it: arrays, tensors, lists and
+    dictionaries are changed in place where they can be.
     """
     try:
         if not is_weights and _changed_in_place(here.value, value):
