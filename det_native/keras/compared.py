@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from det_native.proof.attributes import settings_in
-from det_native.proof.configurations import configuration_of
+from det_native.proof.configurations import configuration_of, own_settings
 from det_native.proof.inputs import Input, frozen
 
 WEIGHTS = "the model's weights"
@@ -27,6 +27,12 @@ def inputs_of_model(model: Any) -> dict[str, Input]:
         schedule = getattr(optimizer, "_learning_rate", None)
         settings = [type(optimizer).__name__, _config(optimizer), _config(schedule)]
         found["the optimizer"] = Input(frozen(settings), "optimizer")
+    own = own_settings(model)
+    if own:
+        found["the model's settings"] = Input(frozen(own), "layers")
+    weights_of_losses = _loss_weights_of(model)
+    if weights_of_losses is not None:
+        found["the weights of losses"] = Input(frozen(weights_of_losses), "loss")
     loss = getattr(model, "loss", None)
     if loss is not None:
         found["the loss"] = Input(frozen(_named(loss)), "loss")
@@ -73,6 +79,13 @@ def weights_of(model: Any) -> list[Any]:
     return list(model.get_weights()) if model.built else []
 
 
+def _loss_weights_of(model: Any) -> Any:
+    try:
+        return (model.get_compile_config() or {}).get("loss_weights")
+    except Exception:  # noqa: BLE001 (a model with a compile() of its own)
+        return None
+
+
 def _metrics_of(model: Any) -> list[Any]:
     compiled = getattr(model, "compiled_metrics", None) or getattr(model, "_compile_metrics", None)
     return [getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")]
@@ -109,7 +122,7 @@ def _named(value: Any) -> Any:
         return {str(key): _named(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_named(part) for part in value]
-    if isinstance(value, str | types.FunctionType):
+    if isinstance(value, str | types.FunctionType | partial):
         return value  # of a function, what it is given by the one that made it counts, too
     if isinstance(value, type) or not hasattr(value, "get_config"):
         return getattr(value, "__name__", type(value).__name__)

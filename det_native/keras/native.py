@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.keras import pipelines
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.call_context import CallContext
 from det_native.keras.compared import code_of, inputs_of_model, settings_of_callback
@@ -164,6 +165,9 @@ class FitCall:
     def code(self) -> dict[str, Any]:
         """Return what has code of the user's in it: losses, metrics, layers, callbacks, generators and Sequences."""
         given = {name: self.arguments[name] for name in ("x", "validation_data")}
+        for name, data in list(given.items()):
+            if isinstance(data, tf.data.Dataset):
+                given[f"functions of {name}"] = pipelines.functions_of(data)
         return given | code_of(self.model) | {"callbacks": self.callbacks()}
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +12,7 @@ from tensorflow.python.data.ops import repeat_op
 
 from det_native.keras.values import number_of
 
+_DEPTH_OF_CLOSURES = 4
 # Operations of a pipeline that draw seeds anew for each pass over it.
 _RESEEDING = ("ShuffleDatasetV3", "ShuffleAndRepeatDatasetV2", "RandomDatasetV2")
 # Operations that begin a pass over what is below them more than once, or only when it is needed.
@@ -19,6 +22,36 @@ _BEGINNING_LATER = ("RepeatDataset", "ConcatenateDataset", "ShuffleAndRepeatData
 def inputs_of(dataset: Any) -> list[Any]:
     """Return the Datasets that one is made of."""
     return list(dataset._inputs())
+
+
+def functions_of(dataset: Any) -> list[types.FunctionType]:
+    """Return the functions of Python that the steps of a Dataset call, and what their closures lead to."""
+    found: dict[int, types.FunctionType] = {}
+    queue = deque([dataset])
+    while queue:
+        step = queue.popleft()
+        try:
+            queue.extend(inputs_of(step))
+            wrappers = step._functions()
+        except (AttributeError, NotImplementedError):  # a Dataset of another kind
+            continue
+        for wrapper in wrappers:
+            _add_functions(getattr(wrapper, "_func", None), found, 0)
+    return list(found.values())
+
+
+def _add_functions(value: Any, found: dict[int, types.FunctionType], depth: int) -> None:
+    """Add a function, and those that it closes over: `from_generator()` keeps the user's so."""
+    if isinstance(value, types.FunctionType) and id(value) not in found and depth <= _DEPTH_OF_CLOSURES:
+        found[id(value)] = value
+        for cell in value.__closure__ or ():
+            try:
+                held = cell.cell_contents
+            except ValueError:  # nothing is in it yet
+                continue
+            attributes = list(vars(held).values()) if type(held).__module__.startswith("tensorflow") else []
+            for part in (held, *attributes):
+                _add_functions(part, found, depth + 1)
 
 
 def steps_up(dataset: Any) -> Iterator[Any]:

@@ -20,11 +20,16 @@ _MAKING = {"__init__", "__new__", "__post_init__", "__setstate__"}
 _OURS = ("det_native", "det_harness")
 
 
+def is_library_of_ours(name: str | None) -> bool:
+    """Whether a module is one of det_native."""
+    return (name or "").partition(".")[0] in _OURS
+
+
 def is_own_module(name: str) -> bool:
     """Whether a module is the user's: the notebook, or a file that is not installed."""
     if name == "__main__":
         return True
-    if name.partition(".")[0] in _OURS:
+    if is_library_of_ours(name):
         return False
     file = getattr(sys.modules.get(name), "__file__", None) or ""
     return bool(file) and "site-packages" not in file and not file.startswith((sys.prefix, sys.base_prefix))

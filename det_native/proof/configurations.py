@@ -27,8 +27,9 @@ def configuration_of(value: Any) -> tuple[Any, list[Any], list[Any]]:
         configuration = plain_configuration(value.get_config())
     except Exception:  # noqa: BLE001 (a class of the user's that has none, or a library's)
         configuration = None
-    if is_own_module(type(value).__module__):  # what its configuration leaves out
-        configuration = [configuration, _plain_attributes(value)]
+    own = own_settings(value)  # what its configuration leaves out
+    if own:
+        configuration = [configuration, own]
     weights = []
     if getattr(value, "built", True) and hasattr(value, "trainable_weights"):
         try:
@@ -38,15 +39,27 @@ def configuration_of(value: Any) -> tuple[Any, list[Any], list[Any]]:
     return configuration, functions_held(value), weights
 
 
-def _plain_attributes(value: Any) -> dict[str, Any]:
-    """Return the plain attributes of an object of a user's class, and of that class; private ones are the library's."""
-    kinds = (bool, int, float, str, tuple, list, type(None))
+def own_settings(value: Any) -> dict[str, Any]:
+    """Return the settings of an object of a user's class, and of that class; private ones are the library's.
+
+    Those are plain values, tensors, and objects with a configuration that are not layers: an optimizer, a schedule.
+    """
+    if not is_own_module(type(value).__module__):
+        return {}
     attributes = {**dict(class_settings(type(value))), **dict(settings_in(value))}
     return {
         name: plain_configuration(attribute)
         for name, attribute in attributes.items()
-        if type(attribute) in kinds and not name.startswith("_")
+        if not name.startswith("_") and _is_setting(attribute)
     }
+
+
+def _is_setting(value: Any) -> bool:
+    if type(value) in (bool, int, float, str, tuple, list, type(None)):
+        return True
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return not hasattr(value, "assign")  # a variable is a weight
+    return hasattr(value, "get_config") and not hasattr(value, "weights") and not hasattr(value, "update_state")
 
 
 def functions_held(value: Any) -> list[types.FunctionType]:
@@ -70,6 +83,11 @@ def plain_configuration(value: Any) -> Any:
         return value
     if isinstance(value, types.FunctionType) and is_own_module(value.__module__ or ""):
         return value
+    if hasattr(value, "numpy") and hasattr(value, "shape"):
+        try:
+            return value.numpy()
+        except Exception:  # noqa: BLE001 (a tensor of a graph has no value)
+            return type(value).__name__
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
         return value

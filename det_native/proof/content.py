@@ -103,6 +103,7 @@ class _Reader:
             return
         if isinstance(value, enum.Enum):
             self.into.both("enum", type(value).__qualname__, value.name)
+            self.read(value.value, depth + 1)
         elif self._masked and is_own_value(value):
             self.into.both("of this process", type(value).__name__)
         elif type(value) is float:
@@ -195,23 +196,24 @@ class _Reader:
         """Read any other object: one of the user's by its settings, one of a library by the data that it holds."""
         self.into.kind(value)
         if is_own_module(type(value).__module__):
-            self._attributes(value, depth)
+            self._attributes(settings_in(value), depth)
             return
         outer, self._in_library = self._in_library, self._in_library + 1
         try:
             if self._in_library > _DEPTH_OF_LIBRARY:
                 return
-            if _has_own_pickle(value) or not any(True for _ in settings_in(value)):
+            public = _public_attributes(value)
+            if _has_own_pickle(value) or not public:
                 self._pickled(value, depth)
             else:
-                self._attributes(value, depth)
+                self._attributes(public, depth)
         finally:
             self._in_library = outer
 
-    def _attributes(self, value: Any, depth: int) -> None:
-        for name, setting in settings_in(value):
+    def _attributes(self, attributes: Iterable[tuple[str, Any]], depth: int) -> None:
+        for name, attribute in attributes:
             self.into.both("attribute", name)
-            self._setting(setting, depth)
+            self._setting(attribute, depth)
 
     def _setting(self, value: Any, depth: int) -> None:
         """Read an attribute; what of it cannot be read, a lock or a log, is nobody's data."""
@@ -261,6 +263,7 @@ class _Reader:
     def _module(self, module: Any, depth: int) -> None:
         for name, part in module.named_modules():
             self.into.both("module", name, type(part).__qualname__, part.extra_repr())
+            self.read(plain_settings(part), depth + 1)
         for name, tensor in module.state_dict().items():
             self.into.both("state", name)
             self.read(tensor, depth + 1)
@@ -279,6 +282,17 @@ class _Reader:
             self._setting(value, depth)
         self.read(function.__defaults__, depth + 1)
         self.read(function.__kwdefaults__, depth + 1)
+
+
+def plain_settings(value: Any) -> dict[str, Any]:
+    """Return the plain settings of an object by name, without those that begin with an underscore."""
+    kinds = (bool, int, float, str, list, tuple)
+    return {name: setting for name, setting in settings_in(value) if type(setting) in kinds and name[0] != "_"}
+
+
+def _public_attributes(value: Any) -> list[tuple[str, Any]]:
+    held = getattr(value, "__dict__", None)
+    return sorted((name, part) for name, part in held.items() if name[:1] != "_") if isinstance(held, dict) else []
 
 
 def _has_own_pickle(value: Any) -> bool:

@@ -64,6 +64,23 @@ class Graphs:
             self._arrays.array(tensorflow.make_ndarray(tensor), 0)
 
 
+def seeds_of(dataset: Any) -> list[int]:
+    """Return the seeds in the graph of a Dataset, in its order: what its operations take under that name."""
+    tensorflow = sys.modules["tensorflow"]
+    graph = _graph_of(dataset, tensorflow)
+    if graph is None:
+        return []
+    constants = {node.name: node.attr["value"].tensor for node in graph.node if node.op == "Const"}
+    seeds = []
+    for node in graph.node:
+        operation = sys.modules["tensorflow.python.framework.op_def_registry"].get(node.op)
+        arguments = [argument.name for argument in operation.input_arg] if operation is not None else []
+        for name, source in zip(arguments, node.input, strict=False):
+            if name.startswith("seed") and source in constants:
+                seeds.append(int(tensorflow.make_ndarray(constants[source])))
+    return seeds
+
+
 def _as_text(content: bytes) -> str | bytes:
     try:
         return content.decode()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import enum
-import functools
 import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from det_native.proof.attributes import class_settings, is_own_module, settings_in
+from det_native.proof.attributes import class_settings, is_library_of_ours, is_own_module, settings_in
 from det_native.proof.content import PLAIN, Content, closure_of, content_of
+from det_native.proof.graphs import seeds_of
 from det_native.proof.own_values import is_path
 from det_native.proof.source import source_digest
 from det_native.schema.proof import LeafKind
@@ -57,7 +58,7 @@ class Leaf:
     @property
     def place(self) -> tuple[Any, ...] | None:
         """What identifies the place of the part: the same for parts of two inputs that are one object."""
-        if not isinstance(self.put, functools.partial):
+        if not isinstance(self.put, partial):
             return None
         if self.put.func is setattr:
             owner, *names = self.put.args
@@ -104,7 +105,7 @@ class _Divider:
     def divide(self, value: Any, path: str, put: Put | None, depth: int) -> None:
         if len(self.leaves) >= _MOST_LEAVES:
             self._rest.append(value)
-        elif id(value) in self._skipped or id(value) in self._inside:
+        elif is_library_of_ours(type(value).__module__) or id(value) in self._skipped or id(value) in self._inside:
             self._structure(path, type(value).__qualname__)
         elif _is_plain(value):
             self.add(value, path, "value", put)
@@ -119,7 +120,10 @@ class _Divider:
 
     def add(self, value: Any, path: str, kind: LeafKind, put: Put | None) -> None:
         content = content_of(value, skipped=self._skipped)
-        masked = content_of(value, masked=True, skipped=self._skipped).exact if kind == "value" else ""
+        if self._in_attribute and content.not_compared:
+            content = replace(content, not_compared="")  # a lock, a log: nobody's data
+        plain = kind in ("value", "library")
+        masked = content_of(value, masked=True, skipped=self._skipped).exact if plain else ""
         self.leaves.append(Leaf(path, kind, value, content, masked if masked != content.exact else "", put))
 
     def end(self) -> None:
@@ -136,11 +140,13 @@ class _Divider:
         elif isinstance(value, list | tuple | deque) and len(value) <= _MOST_ELEMENTS:
             self._sequence(value, path, depth)
         elif isinstance(value, types.FunctionType):
-            self._function(value, path, depth)
+            self._parts_of_code(partial(self._function, value, path, depth))
+        elif isinstance(value, types.GeneratorType):
+            self._parts_of_code(partial(self._generator, value, path, depth))
         elif isinstance(value, types.MethodType):
             self.divide(value.__func__, path, None, depth + 1)
             self.divide(value.__self__, f"{path}.__self__", None, depth + 1)
-        elif isinstance(value, functools.partial):
+        elif isinstance(value, partial):
             self.divide(value.func, path, None, depth + 1)
             self.divide(value.args, f"{path}.args", None, depth + 1)
             self._mapping(value.keywords, path, depth)
@@ -148,6 +154,9 @@ class _Divider:
             self._class(value, path, depth)
         elif _has_attributes(value):
             self._attributes(value, path, depth)
+        elif _is_pipeline(value):
+            self.add(value, path, "data", put)
+            self.add(seeds_of(value), f"{path} seeds".strip(), "library", None)
         else:
             self.add(value, path, "library" if self._in_attribute and not _is_data(value) else "data", put)
 
@@ -155,13 +164,13 @@ class _Divider:
         keys = sorted(value, key=repr)
         self._structure(f"{path} keys" if path else "keys", ", ".join(_name_of_key(key) for key in keys))
         for key in keys:
-            put = functools.partial(value.__setitem__, key) if hasattr(value, "__setitem__") else None
+            put = partial(value.__setitem__, key) if hasattr(value, "__setitem__") else None
             self.divide(value[key], f"{path}[{_name_of_key(key)}]", put, depth + 1)
 
     def _sequence(self, value: Any, path: str, depth: int) -> None:
         self._structure(f"{path} length" if path else "length", f"{type(value).__name__} of {len(value)}")
         for place, element in enumerate(value):
-            put = functools.partial(value.__setitem__, place) if not isinstance(value, tuple) else None
+            put = partial(value.__setitem__, place) if not isinstance(value, tuple) else None
             self.divide(element, f"{path}[{place}]", put, depth + 1)
 
     def _function(self, function: types.FunctionType, path: str, depth: int) -> None:
@@ -173,18 +182,33 @@ class _Divider:
         self.leaves.append(Leaf(path, "code", None, Content(digest, digest, "", text)))
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
         for name, value in closure_of(function):
-            put = functools.partial(setattr, cells[name], "cell_contents")
+            put = partial(setattr, cells[name], "cell_contents")
             self.divide(value, f"{path} variable {name}".strip(), put, depth + 1)
         if function.__defaults__:
             self.divide(function.__defaults__, f"{path} defaults".strip(), None, depth + 1)
         if function.__kwdefaults__:
             self._mapping(function.__kwdefaults__, f"{path} defaults".strip(), depth)
 
+    def _generator(self, generator: Any, path: str, depth: int) -> None:
+        """Read the code of a generator and its variables; it is not iterated."""
+        if generator.gi_frame is None or not is_own_module(generator.gi_frame.f_globals.get("__name__", "")):
+            self.add(generator, path, "data", None)
+            return
+        digest = source_digest(generator.gi_code)
+        self.leaves.append(Leaf(path, "code", None, Content(digest, digest, "", f"generator {generator.__qualname__}")))
+        for name, value in sorted(generator.gi_frame.f_locals.items()):
+            self.divide(value, f"{path} variable {name}".strip(), None, depth + 1)
+
+    def _parts_of_code(self, divide: Callable[[], None]) -> None:
+        outer, self._in_attribute = self._in_attribute, True
+        divide()
+        self._in_attribute = outer
+
     def _class(self, kind: type, path: str, depth: int) -> None:
         self._structure(path, kind.__qualname__)
         if is_own_module(kind.__module__):
             for name, value in class_settings(kind):
-                self.divide(value, f"{path}.{name}", functools.partial(setattr, kind, name), depth + 1)
+                self.divide(value, f"{path}.{name}", partial(setattr, kind, name), depth + 1)
 
     def _attributes(self, value: Any, path: str, depth: int) -> None:
         kind = type(value)
@@ -193,7 +217,7 @@ class _Divider:
         namespace = isinstance(value, types.SimpleNamespace) or not is_own_module(kind.__module__)
         settings = sorted(vars(value).items()) if namespace and not _is_dataset(value) else settings_in(value)
         for name, setting in settings:
-            self.divide(setting, f"{path}.{name}", functools.partial(setattr, value, name), depth + 1)
+            self.divide(setting, f"{path}.{name}", partial(setattr, value, name), depth + 1)
         self._in_attribute = outer
 
 
@@ -202,7 +226,7 @@ def _has_attributes(value: Any) -> bool:
     import argparse
 
     kind = type(value)
-    if isinstance(value, types.ModuleType | types.GeneratorType) or hasattr(value, "__next__") or _is_data(value):
+    if isinstance(value, types.ModuleType) or hasattr(value, "__next__") or _is_data(value):
         return False
     if isinstance(value, types.SimpleNamespace | argparse.Namespace):
         return True
@@ -216,6 +240,11 @@ def _is_data(value: Any) -> bool:
     if isinstance(value, list | tuple | set | frozenset | range | deque | Mapping | bytearray | memoryview):
         return True
     return (hasattr(value, "shape") and hasattr(value, "dtype")) or hasattr(value, "iloc")
+
+
+def _is_pipeline(value: Any) -> bool:
+    tensorflow = sys.modules.get("tensorflow")
+    return tensorflow is not None and isinstance(value, tensorflow.data.Dataset)
 
 
 def _is_module(value: Any) -> bool:

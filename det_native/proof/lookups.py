@@ -13,7 +13,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from det_native.proof.attributes import changed_names, class_settings, is_own_module, names_looked_up
+from det_native.proof.attributes import (
+    changed_names,
+    class_settings,
+    is_library_of_ours,
+    is_own_module,
+    names_looked_up,
+)
 from det_native.proof.configurations import functions_held
 from det_native.proof.content import PLAIN, closure_of
 from det_native.proof.inputs import Input
@@ -62,6 +68,9 @@ def read_by(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> dict[str, 
         for _, value in closure_of(function):
             queue.extend(_functions_in(value))
     found: dict[str, Input] = {}
+    for title, bound in _bound_parts(roots):
+        if id(bound) not in skipped:
+            found[_unused(title, found)] = Input(bound, "code")
     for function in functions.values():
         role: Role = "code" if id(function) in given else "helper"
         found[_unused(f"the function {function.__qualname__}", found)] = Input(function, role, function.__name__)
@@ -72,14 +81,26 @@ def read_by(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> dict[str, 
     return found
 
 
+def _bound_parts(roots: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what functions among the roots are bound to: arguments of a partial, the object of a method."""
+    for name, root in roots.items():
+        for part in root if isinstance(root, list | tuple) else [root]:
+            if isinstance(part, functools.partial):
+                yield f"arguments of {name}", part
+            elif isinstance(part, types.MethodType) and is_own_module(type(part.__self__).__module__):
+                yield f"the object of {name}", part.__self__
+
+
 def identities_of(values: Iterable[Any]) -> set[int]:
     """Return the identities of values, and of the parts of those that are models."""
     found: set[int] = set()
     for value in values:
         found.add(id(value))
-        parts = getattr(value, "modules", None) if _is_module(value) else getattr(value, "_flatten_layers", None)
-        if callable(parts):
-            found.update(map(id, parts()))
+        names = ("modules", "parameters", "buffers") if _is_module(value) else ("_flatten_layers",)
+        for name in names:
+            parts = getattr(value, name, None)
+            if callable(parts):
+                found.update(map(id, parts()))
     return found
 
 
@@ -145,10 +166,6 @@ def _is_compared(value: Any) -> bool:
         return True
     if isinstance(value, type):
         return is_own_module(value.__module__) and any(True for _ in class_settings(value))
-    if isinstance(value, types.ModuleType | types.FunctionType):
+    if is_library_of_ours(type(value).__module__):
         return False
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
-        return True
-    if isinstance(value, functools.partial):
-        return True
-    return hasattr(value, "iloc") or is_own_module(type(value).__module__) or isinstance(value, types.SimpleNamespace)
+    return not isinstance(value, types.ModuleType | types.FunctionType | types.BuiltinFunctionType)

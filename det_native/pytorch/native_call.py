@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,8 @@ import torch
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
+from det_native.proof.attributes import is_own_module
+from det_native.proof.content import plain_settings
 from det_native.proof.inputs import Input, WithoutKeys, frozen
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
@@ -208,7 +209,7 @@ class TorchCall:
                 frozen(settings), "optimizer"
             )
         for place, model in enumerate(self.context.models):
-            layers = [f"{name} {type(part).__qualname__}({part.extra_repr()})" for name, part in model.named_modules()]
+            layers = [_layer_settings(name, part) for name, part in model.named_modules()]
             given[_numbered(LAYERS, place, self.context.models)] = Input(frozen(layers), "layers")
             weights = list(model.state_dict().values())
             assign = partial(_assign_weights, weights)
@@ -299,15 +300,24 @@ def loader_settings(loader: Any) -> dict[str, Any]:
     """Return how a loader picks records and makes batches; their size is the configuration's."""
     sampler, batches = loader.sampler, getattr(loader, "batch_sampler", None)
     found = {"order": type(sampler).__qualname__, "batches": type(batches).__qualname__, "drop_last": loader.drop_last}
+    for name, part in (("order", sampler), ("batches", batches)):
+        if is_own_module(type(part).__module__):
+            found[f"settings of the {name}"] = part
     if isinstance(getattr(sampler, "__dict__", None), dict):
         found |= {
             f"order: {name}": value
             for name, value in vars(sampler).items()
             if isinstance(value, bool | int | float | torch.Tensor | list)
         }
-    if isinstance(loader.collate_fn, types.FunctionType):
-        found["collate_fn"] = loader.collate_fn
+    found["collate_fn"] = loader.collate_fn
     return found
+
+
+def _layer_settings(name: str, module: torch.nn.Module) -> list[Any]:
+    """Return what a module is, with its settings and its parameters that are not trained."""
+    frozen_parameters = [name for name, part in module.named_parameters(recurse=False) if not part.requires_grad]
+    title = f"{name} {type(module).__qualname__}({module.extra_repr()})".strip()
+    return [title, plain_settings(module), *frozen_parameters]
 
 
 def _plain_attributes(scheduler: Any) -> dict[str, Any]:

@@ -51,11 +51,11 @@ def _run(shell: InteractiveShell, cells: list[Cell], place: Path) -> dict[str, A
 
 
 def _take(
-    place: Path, kind: Any, payload: Any, config: Any, framework: Any, settings: Any, origin: Any, proof: Any = None
+    place: Path, kind: Any, payload: Any, config: Any, framework: Any, settings: Any, origin: Any, noted: Any = None
 ) -> None:
     """Capture what is to be sent, and write it down instead of sending it."""
     capture = origin.capture(kind, payload, framework, settings, wider=True)
-    capture.proof = proof
+    capture.proof, capture.proof_values = noted.proof, noted.values
     bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
     blobs = BlobStore(str(place / "blobs"))
     for sha256, content in bundle.contents.items():

@@ -96,7 +96,7 @@ def _compared(bundle: BundleManifest, place: Path) -> Told:
     assert proof is not None
     config = json.loads((place / "config.json").read_text())
     environment = TrialEnvironment(config=config, hparams=proof.hparams, trial_seed=proof.seed)
-    check = InputCheck(proof, bundle.program, "error", runner.source.program.title)
+    check = InputCheck(proof, bundle.program, "error", runner.source.program.title, read_blob=blobs.read)
     host = _Host(environment, runner.calls, check)
     rng.seed_process(proof.seed)
     with harness.calls_taken(), hosted(host):
