@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +109,12 @@ class CellCapture:
             found = self._slice()
             if not self._cut_more(found) and not self._cut_orders(found):
                 break
+        self.executions = [
+            replace(one, head=found.heads[one.index]) if one.index in found.heads else one for one in self.executions
+        ]
         self.problems.extend(found.problems)
         self.warnings.extend(found.warnings)
+        self._check_init(found)
         self._check_missing(found)
         self._check_total()
         included = sorted(found.included)
@@ -204,7 +208,18 @@ class CellCapture:
                 continue
             if touched.get(name, -1) < self.calling:
                 self._try(name, touched.get(name, -1))
+        for name, user in sorted(found.doubtful.items()):
+            if name in self.cuts or name in self.refused or not self._is_sendable_name(name):
+                continue
+            if touched.get(name, -1) < user and not self._shares(name):
+                self._try(name, touched.get(name, -1))
         return len(self.cuts) > before
+
+    def _shares(self, name: str) -> bool:
+        """Whether the value of a name has something that can change in common with that of another name."""
+        looks = self.log.looks
+        own = looks[name].objects if name in looks else frozenset()
+        return any(not own.isdisjoint(look.objects) for other, look in looks.items() if other != name)
 
     def _cut_orders(self, found: Slice) -> bool:
         """Send by value what has the order of a set: the cells before ``init()`` would make another one."""
@@ -237,6 +252,21 @@ class CellCapture:
             self.refused.add(name)
             return
         self.cuts[name] = after
+
+    def _check_init(self, found: Slice) -> None:
+        """Is the ``init()`` of this call in what is sent of its cell, if that has failed?"""
+        record = self.request.init
+        if record is None or record.running == self.calling:
+            return
+        execution = self.executions[record.running]
+        if execution.failed and record.running_line > len(execution.sent.splitlines()):
+            self.problems.append(
+                Problem(
+                    "",
+                    f"{execution.label}, which calls init(), failed at line {execution.failed_line} while it did so.",
+                    "Run the cell that calls init() again, and those after it, then submit again.",
+                )
+            )
 
     def _check_missing(self, found: Slice) -> None:
         for missing, user in found.missing:
@@ -410,19 +440,30 @@ class CellCapture:
             capture.rows.extend(execution_rows(logged, execution, found.included[index]))
             names = sorted(found.used.get(index, ()))
             capture.rows.extend(remade_rows(names, self.namespace, execution))
-            trained = [call.kind for call in self.log.calls if call.running == index and call.kind != "init"]
+            lines = len(source.splitlines())
+            trained = [
+                call.kind
+                for call in self.log.calls
+                if call.running == index and call.kind != "init" and call.running_line <= lines
+            ]
             if trained and execution is not last:
                 self.warnings.append(training_warning(execution, dict.fromkeys(trained)))
             if execution is not last or logged.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, execution.outside, names))
         for execution in self.executions:
-            if not execution.failed:
-                capture.requirements.extend(transform(execution.text).requirements)
+            capture.requirements.extend(transform(_succeeded(execution)).requirements)
         capture.requirements = list(dict.fromkeys(capture.requirements))
         capture.seconds = self._seconds(included)
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
             self.warnings.append(early_warning([each.number for each in early]))
+
+
+def _succeeded(execution: Execution) -> str:
+    """Return what of a cell's text has succeeded."""
+    if not execution.failed:
+        return execution.text
+    return "".join(execution.text.splitlines(keepends=True)[: len(execution.head.splitlines())])
 
 
 def _is_python(path: Path) -> bool:

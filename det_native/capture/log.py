@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from det_native.capture.stream_states import current_streams
 from det_native.errors import is_own
 
 if TYPE_CHECKING:
+    from det_native.capture.observation.graph import Look
     from det_native.capture.observation.watch import Effects
     from det_native.capture.trained import Weights
 
@@ -162,6 +164,11 @@ class ExecutionLog:
         """The execution that is running now, None between executions."""
         outermost = [execution for execution in self._running if execution is not None]
         return outermost[0] if outermost else None
+
+    @property
+    def looks(self) -> Mapping[str, Look]:
+        """What the last look at each name told."""
+        return self._watch.looks
 
     def attach(self) -> None:
         """Take over the history so far, and record from now on."""
