@@ -13,6 +13,7 @@ from det_native.capture.execution import Execution, Missing, Slice
 from det_native.capture.explain import (
     early_warning,
     execution_rows,
+    failed_init_problem,
     missing_problem,
     remade_rows,
     risk_warnings,
@@ -26,6 +27,7 @@ from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
 from det_native.capture.names import PROVIDED
+from det_native.capture.observation.holding import shares_with_others
 from det_native.capture.packages import packages_of
 from det_native.capture.reads import reads_of
 from det_native.capture.request import HEADLINE, Request
@@ -209,17 +211,20 @@ class CellCapture:
             if touched.get(name, -1) < self.calling:
                 self._try(name, touched.get(name, -1))
         for name, user in sorted(found.doubtful.items()):
-            if name in self.cuts or name in self.refused or not self._is_sendable_name(name):
-                continue
-            if touched.get(name, -1) < user and not self._shares(name):
-                self._try(name, touched.get(name, -1))
+            known = name in self.cuts or name in self.refused or not self._is_sendable_name(name)
+            if not known and touched.get(name, -1) < user:
+                self._try_doubtful(name, touched.get(name, -1))
         return len(self.cuts) > before
 
-    def _shares(self, name: str) -> bool:
-        """Whether the value of a name has something that can change in common with that of another name."""
-        looks = self.log.looks
-        own = looks[name].objects if name in looks else frozenset()
-        return any(not own.isdisjoint(look.objects) for other, look in looks.items() if other != name)
+    def _try_doubtful(self, name: str, after: int) -> None:
+        """Send what a statement that failed may have changed, if it is small and no other name has a part of it."""
+        if shares_with_others(name, self.log.looks):
+            self.refused.add(name)
+            return
+        self._try(name, after, arrays=True)
+        if name in self.cuts and sum(self._undeclared_sizes().values()) > TOTAL_LIMIT:
+            del self.cuts[name], self.encoded[name]
+            self.refused.add(name)
 
     def _cut_orders(self, found: Slice) -> bool:
         """Send by value what has the order of a set: the cells before ``init()`` would make another one."""
@@ -242,12 +247,12 @@ class CellCapture:
     def _is_sendable_name(self, name: str) -> bool:
         return name in self.namespace and not _HISTORY.fullmatch(name)
 
-    def _try(self, name: str, after: int) -> None:
+    def _try(self, name: str, after: int, *, arrays: bool = False) -> None:
         value = self.namespace[name]
         try:
             if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
                 raise CannotSendError("defined by code that is in no cell", kind="notebook")
-            self.encoded[name] = encode(name, value, declared=False, is_local=is_local)
+            self.encoded[name] = encode(name, value, declared=False, arrays=arrays, is_local=is_local)
         except CannotSendError:
             self.refused.add(name)
             return
@@ -260,13 +265,7 @@ class CellCapture:
             return
         execution = self.executions[record.running]
         if execution.failed and record.running_line > len(execution.sent.splitlines()):
-            self.problems.append(
-                Problem(
-                    "",
-                    f"{execution.label}, which calls init(), failed at line {execution.failed_line} while it did so.",
-                    "Run the cell that calls init() again, and those after it, then submit again.",
-                )
-            )
+            self.problems.append(failed_init_problem(execution))
 
     def _check_missing(self, found: Slice) -> None:
         for missing, user in found.missing:
@@ -286,13 +285,16 @@ class CellCapture:
         return missing.certain or touched < user.index or missing.name in self.cuts or out_of_sight
 
     def _check_total(self) -> None:
-        sizes = {n: len(e.content) for n, e in self.encoded.items() if n not in self.request.values}
+        sizes = self._undeclared_sizes()
         if sum(sizes.values()) > TOTAL_LIMIT:
             self.problems.append(too_many_values(sizes))
 
+    def _undeclared_sizes(self) -> dict[str, int]:
+        return {n: len(e.content) for n, e in self.encoded.items() if n not in self.request.values}
+
     def _seconds(self, included: list[int]) -> float | None:
         before = [self.log.executions[index] for index in included if index != self.calling]
-        if any(each.duration is None or each.outside for each in before):
+        if any(each.duration is None or each.outside or each.succeeded is False for each in before):
             return None
         return sum(each.duration or 0.0 for each in before)
 
@@ -448,22 +450,17 @@ class CellCapture:
             ]
             if trained and execution is not last:
                 self.warnings.append(training_warning(execution, dict.fromkeys(trained)))
+            if execution.failed:  # how long the part of it took that is sent is not known
+                logged = replace(logged, duration=None)
             if execution is not last or logged.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, execution.outside, names))
         for execution in self.executions:
-            capture.requirements.extend(transform(_succeeded(execution)).requirements)
+            capture.requirements.extend(transform(execution.succeeded).requirements)
         capture.requirements = list(dict.fromkeys(capture.requirements))
         capture.seconds = self._seconds(included)
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
             self.warnings.append(early_warning([each.number for each in early]))
-
-
-def _succeeded(execution: Execution) -> str:
-    """Return what of a cell's text has succeeded."""
-    if not execution.failed:
-        return execution.text
-    return "".join(execution.text.splitlines(keepends=True)[: len(execution.head.splitlines())])
 
 
 def _is_python(path: Path) -> bool:

@@ -83,6 +83,11 @@ class Execution:
         return self.head if self.failed else self.source
 
     @property
+    def succeeded(self) -> str:
+        """The part of its text that ran to its end, magics and all."""
+        return "".join(self.text.splitlines(keepends=True)[: self.head.count("\n")]) if self.failed else self.text
+
+    @property
     def label(self) -> str:
         """``Cell [7]``, as the notebook shows it."""
         return f"Cell [{self.number}]" if self.number is not None else f"The code run before cell [{self.index + 1}]"

@@ -38,7 +38,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         language = "syntax that only IPython understands"
     failed_line = None
     if failed and logged.error_line is not None:
-        body = max(logged.files.values(), default=0) > 0
+        body = logged.error_in_body or max(logged.files.values(), default=0) > 0
         failed_line = cell_line(transformed.kernel_lines, logged.source, logged.error_line, body)
     divided = Divided("", source)
     if source and failed_line is not None:

@@ -292,7 +292,7 @@ class _Backwards:
         unsure = []
         for name in sorted(self.live.keys() & step.doubtful.keys()):
             use, lost = self.live[name], name in step.lost
-            if self._is_redone(name, step):
+            if use.optional or self._is_redone(name, step):  # it was made again since
                 continue
             self.result.doubtful[name] = min(use.user, self.result.doubtful.get(name, use.user))
             if lost and (len(use.path) == 1 or use.certain):
@@ -307,6 +307,9 @@ class _Backwards:
             self._warn(unsure_warning(unsure, step.execution))
         if step.sets_late and not self._is_reset(step):
             self._warn(late_settings_warning(step))
+        execution = step.execution
+        if execution.forced and execution.last and not execution.head and not self._is_mended(execution):
+            self._warn(f"{execution.label} is tagged det-include, but failed: it is not sent. Run it again.")
 
     def _is_redone(self, name: str, step: Step) -> bool:
         """Whether the execution that needs a name has changed it again as the failed one had."""
