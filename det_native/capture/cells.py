@@ -442,7 +442,7 @@ class CellCapture:
             capture.rows.extend(execution_rows(logged, execution, found.included[index]))
             names = sorted(found.used.get(index, ()))
             capture.rows.extend(remade_rows(names, self.namespace, execution))
-            lines = len(source.splitlines())
+            lines = logged.source.count("\n") + 1 if index in found.untrained else len(source.splitlines())
             trained = [
                 call.kind
                 for call in self.log.calls

@@ -162,6 +162,8 @@ class Slice:
         Names that a statement which failed may have changed in part, each with the first execution that needs it.
     heads : dict of int to str
         Of failed executions of which less is sent than all before the statement that failed: what is.
+    untrained : set of int
+        Those of them of which something is needed that their training call was given.
     """
 
     included: dict[int, str] = field(default_factory=dict)
@@ -178,3 +180,4 @@ class Slice:
     weights: list[tuple[int, str]] = field(default_factory=list)
     doubtful: dict[str, int] = field(default_factory=dict)
     heads: dict[int, str] = field(default_factory=dict)
+    untrained: set[int] = field(default_factory=set)

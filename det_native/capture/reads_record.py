@@ -81,3 +81,8 @@ class Reads:
     chained: set[str] = field(default_factory=set)
     setters: set[str] = field(default_factory=set)
     known: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def fixed(self) -> set[str]:
+        """Names that it binds to modules, or to what they have, and to functions and classes of its own."""
+        return {*self.imports, *self.functions}

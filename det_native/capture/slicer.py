@@ -231,14 +231,15 @@ class _Backwards:
                 self.live[name] = self._first(name, index, optional=True)
         for name in changes:
             self.live[name] = self._first(name, index)
-        reads = step.reads
-        if (
-            step.until_call is not None
-            and index not in self.forced
-            and _is_enough(step.until_call, step.execution, defines, changes)
-        ):
-            reads = step.until_call.reads
-            self.result.heads[index] = step.execution.until_call
+        reads, until = step.reads, step.until_call
+        if until is not None and index not in self.forced:
+            call, rest = since_call(step.execution.head, step.execution.until_call)
+            since = call.bound | rest.bound | rest.stored_into | rest.called
+            if until.code.bound >= set(defines) and since.isdisjoint({*defines, *changes}):
+                reads = until.reads
+                self.result.heads[index] = step.execution.until_call
+                if not (call.loaded | call.stored_into).isdisjoint({*defines, *changes} - until.code.fixed):
+                    self.result.untrained.add(index)
         for name, use in reads.items():
             self.live[name] = use
         self._miss_all(reads.keys() & step.out_of_sight)
@@ -386,10 +387,3 @@ def _note_touched(found: Slice, steps: Sequence[Step], calling: int) -> None:
             if name not in step.unclear and (name in step.bound | step.changed | step.removed):
                 found.surely_touched[name] = index
             found.touched[name] = index
-
-
-def _is_enough(until: Step, execution: Execution, defines: Collection[str], changes: Collection[str]) -> bool:
-    """Whether all that is needed of a failed execution was made before its training call, and left alone since."""
-    call, rest = since_call(execution.head, execution.until_call)
-    since = call.bound | rest.bound | rest.stored_into | rest.called
-    return until.code.bound >= set(defines) and since.isdisjoint({*defines, *changes})

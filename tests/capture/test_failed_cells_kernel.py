@@ -387,6 +387,20 @@ def test_a_training_after_a_failed_cell(kernel: Kernel, replayed: Replayed, hist
         assert replayed(found, *history.show) == kernel.live(*history.show)
 
 
+@pytest.mark.parametrize(("used", "told"), [("model", True), ("layers", False)])
+def test_what_the_training_of_a_failed_cell_was_given_is_as_it_was_before(
+    kernel: Kernel, replayed: Replayed, used: str, told: bool
+) -> None:
+    kernel.cells(
+        "import math as layers\nmodel = Model()\nfit(model, layers, local=True)\nopen('best.keras')",
+        f"x = {used}\nfit(x)",
+    )
+    found = kernel.found()
+    assert found.source_of(2) == "import math as layers\nmodel = Model()\n"
+    assert any("will not train on the worker" in one for one in found.warnings) == told
+    assert replayed(found, "type(x).__name__") == kernel.live("type(x).__name__")
+
+
 def test_a_cell_that_failed_before_det_native_was_imported(kernel: Kernel, replayed: Replayed, tmp_path: Path) -> None:
     folder = tmp_path / "early"
     folder.mkdir()

@@ -60,6 +60,7 @@ statement = st.one_of(
     st.builds("{}, {} = {}, {}".format, name, name, expression(), number),
     st.builds("del {}".format, name),
     st.just("1 / 0"),
+    st.builds("for i in range(2):\n    {} = [{}]\n    {}.append(1 // (1 - i))".format, name, name, name),
 )
 
 
