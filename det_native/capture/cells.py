@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from det_native.capture.execution import Execution, Missing, Slice
 from det_native.capture.explain import (
     early_warning,
     execution_rows,
+    failed_init_problem,
     missing_problem,
     remade_rows,
     risk_warnings,
@@ -27,6 +28,7 @@ from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
 from det_native.capture.names import PROVIDED
+from det_native.capture.observation.holding import shares_with_others
 from det_native.capture.packages import packages_of
 from det_native.capture.reads import reads_of
 from det_native.capture.request import HEADLINE, Request
@@ -110,8 +112,12 @@ class CellCapture:
             found = self._slice()
             if not self._cut_more(found) and not self._cut_orders(found):
                 break
+        self.executions = [
+            replace(one, head=found.heads[one.index]) if one.index in found.heads else one for one in self.executions
+        ]
         self.problems.extend(found.problems)
         self.warnings.extend(found.warnings)
+        self._check_init(found)
         self._check_missing(found)
         self._check_total()
         included = sorted(found.included)
@@ -205,7 +211,21 @@ class CellCapture:
                 continue
             if touched.get(name, -1) < self.calling:
                 self._try(name, touched.get(name, -1))
+        for name, user in sorted(found.doubtful.items()):
+            known = name in self.cuts or name in self.refused or not self._is_sendable_name(name)
+            if not known and touched.get(name, -1) < user:
+                self._try_doubtful(name, touched.get(name, -1))
         return len(self.cuts) > before
+
+    def _try_doubtful(self, name: str, after: int) -> None:
+        """Send what a statement that failed may have changed, if it is small and no other name has a part of it."""
+        if shares_with_others(name, self.log.looks):
+            self.refused.add(name)
+            return
+        self._try(name, after, arrays=True)
+        if name in self.cuts and sum(self._undeclared_sizes().values()) > TOTAL_LIMIT:
+            del self.cuts[name], self.encoded[name]
+            self.refused.add(name)
 
     def _cut_orders(self, found: Slice) -> bool:
         """Send by value what has the order of a set: the cells before ``init()`` would make another one."""
@@ -228,16 +248,25 @@ class CellCapture:
     def _is_sendable_name(self, name: str) -> bool:
         return name in self.namespace and not _HISTORY.fullmatch(name)
 
-    def _try(self, name: str, after: int) -> None:
+    def _try(self, name: str, after: int, *, arrays: bool = False) -> None:
         value = self.namespace[name]
         try:
             if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
                 raise CannotSendError("defined by code that is in no cell", kind="notebook")
-            self.encoded[name] = encode(name, value, declared=False, is_local=is_local)
+            self.encoded[name] = encode(name, value, declared=False, arrays=arrays, is_local=is_local)
         except CannotSendError:
             self.refused.add(name)
             return
         self.cuts[name] = after
+
+    def _check_init(self, found: Slice) -> None:
+        """Is the ``init()`` of this call in what is sent of its cell, if that has failed?"""
+        record = self.request.init
+        if record is None or record.running == self.calling:
+            return
+        execution = self.executions[record.running]
+        if execution.failed and record.running_line > len(execution.sent.splitlines()):
+            self.problems.append(failed_init_problem(execution))
 
     def _check_missing(self, found: Slice) -> None:
         for missing, user in found.missing:
@@ -257,13 +286,16 @@ class CellCapture:
         return missing.certain or touched < user.index or missing.name in self.cuts or out_of_sight
 
     def _check_total(self) -> None:
-        sizes = {n: len(e.content) for n, e in self.encoded.items() if n not in self.request.values}
+        sizes = self._undeclared_sizes()
         if sum(sizes.values()) > TOTAL_LIMIT:
             self.problems.append(too_many_values(sizes))
 
+    def _undeclared_sizes(self) -> dict[str, int]:
+        return {n: len(e.content) for n, e in self.encoded.items() if n not in self.request.values}
+
     def _seconds(self, included: list[int]) -> float | None:
         before = [self.log.executions[index] for index in included if index != self.calling]
-        if any(each.duration is None or each.outside for each in before):
+        if any(each.duration is None or each.outside or each.succeeded is False for each in before):
             return None
         return sum(each.duration or 0.0 for each in before)
 
@@ -418,14 +450,20 @@ class CellCapture:
             capture.rows.extend(execution_rows(logged, execution, found.included[index]))
             names = sorted(found.used.get(index, ()))
             capture.rows.extend(remade_rows(names, self.namespace, execution))
-            trained = [call.kind for call in self.log.calls if call.running == index and call.kind != "init"]
+            lines = logged.source.count("\n") + 1 if index in found.untrained else len(source.splitlines())
+            trained = [
+                call.kind
+                for call in self.log.calls
+                if call.running == index and call.kind != "init" and call.running_line <= lines
+            ]
             if trained and execution is not last:
                 self.warnings.append(training_warning(execution, dict.fromkeys(trained)))
+            if execution.failed:  # how long the part of it took that is sent is not known
+                logged = replace(logged, duration=None)
             if execution is not last or logged.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, execution.outside, names))
         for execution in self.executions:
-            if not execution.failed:
-                capture.requirements.extend(transform(execution.text).requirements)
+            capture.requirements.extend(transform(execution.succeeded).requirements)
         capture.requirements = list(dict.fromkeys(capture.requirements))
         capture.seconds = self._seconds(included)
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]

@@ -39,8 +39,11 @@ class Execution:
     missing : str
         The name or attribute that was not there, if that is why it failed.
     head : str
-        Of a cell that failed because det_native refused a statement, or told there how a training has ended: what
-        stands before that statement. It is all that the cell did. Empty where that cannot be told.
+        Of a cell that failed: what stands before the statement that did. Empty where that cannot be told.
+    last : str
+        That statement; all of the cell where it cannot be told, and empty if it did nothing.
+    until_call : str
+        What stands before the first statement that trains, if a later one failed.
     dear : bool
         It took long, trained, or reached out of its process: it is not run again without need.
     shown : bool
@@ -68,6 +71,8 @@ class Execution:
     outside: tuple[str, ...] = ()
     missing: str = ""
     head: str = ""
+    last: str = ""
+    until_call: str = ""
     dear: bool = False
     shown: bool = False
     drew: bool = False
@@ -76,6 +81,11 @@ class Execution:
     def sent(self) -> str:
         """What is sent of it: the whole cell, unless it failed."""
         return self.head if self.failed else self.source
+
+    @property
+    def succeeded(self) -> str:
+        """The part of its text that ran to its end, magics and all."""
+        return "".join(self.text.splitlines(keepends=True)[: self.head.count("\n")]) if self.failed else self.text
 
     @property
     def label(self) -> str:
@@ -148,6 +158,12 @@ class Slice:
         Names that are what they were imported as.
     weights : list of (int, str)
         Models that get weights which travel, each with the execution that had trained it.
+    doubtful : dict of str to int
+        Names that a statement which failed may have changed in part, each with the first execution that needs it.
+    heads : dict of int to str
+        Of failed executions of which less is sent than all before the statement that failed: what is.
+    untrained : set of int
+        Those of them of which something is needed that their training call was given.
     """
 
     included: dict[int, str] = field(default_factory=dict)
@@ -162,3 +178,6 @@ class Slice:
     surely_touched: dict[str, int] = field(default_factory=dict)
     imported: dict[str, Import] = field(default_factory=dict)
     weights: list[tuple[int, str]] = field(default_factory=list)
+    doubtful: dict[str, int] = field(default_factory=dict)
+    heads: dict[int, str] = field(default_factory=dict)
+    untrained: set[int] = field(default_factory=set)

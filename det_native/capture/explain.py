@@ -120,6 +120,15 @@ def _unsendable(
     return Problem("", f"Cannot send `{name}` ({type_name(value)}), used in {by}.", error.remedy)
 
 
+def failed_init_problem(execution: Execution) -> Problem:
+    """Say that the statement which failed is the one that calls ``init()``."""
+    return Problem(
+        "",
+        f"{execution.label}, which calls init(), failed at line {execution.failed_line} while it did so.",
+        "Run the cell that calls init() again, and those after it, then submit again.",
+    )
+
+
 def execution_rows(logged: LoggedExecution, execution: Execution, reason: str) -> Iterator[CaptureRow]:
     """One row for each included execution: why, and how long it took."""
     took = f"; took {human_time(logged.duration)}" if logged.duration is not None else "; duration not known"

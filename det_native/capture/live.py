@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from det_native.capture.calls import cell_line
 from det_native.capture.execution import Execution, Facts
+from det_native.capture.failure import Divided, divide
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.reads import reads_of
-from det_native.capture.redone import before_statement
 from det_native.capture.trained import only_trains
 from det_native.capture.transform import Transformed, transform
 
@@ -38,10 +38,12 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         language = "syntax that only IPython understands"
     failed_line = None
     if failed and logged.error_line is not None:
-        body = max(logged.files.values(), default=0) > 0
+        body = logged.error_in_body or max(logged.files.values(), default=0) > 0
         failed_line = cell_line(transformed.kernel_lines, logged.source, logged.error_line, body)
-        if logged.refused:
-            taken |= {failed_line}
+    divided = Divided("", source)
+    if source and failed_line is not None:
+        divided = divide(source, failed_line, missing=logged.missing, refused=logged.refused, taken=taken)
+        taken |= {failed_line} if logged.refused else frozenset()
     return Execution(
         logged.index,
         logged.number,
@@ -61,7 +63,9 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         logged.effects,
         logged.outside,
         logged.missing,
-        before_statement(source, failed_line) if logged.refused and failed_line is not None else "",
+        divided.head if failed else "",
+        divided.last if failed else "",
+        divided.until_call if failed else "",
         bool(taken or logged.outside) or (logged.duration or 0) > _DEAR,
         logged.shown,
         logged.streams is not None,

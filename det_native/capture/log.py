@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,10 +25,12 @@ from det_native.capture.stream_states import BEGINNINGS, current_streams, stream
 from det_native.errors import is_own
 
 if TYPE_CHECKING:
+    from det_native.capture.observation.graph import Look
     from det_native.capture.observation.paths_seen import PathsSeen
     from det_native.capture.observation.watch import Effects
     from det_native.capture.trained import Weights
 
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
 
 #: File names that IPython gives to code that a magic (``%time``, ``%%time``) compiles by itself.
@@ -81,6 +84,8 @@ class LoggedExecution:
         False if it did not even compile.
     error_line : int or None
         Line (of IPython's transformed text) of the cell's top level at which it failed.
+    error_in_body : bool
+        That line is one of the body of a cell magic (``%%time``), which was compiled by itself.
     refused : bool
         It failed because det_native refused a call, or told how a training has ended: nothing was done by that.
     missing : str
@@ -115,6 +120,7 @@ class LoggedExecution:
     recorded: bool = True
     ran: bool = True
     error_line: int | None = None
+    error_in_body: bool = False
     refused: bool = False
     missing: str = ""
     shown: bool = False
@@ -170,6 +176,11 @@ class ExecutionLog:
         outermost = [execution for execution in self._running if execution is not None]
         return outermost[0] if outermost else None
 
+    @property
+    def looks(self) -> Mapping[str, Look]:
+        """What the last look at each name told."""
+        return self._watch.looks
+
     def attach(self) -> None:
         """Take over the history so far, and record from now on."""
         self._outside.listen()
@@ -207,6 +218,7 @@ class ExecutionLog:
             error = errors.get(number)
             execution.succeeded = error is None
             execution.ran = error is None or error.get("ename") not in {"SyntaxError", "IndentationError", "TabError"}
+            execution.error_line = _told_line(error, number) if error is not None else None
         if self.executions and self.executions[-1].number == last:
             self._take_running(self.executions[-1])
         else:
@@ -310,7 +322,8 @@ class ExecutionLog:
             return
         execution.ran = result.error_before_exec is None
         error = result.error_in_exec
-        execution.error_line = _top_line(error, execution.files) if error is not None else None
+        if error is not None:
+            execution.error_line, execution.error_in_body = _top_line(error, execution)
         execution.refused = is_own(error)
         execution.missing = _missing(error, execution.files)
 
@@ -328,15 +341,27 @@ def comment_tags(source: str) -> frozenset[str]:
     return frozenset({match[1]}) if match else frozenset()
 
 
-def _top_line(error: BaseException, files: dict[str, int]) -> int | None:
-    """Line of the cell's own top level in the traceback of an error."""
+def _top_line(error: BaseException, execution: LoggedExecution) -> tuple[int | None, bool]:
+    """Line of the cell's own top level in the traceback of an error, and whether it is one of a cell magic's body."""
+    files, line = execution.files, None
+    magic = execution.source.lstrip().startswith("%%")
     traceback = error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if code.co_filename in files and code.co_name in {"<module>", "<cell line: 1>"}:
-            return traceback.tb_lineno
+        if code.co_name in {"<module>", "<cell line: 1>"}:
+            if magic and code.co_filename in MAGIC_FILES:
+                return traceback.tb_lineno, True
+            if line is None and code.co_filename in files:
+                line = traceback.tb_lineno
         traceback = traceback.tb_next
-    return None
+    return line, False
+
+
+def _told_line(error: dict[str, Any], number: int) -> int | None:
+    """Line of the cell's top level in a traceback that IPython keeps as text."""
+    text = _COLOURS.sub("", "\n".join(map(str, error.get("traceback") or ())))
+    match = re.search(rf"Cell In\[{number}\], line (\d+)", text)
+    return int(match[1]) if match else None
 
 
 def _missing(error: BaseException | None, files: dict[str, int]) -> str:

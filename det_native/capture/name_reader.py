@@ -55,6 +55,8 @@ class NameReader(ast.NodeVisitor):
                     self._followed.clear()
             return
         self.found.reads.setdefault(name, line)
+        known = self.found.known.get(name)
+        self.found.known[name] = frozenset(self._sure) if known is None else known & self._sure
         if self._guarded or late:
             return
         self.found.wanted.add(name)

@@ -57,6 +57,8 @@ class Reads:
         Those of `for_effect` of which what a call returns is called: ``json.loads(text).get("a")``.
     setters : set of str
         Functions that it defines which set attributes of a module, or call something of one for its effect.
+    known : dict of str to frozenset of str
+        For names of `reads`: those that it has bound for certain whenever it reads the name.
     """
 
     reads: dict[str, int] = field(default_factory=dict)
@@ -78,3 +80,9 @@ class Reads:
     texts: set[str] = field(default_factory=set)
     chained: set[str] = field(default_factory=set)
     setters: set[str] = field(default_factory=set)
+    known: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def fixed(self) -> set[str]:
+        """Names that it binds to modules, or to what they have, and to functions and classes of its own."""
+        return {*self.imports, *self.functions}

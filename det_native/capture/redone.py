@@ -50,24 +50,10 @@ def done_before_failure(source: str, failed_line: int | None, missing: str) -> D
     whole: list[ast.stmt] = []
     for statement in _statements(source):
         if failed_line is not None and (statement.end_lineno or statement.lineno) >= failed_line:
-            nothing = statement.lineno > failed_line or _did_nothing(statement, missing)
+            nothing = statement.lineno > failed_line or did_nothing(statement, missing)
             return Done(tuple(whole), None if nothing else statement)
         whole.append(statement)
     return None
-
-
-def before_statement(source: str, line: int) -> str:
-    """Return the lines of a cell before the one statement at a line; empty if there is none such, or nothing before.
-
-    A statement with others in it, a loop say, may have done a part of its work.
-    """
-    ended = 0
-    for statement in _statements(source):
-        if (statement.end_lineno or statement.lineno) >= line:
-            alone = isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign) and ended < statement.lineno <= line
-            return "".join(source.splitlines(keepends=True)[: statement.lineno - 1]) if alone and ended else ""
-        ended = statement.end_lineno or statement.lineno
-    return ""
 
 
 def sets_again(
@@ -164,7 +150,7 @@ def _loaded(statement: ast.stmt) -> set[str]:
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
 
 
-def _did_nothing(statement: ast.stmt, missing: str) -> bool:
+def did_nothing(statement: ast.stmt, missing: str) -> bool:
     """Whether a failed statement had called nothing when it met what was not there."""
     if not missing or not isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign):
         return False

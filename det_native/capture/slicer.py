@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from det_native.capture.execution import Execution, Facts, Missing, Slice
+from det_native.capture.failure import since_call
 from det_native.capture.redone import only_sets
+from det_native.capture.slice_texts import late_settings_warning, listed, lost_problem, lower, unsure_warning
 from det_native.capture.steps import ALWAYS_THERE, Step, Use, steps_of
 from det_native.capture.transform import SHELL_MAGICS
 from det_native.errors import Problem
@@ -96,37 +98,23 @@ class _Backwards:
             self._repeats(name)
         call = self.steps[self.calling]
         self.result.read = call.reads.keys() | call.bound
-        self.result.included = {index: _listed(self.reasons[index]) for index in sorted(self.reasons)}
+        self.result.included = {index: listed(self.reasons[index]) for index in sorted(self.reasons)}
         self.result.problems.reverse()
         return self.result
 
     def _before(self, step: Step) -> None:
         """Look at one execution before the call: is it needed?"""
-        execution, index = step.execution, step.execution.index
+        execution = step.execution
         if execution.clears:
             self._miss_all(self.live.keys())
             return
-        if execution.failed and not (execution.head and self.live.keys() & step.bound):
+        if execution.failed:
             self._failed(step)
-            return
+            if not execution.head:
+                return
         self._miss_all(self.live.keys() & step.out_of_sight)
-        defines = {name for name in self.live if name in step.bound}
-        changes = {name for name in self.live if name in step.changed and name not in step.bound}
-        unclear = {name for name in self.live if name in step.unclear and name not in step.bound}
-        trained = self._trained(index)
-        changes, unclear = changes - trained, unclear - trained
-        defines -= {name for name in defines if self._imported_elsewhere(name, step)}
-        removes = {name for name in self.live if name in step.removed and name not in step.bound}
-        changes, unclear = changes - removes, unclear - removes
-        reasons = [f"defines `{name}`" for name in sorted(defines)]
-        reasons += [f"changes `{name}`" for name in sorted(changes)]
-        reasons += [f"may change `{name}`" for name in sorted(unclear)]
-        reasons += [f"sets {what}" for what in step.sets]
-        reasons = reasons or [f"sets {what}" for what in step.perhaps]
-        if execution.forced:
-            reasons.append("tagged det-include")
-        if index in self.forced:
-            reasons.append("calls init()")
+        defines, changes, unclear, removes = self._wanted(step)
+        reasons = self._reasons(step, defines, changes, unclear)
         if execution.language is not None:  # nothing of it can be sent
             self._foreign(step, defines, changes, unclear)
             return
@@ -141,6 +129,36 @@ class _Backwards:
             if name in step.code.loops and self.live[name].user == self.calling:
                 self.result.loops.add(name)
         self._include(step, *reasons, defines=defines, changes=changes | unclear)
+
+    def _reasons(
+        self, step: Step, defines: Collection[str], changes: Collection[str], unclear: Collection[str]
+    ) -> list[str]:
+        """Return why an execution is needed; nothing if it is not."""
+        execution, index = step.execution, step.execution.index
+        reasons = [f"defines `{name}`" for name in sorted(defines)]
+        reasons += [f"changes `{name}`" for name in sorted(changes)]
+        reasons += [f"may change `{name}`" for name in sorted(unclear)]
+        if not self._is_reset(step):
+            reasons += [f"sets {what}" for what in step.sets]
+        reasons = reasons or [f"sets {what}" for what in step.perhaps]
+        if execution.forced and not self._is_mended(execution):
+            reasons.append("tagged det-include")
+        if index in self.forced:
+            reasons.append("calls init()")
+        return reasons
+
+    def _wanted(self, step: Step) -> tuple[set[str], set[str], set[str], set[str]]:
+        """Return the needed names that an execution defines, changes, may change, and removes."""
+        here = {name for name in self.live if name not in step.bound}
+        defines, removes = self.live.keys() & step.bound, here & step.removed
+        trained = self._trained(step.execution.index)
+        changes, unclear = here & step.changed - trained, here & step.unclear - trained
+        if step.execution.failed:
+            redone = {name for name in changes | unclear if self._is_redone(name, step)}
+            changes, unclear = changes - redone - step.lost, unclear - redone
+            defines -= step.lost
+        defines -= {name for name in sorted(defines) if self._imported_elsewhere(name, step)}
+        return defines, changes - removes, unclear - removes, removes
 
     def _trained(self, index: int) -> frozenset[str]:
         """Return the models for which an execution need not run again: they get the weights that it came to."""
@@ -163,7 +181,9 @@ class _Backwards:
         same = [index]
         for earlier in reversed(self.steps[:index]):
             execution = earlier.execution
-            if execution.skipped or execution.failed or name not in earlier.bound:
+            if execution.skipped or name not in earlier.bound:
+                continue
+            if execution.failed and earlier.imports.get(name) == wanted and name in earlier.surely:
                 continue
             if earlier.imports.get(name) != wanted or name not in earlier.surely or execution.clears:
                 break
@@ -195,7 +215,7 @@ class _Backwards:
             )
         elif name in execution.repeated and name not in step.code.bound:
             self._problem(
-                f"`{name}` was changed by {_lower(execution.label)}, which `%timeit` ran many times.",
+                f"`{name}` was changed by {lower(execution.label)}, which `%timeit` ran many times.",
                 f"Set it in a cell without %timeit, or send its present value: values=['{name}'].",
             )
 
@@ -211,9 +231,18 @@ class _Backwards:
                 self.live[name] = self._first(name, index, optional=True)
         for name in changes:
             self.live[name] = self._first(name, index)
-        for name, use in step.reads.items():
+        reads, until = step.reads, step.until_call
+        if until is not None and index not in self.forced:
+            call, rest = since_call(step.execution.head, step.execution.until_call)
+            since = call.bound | rest.bound | rest.stored_into | rest.called
+            if until.code.bound >= set(defines) and since.isdisjoint({*defines, *changes}):
+                reads = until.reads
+                self.result.heads[index] = step.execution.until_call
+                if not (call.loaded | call.stored_into).isdisjoint({*defines, *changes} - until.code.fixed):
+                    self.result.untrained.add(index)
+        for name, use in reads.items():
             self.live[name] = use
-        self._miss_all(step.reads.keys() & step.out_of_sight)
+        self._miss_all(reads.keys() & step.out_of_sight)
 
     def _first(self, name: str, index: int, optional: bool = False) -> Use:
         use = self.live[name]
@@ -235,15 +264,15 @@ class _Backwards:
             return
         for name in sorted(effects.moved & self.live.keys()):
             self._warn(
-                f"`{name}` was changed before {_lower(step.execution.label)} ran, by no cell: a thread of its library, "
+                f"`{name}` was changed before {lower(step.execution.label)} ran, by no cell: a thread of its library, "
                 f"most likely. If it matters, run the cell that makes `{name}` again."
             )
         for name in sorted(effects.kept.keys() & self.live.keys()):
-            user, then = self.steps[self.live.pop(name).user].execution, _lower(step.execution.label)
+            user, then = self.steps[self.live.pop(name).user].execution, lower(step.execution.label)
             self._problem(
-                f"`{name}` is used by {_lower(user.label)}, but what changed it before {then} ran was no cell: a "
+                f"`{name}` is used by {lower(user.label)}, but what changed it before {then} ran was no cell: a "
                 "widget, a timer or a thread.",
-                f"Set it in a cell, or name in values= what {_lower(user.label)} makes of it, then submit again.",
+                f"Set it in a cell, or name in values= what {lower(user.label)} makes of it, then submit again.",
             )
         for name in sorted(self.live.keys() & effects.between & self.cuts.keys()):
             if self.cuts[name] < step.execution.index:
@@ -260,36 +289,45 @@ class _Backwards:
             self.result.missing.append((missing, self.steps[use.user].execution))
 
     def _failed(self, step: Step) -> None:
-        execution = step.execution
-        where = f" at line {execution.failed_line}" if execution.failed_line is not None else ""
-        redone = {user for user in self.reasons if execution.index in self.steps[user].redoes}
-        for name in sorted(self.live.keys() & (step.bound | step.changed)):
-            use = self.live[name]
-            if use.user in redone and name not in step.bound:
+        """Say what is needed of a failed execution and cannot be made again: what the failed statement did itself."""
+        unsure = []
+        for name in sorted(self.live.keys() & step.doubtful.keys()):
+            use, lost = self.live[name], name in step.lost
+            if use.optional or self._is_redone(name, step):  # it was made again since
                 continue
-            verb = "defined" if name in step.bound else "changed"
-            self._problem(
-                f"`{name}`, used in {_lower(self.steps[use.user].execution.label)}{_via(use.path)}, was {verb} by "
-                f"{_lower(execution.label)}, which failed{where}.",
-                "Fix that cell and run it, then submit again."
-                if verb == "defined"
-                else f"Run the cell that makes `{name}` again, and those after it that change it, then submit again.",
-            )
-            if verb == "defined":
-                self.live.pop(name)
-        for name in sorted(self.live.keys() & step.unclear):
-            self._warn(
-                f"{execution.label} failed{where} while it was using `{name}`; should it have changed it, run the "
-                f"cell that makes `{name}` again."
-            )
-        effects = execution.effects
-        if effects is not None and effects.process and not redone:
-            self._warn(
-                f"{execution.label} failed after it had set {', '.join(sorted(effects.process))} for the whole "
-                "process; that is not sent. Run it again."
-            )
-        if execution.forced:
-            self._problem(f"{execution.label} failed{where}, but is needed.", "Run it again.")
+            self.result.doubtful[name] = min(use.user, self.result.doubtful.get(name, use.user))
+            if lost and (len(use.path) == 1 or use.certain):
+                self._problem(*lost_problem(name, use, self.steps[use.user].execution, step))
+                if name in step.bound:
+                    self.live.pop(name)
+                continue
+            unsure.append(name)
+            if lost and name in step.bound:
+                self.live[name] = replace(use, optional=True)
+        if unsure:
+            self._warn(unsure_warning(unsure, step.execution))
+        if step.sets_late and not self._is_reset(step):
+            self._warn(late_settings_warning(step))
+        execution = step.execution
+        if execution.forced and execution.last and not execution.head and not self._is_mended(execution):
+            self._warn(f"{execution.label} is tagged det-include, but failed: it is not sent. Run it again.")
+
+    def _is_redone(self, name: str, step: Step) -> bool:
+        """Whether the execution that needs a name has changed it again as the failed one had."""
+        use = self.live[name]
+        redoes = use.user in self.reasons and step.execution.index in self.steps[use.user].redoes
+        return redoes and name not in step.bound
+
+    def _is_reset(self, step: Step) -> bool:
+        """Whether what a failed execution has set for the process is set again by another that is sent."""
+        return any(step.execution.index in self.steps[user].resets for user in self.reasons)
+
+    def _is_mended(self, execution: Execution) -> bool:
+        """Whether the cell of a failed execution was run again since, and has succeeded or makes the call."""
+        if not execution.failed:
+            return False
+        later = (step.execution for step in self.steps[execution.index + 1 : self.calling + 1])
+        return any(one.cell == execution.cell and not one.failed for one in later)
 
     def _foreign(
         self, step: Step, defines: Collection[str], changes: Collection[str], unclear: Collection[str]
@@ -317,6 +355,7 @@ class _Backwards:
         for index in reversed(self.updates.pop(name, [])):
             runs[self.steps[index].execution.cell].append(self.steps[index].execution)
         for repeated in runs.values():
+            repeated = [each for each in repeated if not each.failed]  # a mended cell runs again, as it did here
             if len(repeated) > 1 and not all(only_sets(each.source, name) for each in repeated):
                 numbers = ", ".join(f"[{execution.number}]" for execution in repeated)
                 self._problem(
@@ -341,26 +380,10 @@ def _note_touched(found: Slice, steps: Sequence[Step], calling: int) -> None:
         index = step.execution.index
         if step.execution.skipped and index != calling:
             continue
-        for name in step.bound | step.changed | step.unclear | step.removed:
+        for name in step.bound | step.changed | step.unclear | step.removed | step.doubtful.keys():
             found.imported.pop(name, None)
             if name in step.imports and name in step.bound:
                 found.imported[name] = step.imports[name]
-            if name not in step.unclear:
+            if name not in step.unclear and (name in step.bound | step.changed | step.removed):
                 found.surely_touched[name] = index
             found.touched[name] = index
-
-
-def _listed(reasons: Iterable[str]) -> str:
-    by_verb: dict[str, list[str]] = {}
-    for reason in reasons:
-        verb, _, what = reason.partition(" ")
-        by_verb.setdefault(verb, []).append(what)
-    return "; ".join(f"{verb} {', '.join(names)}" for verb, names in by_verb.items())
-
-
-def _lower(label: str) -> str:
-    return label[0].lower() + label[1:]
-
-
-def _via(path: tuple[str, ...]) -> str:
-    return f" ({' -> '.join(path)})" if len(path) > 1 else ""

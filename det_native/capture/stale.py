@@ -139,12 +139,19 @@ def _brief(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
+def _done(execution: LoggedExecution) -> str:
+    """Return the lines of a cell that have run to their end."""
+    if execution.succeeded is not False:
+        return execution.source
+    before = (execution.error_line or 1) - 1 + execution.error_in_body
+    return "\n".join(execution.source.splitlines()[:before]) if execution.error_line is not None else ""
+
+
 def _autoreload_is_on(log: ExecutionLog) -> bool:
     mode = "0"
     for execution in log.executions:
-        if execution.succeeded is not False:
-            for match in _AUTORELOAD.finditer(execution.source):
-                mode = match[1]
+        for match in _AUTORELOAD.finditer(_done(execution)):
+            mode = match[1]
     return mode not in {"0", "off"}
 
 
@@ -155,11 +162,10 @@ def _imported_at(name: str, log: ExecutionLog) -> float | None:
     first: float | None = None
     reloaded: float | None = None
     for execution in log.executions:
-        if execution.succeeded is False:
-            continue
+        source = _done(execution)
         ended = (execution.started or log.attached) + (execution.duration or 0.0)
-        if reloads.search(execution.source):
+        if reloads.search(source):
             reloaded = ended
-        elif first is None and imports.search(execution.source):
+        elif first is None and imports.search(source):
             first = ended
     return reloaded or first

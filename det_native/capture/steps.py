@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from det_native.capture.execution import Execution, Facts
+from det_native.capture.failure import binds_early, doubtful_names, effects_again, global_names, reached_by
 from det_native.capture.named_by_text import matching
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import, Reads
@@ -53,6 +54,14 @@ class Step:
         What it may set, if it is in for nothing else.
     redoes : set of int
         Failed executions all of whose work it does again.
+    resets : set of int
+        Failed executions all of whose settings of the process it makes again.
+    doubtful : dict of str to bool
+        Names that the statement which failed may have changed; True where nothing else of the cell can have.
+    until_call : Step or None
+        Of an execution that failed behind a training call: what it did before that call.
+    sets_late : list of str
+        What the statement that failed may have set for the whole process.
     """
 
     execution: Execution
@@ -68,6 +77,15 @@ class Step:
     sets: list[str] = field(default_factory=list)
     perhaps: list[str] = field(default_factory=list)
     redoes: set[int] = field(default_factory=set)
+    resets: set[int] = field(default_factory=set)
+    doubtful: dict[str, bool] = field(default_factory=dict)
+    until_call: Step | None = None
+    sets_late: list[str] = field(default_factory=list)
+
+    @property
+    def lost(self) -> set[str]:
+        """Names of which nothing but the statement that failed made what they are."""
+        return {name for name, certain in self.doubtful.items() if certain}
 
 
 def steps_of(executions: Sequence[Execution], calling: int, call_line: int, facts: Facts) -> list[Step]:
@@ -80,6 +98,7 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
     drew: set[str] = set()  # texts that seed a stream, or draw from it
     plain = {name for name in facts.fixed if name not in facts.looked_up}  # code, and what cannot change
     names: set[str] = {*facts.looked_up, *facts.fixed}
+    written = frozenset().union(*(global_names(each.source) for each in executions if not each.language))
     steps: list[Step] = []
     seen_before = [each for each in executions if each.effects is None]
     last_unseen = seen_before[-1].index if seen_before else -1
@@ -98,6 +117,9 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
             drew |= {execution.source} if execution.drew else set()
             setters = (setters - step.bound) | (step.code.setters & step.bound)
             step.perhaps = _called_for_effect(step, imported - tools, plain, setters, execution.source in drew)
+            if execution.failed:
+                _divide(step, looked_up, plain, written, imported)
+                _reads_until_call(step, looked_up, names, executions)
             undone.after(step, looked_up)
             names |= step.bound
             for name in step.bound:
@@ -128,6 +150,7 @@ class _Undone:
 
     def __init__(self) -> None:
         self._failed: list[_Failed] = []
+        self._settings: list[tuple[Step, Done]] = []
         self._skipped: dict[str, tuple[str, set[str]]] = {}  # the text that changed it, and those that did so since
 
     def skipped(self, step: Step) -> None:
@@ -144,14 +167,18 @@ class _Undone:
             done = done_before_failure(execution.source, execution.failed_line, execution.missing)
             if done is not None and step.changed:
                 self._failed.append(_Failed(step, done, set(step.changed)))
+            if done is not None and (step.sets or step.sets_late):
+                self._settings.append((step, done))
             return
+        for other, done in self._settings[:]:
+            if effects_again(done.whole, execution.source):
+                step.resets.add(other.execution.index)
+                step.sets += [one for one in (*other.sets, *other.sets_late) if one not in step.sets]
+                self._settings.remove((other, done))
         for failed in self._failed[:]:
             if self._redone(failed, step, looked_up):
                 step.redoes.add(failed.step.execution.index)
                 step.changed |= failed.names - step.bound
-                if execution.effects is not None and failed.step.execution.effects is not None:
-                    again = failed.step.execution.effects.process - execution.effects.process
-                    step.sets += sorted(again)
                 self._failed.remove(failed)
             failed.names -= step.bound | step.removed
             failed.same = failed.same and not (
@@ -204,29 +231,34 @@ def _code_of(execution: Execution, calling: int, call_line: int) -> Reads:
         return reads_of(execution.source, last=call_line)
     if not execution.source or execution.language is not None:
         return Reads()
-    if execution.head:
+    if execution.failed:
         return reads_of(execution.head, without=execution.taken)
-    if execution.failed and execution.failed_line is not None:
-        return reads_of(execution.source, last=execution.failed_line, without=execution.taken)
     return reads_of(execution.source)
 
 
 def _reads(
     step: Step, looked_up: Mapping[str, frozenset[str]], names: Collection[str], executions: Sequence[Execution]
 ) -> None:
+    """Note of which names an execution needs the value from before, those that functions look up among them."""
+    index, code = step.execution.index, step.code
     waiting: list[tuple[str, Use]] = []
-    index = step.execution.index
-    for name, line in step.code.reads.items():
-        waiting.append((name, Use(index, (name,), line, name in step.code.certain)))
+    for name, line in code.reads.items():
+        waiting.append((name, Use(index, (name,), line, name in code.certain)))
+    seen: dict[str, frozenset[str]] = {}  # which names of its own an execution had bound, by which this was reached
     while waiting:
         name, use = waiting.pop(0)
-        if name in step.reads:
+        known = code.known.get(use.path[0], frozenset()) - code.deleted
+        if name in seen and seen[name] <= known:
             continue
+        if len(use.path) > 1 and name in known:
+            continue
+        seen[name] = known & seen.get(name, known)
         if "*" in name:
             meant = matching(name, names) if name != "*" else _texts_of(executions) & set(names)
-            waiting += [(one, Use(index, (*use.path[:-1], one), use.line, certain=False)) for one in sorted(meant)]
+            path = use.path[:-1]
+            waiting += [(one, Use(index, (*path, one), use.line, certain=False)) for one in sorted(meant)]
             continue
-        step.reads[name] = use
+        step.reads.setdefault(name, use)
         for inner in sorted(looked_up.get(name, ())):
             waiting.append((inner, Use(index, (*use.path, inner), use.line, certain=False)))
 
@@ -236,13 +268,50 @@ def _texts_of(executions: Sequence[Execution]) -> frozenset[str]:
     return frozenset().union(*(reads_of(one.source).texts for one in executions if one.source and not one.language))
 
 
+def _divide(
+    step: Step,
+    looked_up: Mapping[str, frozenset[str]],
+    plain: Collection[str],
+    written: Collection[str],
+    imported: Collection[str],
+) -> None:
+    """Tell apart what a failed execution did before the statement that failed, and what that one may have done."""
+    execution, code, effects = step.execution, step.code, step.execution.effects
+    if execution.language is not None:
+        step.doubtful = dict.fromkeys(step.bound | step.changed, True) | dict.fromkeys(step.unclear, False)
+        return
+    known = {**looked_up, **code.functions, **(effects.looked_up if effects is not None else {})}
+    if execution.last:
+        last = reads_of(execution.last)
+        step.doubtful = doubtful_names(effects, code, last, execution.last, known, plain, written)
+        alone = not (code.called or code.stored_into or code.imports)
+        if alone or (binds_early(execution.last) and not (last.stored_into | last.for_effect).isdisjoint(imported)):
+            step.sets_late = step.sets
+        step.sets = [] if alone else step.sets
+    reach = reached_by(code, known)
+    if reach.isdisjoint(step.unclear | step.changed | step.bound):
+        step.unclear = set()
+    step.surely -= step.doubtful.keys() - code.surely
+    step.bound |= step.lost if effects is None else set()
+
+
+def _reads_until_call(
+    step: Step, looked_up: Mapping[str, frozenset[str]], names: Collection[str], executions: Sequence[Execution]
+) -> None:
+    """Of an execution that failed behind a training call: note what it needs until there."""
+    execution = step.execution
+    if execution.until_call:
+        step.until_call = Step(execution, reads_of(execution.until_call))
+        _reads(step.until_call, looked_up, names, executions)
+
+
 def _effects(step: Step, facts: Facts, calling: bool) -> None:
     execution, code = step.execution, step.code
     stars = {name: Import(one[0], name, one[1]) for one in code.stars for name in facts.stars.get(one, ())}
     step.imports = {**code.imports, **stars}
     effects = execution.effects
-    shell = set(execution.shell)
-    sure = code.surely | stars.keys() if not execution.failed or execution.head else set()
+    shell = execution.shell.keys() & code.bound if execution.failed and not execution.language else {*execution.shell}
+    sure = code.surely | stars.keys()
     if effects is None:
         step.bound, step.surely, step.removed = code.bound | stars.keys() | shell, sure | shell, set(code.deleted)
         touched = {name for name in code.stored_into | code.called if name in code.reads}
@@ -301,7 +370,7 @@ def _settings(step: Step, imported: Collection[str]) -> list[str]:
     """What an execution sets for the whole process: as it was seen, or as its text says."""
     effects = step.execution.effects
     found = [] if effects is None or step.execution.taken else sorted(effects.process)
-    if effects is not None and not step.execution.dear:
+    if effects is not None and not step.execution.dear and not step.execution.failed:
         found += sorted(effects.perhaps_set)
     found += [f"something of `{name}`" for name in sorted(step.code.stored_into & set(imported))]
     if any(one.module == "__future__" for one in step.imports.values()):

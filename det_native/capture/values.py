@@ -121,9 +121,9 @@ def encode(
     value: Any,
     *,
     declared: bool,
+    arrays: bool = False,
     limit: int = VALUE_LIMIT,
     is_local: Callable[[str], bool] = lambda _: False,
-    arrays: bool = False,
 ) -> Encoded:
     """Encode a value for the bundle.
 
@@ -135,12 +135,12 @@ def encode(
     declared : bool
         The user named it in ``values=``: arrays and tables get a format of their own and no limit applies but the
         bundle's; a secret is sent, because that is asked for.
+    arrays : bool
+        Arrays and tables of a size within the limit get a format of their own, though the user has not named them.
     limit : int
         Bytes of the pickle of a value that is not declared.
     is_local : callable
         Whether a module (by name) is a file of the user's.
-    arrays : bool
-        Arrays and tables get a format of their own, though the value is not declared.
 
     Raises
     ------
@@ -151,17 +151,20 @@ def encode(
     kind = never_sent(value)
     if kind is not None:
         raise _refusal(value, kind)
-    if declared:
+    if declared or (arrays and (size_of(value) or limit) < limit):
         encoded = _encode_array(value)
         if encoded is not None:
             return encoded
-    elif (size := size_of(value)) is not None and size > limit:
+    if not declared:
+        _check_limit(value, limit)
+    return _pickle(name, value, declared=declared, limit=limit, is_local=is_local)
+
+
+def _check_limit(value: Any, limit: int) -> None:
+    if (size := size_of(value)) is not None and size > limit:
         raise _too_large(value, size)
     elif isinstance(value, list | tuple | dict | set | frozenset) and 2 * len(value) > limit:
         raise _too_large(value, None)
-    elif arrays and (encoded := _encode_array(value)) is not None:
-        return encoded
-    return _pickle(name, value, declared=declared, limit=limit, is_local=is_local)
 
 
 def _refusal(value: Any, kind: str) -> CannotSendError:

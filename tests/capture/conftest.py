@@ -25,7 +25,7 @@ REAL = {
     "test_what_exec_made_is_seen": 1,
     "test_what_a_widget_changed_is_sent_by_value": 1,
     "test_a_file_that_a_magic_ran": 1,
-    "test_an_interrupted_cell_that_changed_a_value_is_an_error": 1,
+    "test_what_an_interrupted_cell_changed_is_sent_by_value": 1,
     "test_a_loop_of_experiments_in_one_cell": 1,
     "test_a_loop_of_experiments_by_running_a_cell_again": 1,
     "test_calls_under_time_and_capture_magics_are_found_again": 1,

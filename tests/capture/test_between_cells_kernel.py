@@ -117,13 +117,15 @@ def test_another_function_from_a_file_that_a_magic_ran(kernel: Kernel) -> None:
     assert "cell [3] runs code that is in no cell, with `%run more.py`" in kernel.found().error
 
 
-def test_an_interrupted_cell_that_changed_a_value_is_an_error(kernel: Kernel) -> None:
+def test_what_an_interrupted_cell_changed_is_sent_by_value(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "state = {'n': 1}\ndef count(s):\n    for _ in range(3):\n        s['n'] += 1\n    raise KeyboardInterrupt",
         "count(state)",
         "fit(state)",
     )
-    assert "`state`, used in cell [4], was changed by cell [3], which failed" in kernel.found().error
+    found = kernel.found()
+    assert found.value_names == {"state"}
+    assert replayed(found, "state") == {"state": "{'n': 4}"}
 
 
 def test_a_part_of_a_library_in_a_failed_cell_does_not_block(kernel: Kernel, replayed: Replayed) -> None:
