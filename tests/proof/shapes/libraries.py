@@ -109,24 +109,37 @@ model.fit(x, y, batch_size=4, epochs=1)
 """,
 }
 
-#: What notebooks import beside the framework, and what the sides of the comparison do.
+#: What notebooks import beside the framework, and what the two sides of the comparison do, so that a fork need not.
 _IMPORTED = (
     "pandas",
     "sklearn.preprocessing",
     "sklearn.model_selection",
+    "det_native.compat",
+    "det_native.capture.call",
     "det_native.capture.cells",
+    "det_native.capture.observation.outside",
+    "det_native.capture.script",
     "det_native.experimental.cluster",
+    "det_native.experimental.native",
+)
+
+_OF_KERAS = (
+    "det_native.experimental.keras",
+    "det_native.experimental.unwrapped",
+    "det_harness.frameworks.estimator.harness",
+    "det_harness.frameworks.tf_estimator.harness",
+    "keras.preprocessing.image",
 )
 
 #: The shapes, the pieces, the framework, and what processes import beside it.
 Library = tuple[tuple[Shape, ...], Mapping[str, str], str, tuple[str, ...]]
 
 
-def _library(files: Iterable[ModuleType], pieces: Mapping[str, str], framework: str) -> Library:
-    return tuple(shape for file in files for shape in file.SHAPES), pieces, framework, _IMPORTED
+def _library(files: Iterable[ModuleType], pieces: Mapping[str, str], framework: str, own: Iterable[str]) -> Library:
+    return tuple(shape for file in files for shape in file.SHAPES), pieces, framework, (*_IMPORTED, *own)
 
 
 LIBRARIES: Mapping[str, Library] = {
-    "pytorch": _library(_PYTORCH_FILES, _PYTORCH, "torch"),
-    "keras": _library(_KERAS_FILES, _KERAS, "keras"),
+    "pytorch": _library(_PYTORCH_FILES, _PYTORCH, "torch", ["det_native.experimental.pytorch"]),
+    "keras": _library(_KERAS_FILES, _KERAS, "keras", _OF_KERAS),
 }
