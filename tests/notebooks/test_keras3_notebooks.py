@@ -1,0 +1,19 @@
+"""Notebooks in Keras 3 as people write them: each trains plain, in the kernel and on the cluster, to the same losses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from keras_generation import only_keras_3
+from notebook_run import Kernels, check, written
+
+pytestmark = [pytest.mark.slow, only_keras_3]
+
+#: Those of `make test`.
+FIRST = ("keras3_everything_in_one_cell", "keras3_failed_and_again")
+
+
+@pytest.mark.parametrize("path", written("keras3", FIRST))
+def test_a_notebook_trains_the_same_everywhere(path: Path, keras_kernels: Kernels, tmp_path: Path) -> None:
+    check(path, keras_kernels, tmp_path)
