@@ -1,4 +1,4 @@
-"""A master for the notebooks of a process; each notebook has fresh kernels, as the imports of its first cell count."""
+"""A master for all notebooks of a process, and what they run in."""
 
 from __future__ import annotations
 
@@ -11,24 +11,34 @@ import pytest
 _TESTS = Path(__file__).parents[1]
 sys.path += [str(_TESTS / "end_to_end"), str(_TESTS / "journeys")]
 
-from faults import running_cluster  # noqa: E402 (a folder of tests is no package)
+pytest.register_assert_rewrite("notebook_run")
+
+from faults import Cluster  # noqa: E402 (a folder of tests is no package)
 from notebook_run import Kernels  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def torch_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernels]:
-    """Kernels for PyTorch, and a master with standbys of it."""
-    yield from _kernels(tmp_path_factory.mktemp("torch-cluster"), "torch", "torch.utils.data")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master, on which nothing is warm before the first notebook."""
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.take_down()
 
 
 @pytest.fixture(scope="session")
-def keras_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernels]:
-    """Kernels for Keras, and a master with standbys of it."""
-    yield from _kernels(tmp_path_factory.mktemp("keras-cluster"), "keras", "tensorflow", "keras")
+def torch_kernels(cluster: Cluster) -> Iterator[Kernels]:
+    """Kernels for PyTorch."""
+    kernels = Kernels(cluster, "torch.utils.data")
+    yield kernels
+    kernels.close()
 
 
-def _kernels(folder: Path, framework: str, *libraries: str) -> Iterator[Kernels]:
-    with running_cluster(folder, framework) as cluster:
-        kernels = Kernels(cluster, *libraries)
-        yield kernels
-        kernels.close()
+@pytest.fixture(scope="session")
+def keras_kernels(cluster: Cluster) -> Iterator[Kernels]:
+    """Kernels for Keras, of the generation that this Python has."""
+    kernels = Kernels(cluster, "tensorflow", "keras")
+    yield kernels
+    kernels.close()

@@ -43,7 +43,7 @@ def build_model(units=12):
 
 context = det.experimental.keras.init()
 model = context.wrap_model(build_model())
-model.compile(tf.keras.optimizers.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy", metrics=["accuracy"])
+model.compile(tf.keras.optimizers.Adam(0.02), "sparse_categorical_crossentropy", metrics=["accuracy"])
 callbacks = [
     TimeHistory(),
     Confusion(),

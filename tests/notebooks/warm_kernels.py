@@ -78,7 +78,7 @@ def _serve(before: str, *libraries: str) -> None:
     for standard in (0, 1):
         os.dup2(nowhere, standard)
     exec(before, {})  # noqa: S102 (a line of the tests)
-    for name in libraries:
+    for name in ("ipykernel.kernelapp", *libraries):
         importlib.import_module(name)
     gc.freeze()
     for line in requests:
