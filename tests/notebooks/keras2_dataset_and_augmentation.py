@@ -23,7 +23,7 @@ def augment(image, label):
     return image, label
 
 scale = lambda image, label: (tf.cast(image, tf.float32) / 16.0, label)
-train_ds = train_ds.map(scale).map(augment, num_parallel_calls=AUTOTUNE).batch(BATCH_SIZE).prefetch(AUTOTUNE)
+train_ds = train_ds.map(scale, num_parallel_calls=AUTOTUNE).map(augment).batch(BATCH_SIZE).prefetch(AUTOTUNE)
 val_ds = val_ds.map(scale).batch(BATCH_SIZE).cache()
 # %%
 for batch, _ in train_ds.take(1):

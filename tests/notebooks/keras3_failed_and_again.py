@@ -1,4 +1,4 @@
-# Magics, a counter, a class defined twice, a fit() that failed and was mended; cells run again and out of order.
+# Magics, a counter, a callback that reads the model of a cell below, whose fit() failed first; cells run again.
 # runs: 1 2 3 4 5 2 6 3 7
 # %%
 %matplotlib inline
@@ -29,6 +29,11 @@ def make(n=8):
     count += 1
     print("model", count)
     return Net(n)
+
+class Look(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        sure = model.predict(X[:5], verbose=0).max(axis=1)
+        print(f"epoch {epoch}: loss {logs['loss']:.3f}, sure of {np.round(sure, 2)}")
 # %%
 test_model = make()
 test_model(X[:2]).shape
@@ -36,7 +41,7 @@ test_model(X[:2]).shape
 context = det.experimental.keras.init()
 model = context.wrap_model(make())
 model.compile("adam", "categorical_crossentropy", metrics=["accuracy"])
-model.fit(X, Y, epoch=4, batch_size=15)
+model.fit(X, Y, epoch=4, batch_size=15, callbacks=[Look()])
 # %%
 !echo $HOME
 test_model.summary()
@@ -45,4 +50,4 @@ test_model.summary()
 context = det.experimental.keras.init()
 model = context.wrap_model(make(16))
 model.compile("adam", "categorical_crossentropy", metrics=["accuracy"])
-model.fit(X, Y, epochs=4, batch_size=15)
+model.fit(X, Y, epochs=4, batch_size=15, callbacks=[Look()])

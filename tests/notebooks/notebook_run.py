@@ -17,9 +17,9 @@ from warm_kernels import WarmKernels
 HERE = Path(__file__).parent
 Mode = Literal["cluster", "local", "plain"]
 
-#: What runs before anything is imported. What the system draws (the seed of an experiment that names none, that of numpy
-#: in a new process) is the same in each kernel, so that two runs of a notebook without seeds can be compared. A worker
-#: has nothing of this.
+#: What runs before anything is imported. What the system draws (the seed of an experiment that names none, numpy's of a
+#: new process) is the same in each kernel, so that two runs of a notebook without seeds can be compared. A worker has
+#: nothing of this.
 DRAWS = """
 def _draw_the_same():
     import random, secrets
@@ -42,7 +42,8 @@ del _seed_the_same
 END = """
 import json
 context.experiment.wait()
-print("END" + json.dumps([context.experiment.history, list(map(str, context.experiment.report)), str(context.experiment.logs())], default=float))
+_ended = context.experiment
+print("END" + json.dumps([_ended.history, list(map(str, _ended.report)), str(_ended.logs())], default=float))
 """
 #: What is said where the worker has something else than the notebook, or perhaps.
 _DIFFERS = re.compile(r"something else|other content|differ(?!ent )|not compared|not restored|in the notebook\b")
@@ -73,7 +74,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Written:
-    """A notebook as its file has it: cells in the order in which they are run, and whether plain losses are the same."""
+    """A notebook as its file has it: cells in the order of their runs, and whether plain losses are the same."""
 
     cells: list[Cell]
     plain_is_same: bool

@@ -23,7 +23,7 @@ class Config:
 cfg = Config(epochs=5)
 run_name = f"iris_{datetime.now():%Y-%m-%d_%H-%M-%S}"
 out = os.path.join(cfg.out_dir, run_name)
-os.makedirs(out, exist_ok=True)
+os.makedirs(out)
 np.random.seed(cfg.seed)
 torch.manual_seed(cfg.seed)
 print(f"{run_name}: {asdict(cfg)}")

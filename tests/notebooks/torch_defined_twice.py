@@ -1,5 +1,5 @@
-# A class defined twice, a cell that failed and was mended, a look around, cells run again and out of order.
-# runs: 1 2 3 4 5 6 3 2 7 8 6 9
+# A class defined twice, a training cell that failed and was mended, whose model an earlier function reads; run out of order.
+# runs: 1 2 3 4 5 6 3 2 6 7 8
 # %%
 import torch
 import numpy as np
@@ -36,17 +36,24 @@ class Net(torch.nn.Module):
     def forward(self, x):
         x = self.act(self.a(x))
         return self.c(self.act(self.b(x)))
+def accuracy():
+    with torch.no_grad():
+        return ((net(X) > 0).float() == t).float().mean().item()
 # %% raises
-loader = DataLoader(TensorDataset(X, t), batch_sise=20, shuffle=True)
-# %% edited
-loader = DataLoader(TensorDataset(X, t), batch_size=20, shuffle=True)
-bce = torch.nn.functional.binary_cross_entropy_with_logits
-# %%
 context = det.experimental.pytorch.init()
 net = context.wrap_model(Net(width=16))
 opt = context.wrap_optimizer(torch.optim.Adam(net.parameters(), 0.02))
-for xb, tb in context.train(loader, epochs=3):
-    loss = bce(net(xb), tb)
+loader = DataLoader(TensorDataset(X, t), batch_sise=20, shuffle=True)
+# %% edited
+context = det.experimental.pytorch.init()
+net = context.wrap_model(Net(width=16))
+opt = context.wrap_optimizer(torch.optim.Adam(net.parameters(), 0.02))
+loader = DataLoader(TensorDataset(X, t), batch_size=20, shuffle=True)
+loss_fn = torch.nn.BCEWithLogitsLoss()
+for i, (xb, tb) in enumerate(context.train(loader, epochs=3)):
+    loss = loss_fn(net(xb), tb)
     context.backward(loss)
     context.step_optimizer(opt)
     context.report(loss=loss)
+    if i % 10 == 0:
+        print(f"{i}: accuracy {accuracy():.2f}")

@@ -1,7 +1,7 @@
 """A process that has imported what notebooks use, and forks a kernel for each: nothing of one is left for the next.
 
-Run by `WarmKernels`. A request is a line of JSON that names the kernel's connection file and folder, and a folder to import
-from first; the answer comes when that kernel has ended.
+Run by `WarmKernels`. A request is a line of JSON that names the kernel's connection file, its folder, and another to
+import from first; the answer comes when that kernel has ended.
 """
 
 from __future__ import annotations
