@@ -1,10 +1,10 @@
 # Imports, unseeded data, the model and fit(), all in one cell.
 # %%
+import det_native as det
 import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 from tensorflow.keras import layers
-import det_native as det
 
 x = np.random.rand(500, 10)
 y = (x.sum(axis=1) > 5).astype(int)

@@ -1,5 +1,7 @@
 # Callbacks with time, os and np, one that predicts by the global model, a lambda, a file named by the date.
 # %%
+import det_native as det
+# %%
 import os
 import time
 from datetime import date, datetime
@@ -12,8 +14,6 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-
-import det_native as det
 
 OUT = Path("out") / f"{date.today():%d-%m-%y}"
 OUT.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Notebooks in Keras 3 as people write them: plain, in the kernel and on the cluster they train to the same losses."""
+"""Notebooks in Keras 3 as people write them: plain, locally and on the cluster they train to the same losses."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 # Pictures that a Dataset augments: a chain of functions and partials that draw from random, numpy and torch, unseeded.
 # %%
+import det_native as det
+# %%
 import random
 from functools import partial
 
 import numpy as np
 import torch
-import det_native as det
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
