@@ -79,6 +79,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.trial",
         "det_native.runtime",
         "det_native.callsite",
+        "det_native.capture.first_imports",
         "det_native.capture.names",
         "det_native.capture.program_paths",
         "det_native.client.session",

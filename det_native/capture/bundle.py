@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from det_native.capture.bundle_rows import Placed, Summary, key_warnings, rows_of, rows_of_others, summaries_of
+from det_native.capture.bundle_rows import (
+    Placed,
+    Summary,
+    key_warnings,
+    rows_of,
+    rows_of_inputs,
+    rows_of_others,
+    summaries_of,
+)
 from det_native.capture.files import (
     BUNDLE_LIMIT,
     DirectoryScan,
@@ -19,7 +27,7 @@ from det_native.capture.files import (
 )
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
 from det_native.capture.interpreter import current_interpreter
-from det_native.capture.model import Bundle, Capture, CapturedStreams, CapturedValue, SourceFile
+from det_native.capture.model import INCLUDED, Bundle, Capture, CapturedStreams, CapturedValue, SourceFile
 from det_native.capture.outside import Outside, settle_outside
 from det_native.capture.stored import Stored, leave_to_store, link_rows, sizes_of
 from det_native.errors import CaptureError, Problem
@@ -72,7 +80,7 @@ def assemble(
     BundleTooLargeError
         The limit is exceeded; lists the ten largest files and values.
     """
-    scan = scan_tree(context_dir) if context_dir is not None else None
+    scan = scan_tree(context_dir).without_made(capture.made) if context_dir is not None else None
     hashes = cache or _shared_cache()
     outside = settle_outside(capture, hashes, stored) if elsewhere else Outside(reads=capture.reads, rows=capture.rows)
     sizes = sizes_of(scan, capture.files)
@@ -88,17 +96,19 @@ def assemble(
     values = tuple(_value_entry(value) for value in capture.values)
     _check_limit(files, values, limit, context_dir)
     streams = tuple(_streams_entry(streams) for streams in capture.streams)
-    wider = _wider(capture, values)
+    wider = _wider(capture, values, (*inherited.files, *explicit))
     manifest = _manifest(protocol, capture, files, values, streams, links, outside, wider)
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
+    contents |= capture.proof_values
     if wider is not None and capture.wider is not None:
         contents |= {entry.sha256: one.content for entry, one in zip(wider.streams, capture.wider.streams, strict=True)}
     report = [
         *rows_of(capture, inherited.summaries, explicit, values),
         *link_rows(links),
+        *rows_of_inputs(capture.proof_values),
         *rows_of_others(capture, outside.rows, scan),
     ]
     states = inherited.states | _states(explicit)
@@ -279,13 +289,16 @@ def _streams_entry(streams: CapturedStreams) -> StreamsEntry:
     )
 
 
-def _wider(capture: Capture, values: Sequence[ValueEntry]) -> WiderProgram | None:
+def _wider(capture: Capture, values: Sequence[ValueEntry], files: Sequence[Placed]) -> WiderProgram | None:
     """Return the wider program; without a proof nobody would ever take it."""
     found = capture.wider
     if found is None or capture.proof is None:
         return None
     moved = [values[place].model_copy(update={"before_cell": before}) for place, before in found.values]
-    return WiderProgram(cells=found.cells, values=tuple(moved), streams=tuple(map(_streams_entry, found.streams)))
+    streams = tuple(map(_streams_entry, found.streams))
+    sources = [placed.source for placed in files if placed.source.why != INCLUDED]
+    made = {one.target for one in sources if found.made is not None and found.made(one.path) is not None}
+    return WiderProgram(cells=found.cells, values=tuple(moved), streams=streams, made=tuple(sorted(made)))
 
 
 _last_manifest: BundleManifest | None = None

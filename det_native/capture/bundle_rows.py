@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +87,14 @@ def rows_of(
         yield BundleRow.about(one.hashes, what=one.what, how=one.how, size=one.size, note="context directory")
     for requirement in dict.fromkeys(capture.requirements):
         yield CaptureRow(what=requirement, how="requirement", size=0)
+
+
+def rows_of_inputs(values: Mapping[Sha256, bytes]) -> Iterator[CaptureRow]:
+    """Yield the row about values of the call's inputs that travel with the bundle."""
+    if values:
+        count = f"{len(values)} value{'' if len(values) == 1 else 's'}"
+        note = "of the call's inputs: used where the worker makes another value"
+        yield BundleRow.about(values, what="inputs", how=count, size=sum(map(len, values.values())), note=note)
 
 
 def _explicit_rows(explicit: Sequence[Placed]) -> Iterator[CaptureRow]:

@@ -23,6 +23,7 @@ from det_native.capture.explain import (
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
+from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import collect_modules, imported_modules, is_local
 from det_native.capture.names import PROVIDED
@@ -384,7 +385,14 @@ class CellCapture:
         capture.packages = packages_of([*sources, *modules.sources], of_values)
         root = self.request.context_dir or self.folder
         titles = {self._label(i): self.executions[i].label for i in included}
-        data = collect_data(code, root, Path.cwd(), self.request.context_dir, titles)
+        made = MadeAgain(self.log, included)
+        capture.made = made.maker
+
+        def maker(path: Path) -> str | None:
+            index = made.maker(path)
+            return self._label(index) if index is not None else None
+
+        data = collect_data(code, root, Path.cwd(), self.request.context_dir, titles, maker=maker)
         self.warnings.extend(data.warnings)
         ran = {self._label(i): self.log.executions[i] for i in included}
         self.warnings.extend(overwritten_files(data.files, ran))

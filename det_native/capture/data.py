@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -48,6 +48,7 @@ def collect_data(
     context_dir: Path | None,
     titles: Mapping[str, str] | None = None,
     arguments: Sequence[str] = (),
+    maker: Callable[[Path], str | None] = lambda path: None,
 ) -> DataFiles:
     """Return the files and folders that strings in the program name.
 
@@ -65,9 +66,11 @@ def collect_data(
         How labels of cells are called at the beginning of a sentence; others as they are.
     arguments : sequence of str
         What the program is started with.
+    maker : callable, optional
+        Returns the label of the cell that makes a file where the program runs; None of a file that is to be sent.
     """
     all_titles = {COMMAND_LINE: "The command line", **(titles or {})}
-    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, all_titles)
+    collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, all_titles, maker)
     for source, _ in sources:
         for folder in changed_folders(source):
             collector.add_folder(folder)
@@ -104,7 +107,15 @@ def read_arguments(arguments: Sequence[str]) -> Iterator[str]:
 
 
 class _Collector:
-    def __init__(self, root: Path, working_directory: Path, whole: bool, titles: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        working_directory: Path,
+        whole: bool,
+        titles: Mapping[str, str],
+        maker: Callable[[Path], str | None],
+    ) -> None:
+        self.maker = maker
         self.titles = titles
         self.root, self.working_directory, self.whole = root, working_directory, whole
         # Where the code itself looks for relative paths, here as on the worker.
@@ -123,7 +134,7 @@ class _Collector:
                 continue
             if self.root in path.parents:
                 self._inside(path, text, label, relative)
-            else:
+            elif not self._is_made(path):
                 self._not_sent(text, label, self._beyond(text, path), size=_size(path))
 
     def look_for(self, text: str, label: str, line: int) -> None:
@@ -147,6 +158,8 @@ class _Collector:
         path = Path(os.path.abspath(os.path.expanduser(text)))
         known = any(one.text == text for one in self.found.outside)
         if known or self.root in (path, *path.parents) or path in self.root.parents or not path.exists():
+            return
+        if self._is_made(path):
             return
         title = self.titles.get(label, label)
         where = f"{title}, line {line}" if line else title
@@ -181,7 +194,7 @@ class _Collector:
                 return
             found = _files_of_pattern(base, pattern, most)
             anywhere = anywhere or bool(found)
-            new = [file for file in found if file not in self.taken]
+            new = [file for file in found if file not in self.taken and self.maker(file) is None]
             if len(new) > most or sum(map(_size, new)) > size:
                 note = (
                     f"stands for too much, over {most:,} files or {human_size(size)}: name in include= what is needed"
@@ -266,12 +279,20 @@ class _Collector:
         for file in files:
             if self._in_home(file) or file in self.taken:
                 continue
+            maker = self.maker(file)
+            if maker is not None:
+                self._not_sent(text, label, f"made by {self._place(maker)}, which runs again")
+                continue
             target = file.relative_to(self.root).as_posix()
             if is_environment_file(file.name):
                 self.found.rows.append(environment_file_row(target, label))
                 continue
             self.taken.add(file)
             self.found.files.append(SourceFile(file, target, f"named in {self._place(label)} as {text!r}", label))
+
+    def _is_made(self, path: Path) -> bool:
+        """Whether the program makes a file, or a folder with all that is in it."""
+        return self.maker(path) is not None and (path.is_file() or all(map(self.maker, files_in(path))))
 
     def _place(self, label: str) -> str:
         title = self.titles.get(label)

@@ -19,7 +19,7 @@ from det_native.capture.ignored import (
     is_made_by_a_tool,
     read_rules,
 )
-from det_native.capture.model import SourceFile
+from det_native.capture.model import Maker, SourceFile
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.errors import ArgumentError, BundleTooLargeError, Problem
 from det_native.schema.home import FILE_HASHES, HOME_MARKERS, Home
@@ -64,6 +64,19 @@ class DirectoryScan:
     def size(self) -> int:
         """Raw bytes of all files."""
         return sum(file.stat.size for file in self.files)
+
+    def without_made(self, made: Maker | None) -> DirectoryScan:
+        """Return the same without the files that the program makes where it runs."""
+        again = {file.target for file in self.files if made(file.path) is not None} if made is not None else set()
+        if not again:
+            return self
+        size = sum(file.stat.size for file in self.files if file.target in again)
+        what = f"{len(again)} files" if len(again) > 1 else next(iter(again))
+        note = "made by cells that run again"
+        row = CaptureRow(what=what, how="file", size=size, status="not sent", note=note)
+        kept = tuple(file for file in self.files if file.target not in again)
+        keys = tuple(target for target in self.keys if target not in again)
+        return DirectoryScan(self.root, kept, (*self.rows, row), keys)
 
 
 def scan_directory(root: Path, *, limit: int = BUNDLE_LIMIT) -> list[SourceFile]:

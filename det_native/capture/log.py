@@ -9,8 +9,10 @@ import re
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from det_native.capture.first_imports import first_imports
 from det_native.capture.shell_state import (
     cell_that_runs,
     compiled_files,
@@ -18,10 +20,11 @@ from det_native.capture.shell_state import (
     seconds_since_request,
     without_last_newlines,
 )
-from det_native.capture.stream_states import current_streams
+from det_native.capture.stream_states import BEGINNINGS, current_streams, stream_of
 from det_native.errors import is_own
 
 if TYPE_CHECKING:
+    from det_native.capture.observation.paths_seen import PathsSeen
     from det_native.capture.observation.watch import Effects
     from det_native.capture.trained import Weights
 
@@ -87,13 +90,16 @@ class LoggedExecution:
     files : dict
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     streams : dict or None
-        The states of the streams of random numbers before it, if it has moved one; see ``stream_states``.
+        The states of the streams of random numbers before it, if it has moved one; see ``stream_states``. Those of a
+        library that it was the first to import are of that moment.
     noted : bool
         Whether they were looked at.
     effects : Effects or None
         What was seen of it; None of what ran before anybody looked.
     outside : tuple of str
         What it did outside of the process.
+    paths : PathsSeen or None
+        What it came upon that it made, replaced or removed; None of what ran before anybody looked.
     trained : dict of str to Weights
         Of models that it has trained in a way that cannot be repeated; see ``trained``.
     """
@@ -118,6 +124,7 @@ class LoggedExecution:
     noted: bool = False
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
+    paths: PathsSeen | None = None
     trained: dict[str, Weights] = field(default_factory=dict)
 
     @property
@@ -166,6 +173,8 @@ class ExecutionLog:
     def attach(self) -> None:
         """Take over the history so far, and record from now on."""
         self._outside.listen()
+        for module in BEGINNINGS:
+            first_imports.call_after(module, partial(self._note_beginning, module))
         self._take_history()
         self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, "")
         self.fixed = self._watch.fixed()
@@ -221,7 +230,14 @@ class ExecutionLog:
         if before is not None:
             execution.started -= before
             execution.clock = time.perf_counter() - before
+        execution.paths = self._outside.begin_paths()
         self._running.append(execution)
+
+    def _note_beginning(self, module: str) -> None:
+        """Note the stream of a library that the running cell has just imported: it may draw from it."""
+        running = self.running
+        if running is not None and running.streams is not None:
+            running.streams = stream_of(module) | running.streams
 
     def _append(self, number: int | None, source: str, transformed: str) -> LoggedExecution:
         execution = LoggedExecution(len(self.executions), number, source, tags=comment_tags(source))
@@ -251,7 +267,7 @@ class ExecutionLog:
         execution.effects = self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, info.raw_cell)
         execution.streams, execution.noted = current_streams(), True
         self._trainings.begin(self.shell.user_ns)
-        self._outside.begin()
+        execution.paths = self._outside.begin()
         execution.started, execution.clock = time.time(), time.perf_counter()
 
     def _observe(self, execution: LoggedExecution) -> None:
@@ -272,6 +288,8 @@ class ExecutionLog:
         """Look before a training call: what it changes is no work of its cell."""
         if self.running is not None:
             self._observe(self.running)
+            if self.running.paths is not None:
+                self.running.paths.end()
 
     def _after(self, result: Any) -> None:
         execution = self._running.pop() if self._running else None
@@ -298,7 +316,7 @@ class ExecutionLog:
 
 
 def _have_moved(before: dict[str, Any]) -> bool:
-    """Whether a stream is not where it was. Of a library that has been loaded since, nobody saw the beginning."""
+    """Whether a stream is not where it was."""
     now = current_streams()
     return any(now.get(name) != state for name, state in before.items())
 

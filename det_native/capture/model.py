@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,9 @@ from det_native.schema.worker_environment import PackageUse
 
 #: Why a file is sent that the user named.
 INCLUDED = "named in include="
+
+#: Returns the execution that makes a file where the program runs, None of a file that is to be sent.
+Maker = Callable[[Path], int | None]
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,13 @@ class CapturedStreams:
 class CapturedWider:
     """The wider program; see ``det_native.schema.manifests.WiderProgram``.
 
-    `values` are places in ``Capture.values``, each with the cell before which it is bound.
+    `values` are places in ``Capture.values``, each with the cell before which it is bound. `made` knows its files.
     """
 
     cells: tuple[int | Cell, ...]
     values: tuple[tuple[int, int], ...] = ()
     streams: tuple[CapturedStreams, ...] = ()
+    made: Maker | None = None
 
 
 @dataclass
@@ -83,8 +87,9 @@ class Capture:
 
     `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences,
     `reads` what it reads where it runs, `outside` what it names by a path that leads out of what is sent, and `wider`
-    what is run if it gives other inputs than the notebook had. `seconds` is how long the cells took that go before the
-    call, None where that is not known or one of them did something outside of the process.
+    what is run if it gives other inputs than the notebook had. `proof_values` are values of inputs that travel with the
+    proof, by hash. `seconds` is how long the cells took that go before the call, None where that is not known or one of
+    them did something outside of the process. `made` knows the files that the program makes where it runs.
     """
 
     program: Program
@@ -96,10 +101,12 @@ class Capture:
     warnings: list[str] = field(default_factory=list)
     streams: list[CapturedStreams] = field(default_factory=list)
     proof: CallProof | None = None
+    proof_values: dict[Sha256, bytes] = field(default_factory=dict)
     reads: list[ReadEntry] = field(default_factory=list)
     outside: list[OutsidePath] = field(default_factory=list)
     wider: CapturedWider | None = None
     seconds: float | None = None
+    made: Maker | None = None
 
 
 class BundleRow(CaptureRow):

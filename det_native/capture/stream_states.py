@@ -7,8 +7,14 @@ import base64
 import json
 import random as python_random
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import _LazyModule  # type: ignore[attr-defined]
 from typing import Any
+
+#: Modules whose first import begins a stream. Python's own is always there, and those of TensorFlow and Keras begin
+#: when they are seeded: without a seed Keras draws from Python's, and TensorFlow from what nobody can restore.
+BEGINNINGS = ("numpy.random", "torch")
 
 _EAGER = "tensorflow.python.eager.context"
 _KERAS_3 = "keras.src.backend.common.global_state"  # there is nothing public that tells its stream
@@ -18,14 +24,8 @@ _KERAS = ("keras.src.backend", "tf_keras.src.backend", "tensorflow.python.keras.
 def current_streams() -> dict[str, Any]:
     """Return the state of every stream of a library that is loaded, as its library gives it."""
     states: dict[str, Any] = {"python": _compact(python_random)}
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    with suppress(Exception):  # a library that is only half loaded, or whose generator was replaced
-        if numpy is not None:
-            name, words, position, has_gauss, gauss = numpy.random.get_state()
-            states["numpy"] = ([name, int(position), int(has_gauss), float(gauss)], words.tobytes())
-    with suppress(Exception):
-        if torch is not None:
-            states["torch"] = torch.get_rng_state().numpy().tobytes()
+    for module in BEGINNINGS:
+        states |= stream_of(module)
     seed = _seed_of_tensorflow()
     if seed is not None:
         states["tensorflow_seed"] = seed
@@ -36,6 +36,16 @@ def current_streams() -> dict[str, Any]:
         if generator is not None:
             states[name] = _compact(generator)
     return states
+
+
+def stream_of(module: str) -> dict[str, Any]:
+    """Return the state of the stream that one of :data:`BEGINNINGS` has begun; nothing if it is not loaded."""
+    loaded = sys.modules.get(module)
+    if loaded is None or isinstance(loaded, _LazyModule):  # a lazy one would be loaded by being asked
+        return {}
+    with suppress(Exception):  # a library that is only half loaded, or whose generator was replaced
+        return _READERS[module](loaded)
+    return {}
 
 
 def encoded(states: dict[str, Any]) -> bytes:
@@ -59,6 +69,18 @@ def _compact(generator: Any) -> tuple[int, bytes, float | None]:
     """Return the state of a generator of Python's in 2.5 kB; its own form, of whole numbers, has 20."""
     version, words, gauss = generator.getstate()
     return version, array.array("I", words).tobytes(), gauss
+
+
+def _of_numpy(random: Any) -> dict[str, Any]:
+    name, words, position, has_gauss, gauss = random.get_state()
+    return {"numpy": ([name, int(position), int(has_gauss), float(gauss)], words.tobytes())}
+
+
+def _of_torch(torch: Any) -> dict[str, Any]:
+    return {"torch": torch.get_rng_state().numpy().tobytes()}
+
+
+_READERS: dict[str, Callable[[Any], dict[str, Any]]] = {"numpy.random": _of_numpy, "torch": _of_torch}
 
 
 def _of_tensorflow() -> python_random.Random | None:

@@ -123,6 +123,7 @@ def encode(
     declared: bool,
     limit: int = VALUE_LIMIT,
     is_local: Callable[[str], bool] = lambda _: False,
+    arrays: bool = False,
 ) -> Encoded:
     """Encode a value for the bundle.
 
@@ -138,6 +139,8 @@ def encode(
         Bytes of the pickle of a value that is not declared.
     is_local : callable
         Whether a module (by name) is a file of the user's.
+    arrays : bool
+        Arrays and tables get a format of their own, though the value is not declared.
 
     Raises
     ------
@@ -156,6 +159,8 @@ def encode(
         raise _too_large(value, size)
     elif isinstance(value, list | tuple | dict | set | frozenset) and 2 * len(value) > limit:
         raise _too_large(value, None)
+    elif arrays and (encoded := _encode_array(value)) is not None:
+        return encoded
     return _pickle(name, value, declared=declared, limit=limit, is_local=is_local)
 
 

@@ -13,6 +13,7 @@ from det_native.capture.execution import Execution, Facts, Slice
 from det_native.capture.explain import SLOW
 from det_native.capture.explain_secrets import secret_problems
 from det_native.capture.log import ExecutionLog
+from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedWider, SourceFile
 from det_native.capture.modules import collect_modules, imported_modules, is_local
 from det_native.capture.path_texts import path_literals, path_patterns
@@ -73,18 +74,22 @@ class WiderCapture:
         rest = [each for each in self.executions if each.index not in found.included]
         staying = {each.index for each in rest if self._stays(each)}
         taken = wider_program(steps, included, staying, given)
-        dear = {index for index in taken if index not in found.included and self._needs_much(index, capture)}
+        made = MadeAgain(self.log, taken)
+        dear = {index for index in taken if index not in found.included and self._needs_much(index, capture, made)}
         if dear:
             taken = wider_program(steps, included, staying | dear, given)
+            made = MadeAgain(self.log, taken)
         if len(taken) == len(included):
             return
-        new = {file.target: file for index in taken for file in self.files.get(index, ())}
+        needed = [file for index in taken for file in self.files.get(index, ())]
+        new = {file.target: file for file in needed if made.maker(file.path) is None}
         sent = {file.target for file in capture.files}
         capture.files.extend(file for target, file in new.items() if target not in sent)
         capture.wider = CapturedWider(
             tuple(included.index(index) if index in found.included else self._cell(index) for index in taken),
             tuple(self._values(capture, found, taken)),
             tuple(self._streams(found, taken, init)),
+            made.maker,
         )
 
     def _stays(self, execution: Execution) -> bool:
@@ -98,7 +103,7 @@ class WiderCapture:
         written = '"' in execution.source or "'" in execution.source
         return written and any(secret_problems(execution.source, execution.label, self.request.values))
 
-    def _needs_much(self, index: int, capture: Capture) -> bool:
+    def _needs_much(self, index: int, capture: Capture, made: MadeAgain) -> bool:
         """Whether an execution needs files that do not travel, or too large ones; notes what it needs otherwise."""
         source, label = self.executions[index].source, self.executions[index].label
         if not _may_need_files(source):
@@ -111,7 +116,8 @@ class WiderCapture:
         data = collect_data([(source, label)], self.roots[0], Path.cwd(), context)
         files = [file for file in (*modules.files, *data.files) if file.path.resolve() not in sent]
         self.files[index] = files
-        return bool(modules.problems or secrets) or sum(file.path.stat().st_size for file in files) > _ROOM
+        size = sum(file.path.stat().st_size for file in files if made.maker(file.path) is None)
+        return bool(modules.problems or secrets) or size > _ROOM
 
     def _cell(self, index: int) -> Cell:
         logged, execution = self.log.executions[index], self.executions[index]
@@ -133,14 +139,15 @@ class WiderCapture:
     def _streams(self, found: Slice, taken: Sequence[int], init: int) -> list[CapturedStreams]:
         """Return the states before cells that have drawn, where what runs before them would not lead there."""
         states = []
-        missing = True
+        known: set[str] = set()  # streams that are where they were in the notebook
         for execution in self.executions:
             state, index = self.log.executions[execution.index].streams, execution.index
             if index not in taken:
-                missing = missing or state is not None or execution.effects is None
-            elif state is not None and (missing or index in found.included):
+                if state is not None or execution.effects is None:
+                    known.clear()
+            elif state is not None and (index in found.included or not known.issuperset(state)):
                 states.append(CapturedStreams(encoded(state), taken.index(index), in_every_trial=index <= init))
-                missing = False
+                known.update(state)
         return states
 
 

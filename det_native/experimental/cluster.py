@@ -31,7 +31,7 @@ from det_native.errors import BundleCheckError, DetError, MasterUnreachableError
 from det_native.experimental import document_place
 from det_native.experimental.dry_run import begin_dry_run
 from det_native.experimental.origin import Origin
-from det_native.experimental.proof import proof_of
+from det_native.experimental.proof import NotedInputs, proof_of
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.frameworks import get_framework, resolve
@@ -39,7 +39,6 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallKind, Framework
-from det_native.schema.proof import CallProof
 from det_native.schema.sampling import sample_hyperparameters
 
 CHECK_SECONDS = 600.0
@@ -59,8 +58,8 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     call.check(replace(environment, config=config.model_dump(mode="json"), hparams=sample))
     if config.reproducibility.experiment_seed is None:  # the one that init() has drawn, and seeded this process by
         config = config.with_seed(environment.config["reproducibility"]["experiment_seed"])
-    proof = proof_of(call, replace(environment, config=config.model_dump(mode="json")))
-    return submit(call.kind, call, config, call.framework, settings, origin, proof)
+    noted = proof_of(call, replace(environment, config=config.model_dump(mode="json")), origin.early)
+    return submit(call.kind, call, config, call.framework, settings, origin, noted)
 
 
 def submit(
@@ -70,7 +69,7 @@ def submit(
     framework: Framework,
     settings: Settings,
     origin: Origin,
-    proof: CallProof | None = None,
+    noted: NotedInputs | None = None,
 ) -> Experiment:
     """Submit one training call and return its experiment at once.
 
@@ -84,7 +83,7 @@ def submit(
     framework : str
     settings : Settings
     origin : Origin
-    proof : CallProof, optional
+    noted : NotedInputs, optional
         What the call was given here.
 
     Raises
@@ -98,11 +97,11 @@ def submit(
         connect(settings.master_url)  # an address that is wrong is told before the work of capturing
     capture = document_place.captured(kind, framework, settings, origin)
     if capture is None:
-        compared = proof is not None and config.proof == "error"
+        compared = noted is not None and config.proof == "error"
         capture = origin.capture(kind, payload, framework, settings, wider=compared)
-        if capture.program.kind == "cells":  # of a script that submits itself nothing is used afterwards
-            capture.proof = proof
-            capture.warnings += proof.sentences if proof is not None else []
+        if capture.program.kind == "cells" and noted is not None:  # of a script nothing is used afterwards
+            capture.proof, capture.proof_values = noted.proof, noted.values
+            capture.warnings += noted.proof.sentences
     return send_capture(capture, config.with_variables(_variables_here(framework)), framework, settings)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from det_native.capture.calls import note_call
-from det_native.capture.log import CallRecord, running_execution
+from det_native.capture.log import CallRecord, current_log, running_execution
 from det_native.client.connect import connect, named_master
 from det_native.errors import of_the_users
 from det_native.experimental import document_place
 from det_native.experimental.directory import working_directory
+from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, check_before_fit
 from det_native.runtime import ProgramHost
@@ -23,21 +24,27 @@ from det_native.schema.sampling import first_hyperparameters, trial_seeds
 
 @dataclass(frozen=True)
 class Begun:
-    """Where ``init()`` was called: the execution of the notebook, and the place in the program."""
+    """Where ``init()`` was called: the execution of the notebook, and the place in the program.
+
+    `early` is what the notebook's variables held then.
+    """
 
     execution: int | None
     record: CallRecord | None
+    early: EarlyContents = field(default_factory=EarlyContents, compare=False, repr=False)
 
     @classmethod
     def now(cls) -> Begun:
         """Note the call of ``init()`` that is being made."""
         record = note_call("init")
         working_directory.leave()
-        return cls(running_execution(), record)
+        log = current_log()
+        return cls(running_execution(), record, EarlyContents(log.shell.user_ns if log is not None else None))
 
     def origin(self, record: CallRecord | None) -> Origin:
         """Return where a training call comes from."""
-        return Origin(record, () if self.execution is None else (self.execution,), self.record)
+        executions = () if self.execution is None else (self.execution,)
+        return Origin(record, executions, self.record, self.early)
 
 
 def first_environment(settings: Settings, framework: Framework) -> TrialEnvironment:

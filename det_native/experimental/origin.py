@@ -11,6 +11,7 @@ from det_native.schema.manifests import CallKind, Framework
 
 if TYPE_CHECKING:
     from det_native.capture.model import Capture
+    from det_native.experimental.early_contents import EarlyContents
     from det_native.experimental.settings import Settings
 
 
@@ -26,11 +27,14 @@ class Origin:
         Executions of the notebook in which ``init()`` ran.
     init : CallRecord or None
         The call of ``init()``.
+    early : EarlyContents or None
+        What the notebook's variables held then.
     """
 
     record: CallRecord | None
     init_executions: tuple[int, ...] = ()
     init: CallRecord | None = None
+    early: EarlyContents | None = None
 
     def why_no_program(self) -> str:
         """Return why there is no code to capture; empty where there is."""

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
 import weakref
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from det_native.capture.log import current_log
+from det_native.capture.secrets import looks_secret
+from det_native.capture.values import CannotSendError, Encoded, encode
+from det_native.experimental.early_contents import EarlyContents
 from det_native.proof.call import facts_of, in_words
-from det_native.proof.lookups import read_by
+from det_native.proof.inputs import Input, as_inputs
+from det_native.proof.leaves import Leaf
+from det_native.proof.lookups import identities_of, read_by
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.proof import CallProof, InputFact
+from det_native.schema.proof import CallProof, InputFact, InputLeaf, LeafValue
+
+#: Bytes of values that travel for the case that the worker makes others, of all together.
+VALUES_LIMIT = 8 << 20
+
+_OF_MODEL = ("weights", "layers", "optimizer", "loss", "metrics")
 
 # Identities are compared: what a user's class says of equality is no matter.
 _trained: dict[int, weakref.ref[Any]] = {}
+
+
+@dataclass(frozen=True)
+class NotedInputs:
+    """What is known of the inputs of a call, and the contents of the values of them that travel, by hash."""
+
+    proof: CallProof
+    values: dict[str, bytes] = field(default_factory=dict)
 
 
 def note_trained(call: Any) -> None:
@@ -26,32 +46,109 @@ def _forget(identity: int, reference: weakref.ref[Any]) -> None:
     _trained.pop(identity, None)
 
 
-def proof_of(call: Any, environment: TrialEnvironment) -> CallProof | None:
+def proof_of(call: Any, environment: TrialEnvironment, early: EarlyContents | None = None) -> NotedInputs | None:
     """Return what is known of the inputs of a call; None for one that does not tell its inputs.
 
     Whatever goes wrong here keeps no training from being submitted: it is a sentence of the proof.
+
+    Parameters
+    ----------
+    call : FitCall or TorchCall
+    environment : TrialEnvironment
+    early : EarlyContents, optional
+        What there was when ``init()`` was called.
     """
     inputs = getattr(call, "inputs", None)
     if inputs is None or environment.config.get("proof") == "off":
         return None
+    luggage = _Luggage(early or EarlyContents())
     try:
-        facts, untold = _facts(call, inputs()), ""
+        facts, reason = _facts(call, as_inputs(inputs()), luggage), ""
     except Exception as error:  # noqa: BLE001 (a user's model or data may raise anything)
-        facts, untold = (), f"What reaches the training is not compared: {in_words(error)}"
-    return CallProof(facts=facts, hparams=environment.hparams, seed=environment.trial_seed, untold=untold)
+        facts, reason = (), f"What reaches the training is not compared: {in_words(error)}"
+    proof = CallProof(facts=facts, hparams=environment.hparams, seed=environment.trial_seed, not_compared=reason)
+    sent = {value.sha256 for value in proof.values}
+    return NotedInputs(proof, {sha: content for sha, content in luggage.contents.items() if sha in sent})
 
 
-def _facts(call: Any, parts: dict[str, Any]) -> tuple[InputFact, ...]:
+def _facts(call: Any, inputs: dict[str, Input], luggage: _Luggage) -> tuple[InputFact, ...]:
     if any(id(model) in _trained for model in call.models):
         # The worker's are untrained, and that is what was asked for.
-        parts = {part: value for part, value in parts.items() if not part.startswith(("the model", "the optimizer"))}
-    facts = facts_of(parts | read_by(call.code(), without=[*call.models, *parts.values()]), _name_of)
+        inputs = {part: given for part, given in inputs.items() if given.role not in _OF_MODEL}
+    by_themselves = [*call.models, *(given.value for given in inputs.values())]
+    parts = inputs | read_by(call.code(), without=by_themselves)
+    skipped = frozenset(identities_of(call.models))
+    facts = facts_of(parts, _name_of, note=luggage.note, skipped=skipped)
     model = _name_of(call.models[0]) if len(call.models) == 1 else ""
     # Of what is taken from a model, the cells are told that make the model.
     return tuple(
-        fact.model_copy(update={"name": model}) if fact.part.startswith("the model") and not fact.name else fact
+        fact.model_copy(update={"name": model}) if fact.role in ("weights", "layers") and not fact.name else fact
         for fact in facts
     )
+
+
+class _Luggage:
+    """Collects the values that travel: those that a worker takes if its own are others."""
+
+    def __init__(self, early: EarlyContents) -> None:
+        self._early = early
+        self._room = VALUES_LIMIT
+        self.contents: dict[str, bytes] = {}
+
+    def note(self, fact: InputFact, leaf: Leaf, noted: InputLeaf) -> InputLeaf:
+        """Add to what is noted of a leaf: its value where that is small, and whether ``init()`` found it there."""
+        name = f"{fact.name}{leaf.path}"
+        if isinstance(leaf.value, str) and looks_secret(leaf.value, name):
+            return noted.model_copy(update={"text": "a text that looks like a secret", "literal": ""})
+        changes: dict[str, Any] = {"before_init": self._early.has(fact.name, leaf)}
+        if not noted.literal and leaf.kind in ("value", "data") and noted.exact and not noted.not_compared:
+            changes["value"] = self._pack(name, leaf, is_weights=fact.role == "weights")
+        return noted.model_copy(update=changes)
+
+    def _pack(self, name: str, leaf: Leaf, *, is_weights: bool) -> LeafValue | None:
+        if leaf.put is None and not _changes_in_place(leaf.value):
+            return None
+        if size_of(leaf.value) > self._room:
+            return None
+        try:
+            encoded = _encoded_weights(leaf.value) if is_weights else _encoded(name, leaf.value, self._room)
+        except Exception:  # noqa: BLE001 (what cannot be pickled does not travel; a library raises what it likes)
+            return None
+        if encoded is None or len(encoded.content) > self._room:
+            return None
+        self._room -= len(encoded.content)
+        sha = hashlib.sha256(encoded.content).hexdigest()
+        self.contents[sha] = encoded.content
+        return LeafValue(codec=encoded.codec, sha256=sha, size=len(encoded.content))
+
+
+def size_of(value: Any) -> int:
+    """Return about how many bytes the arrays of a value have, without looking into what is no array."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    sizes = (getattr(part, "nbytes", 0) for part in parts)
+    return sum(size for size in sizes if isinstance(size, int))
+
+
+def _changes_in_place(value: Any) -> bool:
+    return hasattr(value, "__setitem__") or hasattr(value, "copy_")
+
+
+def _encoded(name: str, value: Any, limit: int) -> Encoded | None:
+    try:
+        return encode(name, value, declared=False, limit=limit, arrays=True)
+    except CannotSendError:
+        return None
+
+
+def _encoded_weights(weights: list[Any]) -> Encoded:
+    import io
+
+    import numpy as np
+
+    arrays = [np.asarray(weight.detach().cpu() if hasattr(weight, "detach") else weight) for weight in weights]
+    file = io.BytesIO()
+    np.savez(file, **{f"weight_{place}": array for place, array in enumerate(arrays)})
+    return Encoded("weights", file.getvalue(), f"{len(arrays)} arrays of weights")
 
 
 def _name_of(value: Any) -> str:
@@ -59,5 +156,5 @@ def _name_of(value: Any) -> str:
     log = current_log()
     if log is None or value is None or isinstance(value, str | int | float | bool):
         return ""
-    names = [name for name, one in list(log.shell.user_ns.items()) if one is value and not name.startswith("_")]
+    names = [name for name, held in list(log.shell.user_ns.items()) if held is value and not name.startswith("_")]
     return min(names, key=len, default="")

@@ -2,56 +2,89 @@
 
 from __future__ import annotations
 
-import re
 import types
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from det_native.proof.attributes import settings_in
+from det_native.proof.configurations import configuration_of
+from det_native.proof.inputs import Input, frozen
 
 WEIGHTS = "the model's weights"
-_COUNTER = re.compile(r"_\d+$")
-_LONGEST = 200  # of a text in a configuration; longer ones are code that was written out
 
 
-def settings_of(model: Any) -> dict[str, Any]:
-    """Return the model's layers, optimizer and loss as plain values."""
+def inputs_of_model(model: Any) -> dict[str, Input]:
+    """Return the model's layers, optimizer, loss, metrics and weights, by what they are called in messages."""
     layers = [
-        [type(layer).__name__, bool(layer.trainable), [_shape_of(one) for one in layer.weights], _config(layer)]
+        [type(layer).__name__, bool(layer.trainable), [_shape_of(weight) for weight in layer.weights], _config(layer)]
         for layer in model.layers
     ]
-    found: dict[str, Any] = {"the model's layers": layers}
+    found = {"the model's layers": Input(frozen(layers), "layers")}
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None:
-        found["the optimizer"] = [type(optimizer).__name__, _config(optimizer)]
+        # A schedule of the user's may tell nothing of itself: its attributes count, too.
+        schedule = getattr(optimizer, "_learning_rate", None)
+        settings = [type(optimizer).__name__, _config(optimizer), _config(schedule)]
+        found["the optimizer"] = Input(frozen(settings), "optimizer")
     loss = getattr(model, "loss", None)
     if loss is not None:
-        found["the loss"] = _named(loss)
-    return found
+        found["the loss"] = Input(frozen(_named(loss)), "loss")
+    metrics = [_named(metric) for metric in _metrics_of(model) if metric is not None]
+    if metrics:
+        found["the metrics"] = Input(frozen(metrics), "metrics")
+    weights = weights_of(model)
+    return found | {WEIGHTS: Input(weights, "weights", assign=partial(_assign_weights, model))}
 
 
 def code_of(model: Any) -> dict[str, Any]:
-    """Return what of a model may have code of the user's: its class, its layers, its loss, its metrics."""
-    compiled = getattr(model, "compiled_metrics", None) or getattr(model, "_compile_metrics", None)
-    metrics = [getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")]
-    layers = dict.fromkeys(type(layer) for layer in _layers_in(model))
-    return {"model": type(model), "layers": list(layers), "loss": getattr(model, "loss", None), "metrics": metrics}
+    """Return what of a model may have code of the user's: class, layers, loss, metrics, schedule."""
+    schedule = getattr(getattr(model, "optimizer", None), "_learning_rate", None)
+    return {
+        "model": type(model),
+        "layers": _layers_in(model),
+        "loss": getattr(model, "loss", None),
+        "metrics": _metrics_of(model),
+        "schedule": schedule,
+    }
 
 
-def settings_of_callback(callback: Any) -> dict[str, Any]:
+def settings_of_callback(callback: Any) -> Input:
     """Return the settings of a callback: attributes that it does not change while it is used."""
     kinds = (bool, int, float, str, list, tuple, dict, types.FunctionType)
-    return {name: value for name, value in settings_in(callback) if isinstance(value, kinds)}
+    settings = {name: value for name, value in settings_in(callback) if isinstance(value, kinds)}
+    return Input(_Attributes(callback, settings), "callback")
 
 
-def _layers_in(model: Any) -> list[Any]:
-    inner = [one for layer in model.layers if hasattr(layer, "layers") for one in _layers_in(layer)]
-    return [*model.layers, *inner]
+class _Attributes(dict[str, Any]):
+    """Attributes of an object by name; what is set here is set there."""
+
+    def __init__(self, owner: Any, attributes: Mapping[str, Any]) -> None:
+        super().__init__(attributes)
+        self._owner = owner
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        setattr(self._owner, name, value)
 
 
 def weights_of(model: Any) -> list[Any]:
     """Return the weights as arrays; none of a model that is not built yet."""
     return list(model.get_weights()) if model.built else []
+
+
+def _metrics_of(model: Any) -> list[Any]:
+    compiled = getattr(model, "compiled_metrics", None) or getattr(model, "_compile_metrics", None)
+    return [getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")]
+
+
+def _layers_in(model: Any) -> list[Any]:
+    inner = [part for layer in model.layers if hasattr(layer, "layers") for part in _layers_in(layer)]
+    return [*model.layers, *inner]
+
+
+def _assign_weights(model: Any, weights: list[Any]) -> None:
+    model.set_weights(weights)
 
 
 def _shape_of(weight: Any) -> Any:
@@ -61,33 +94,21 @@ def _shape_of(weight: Any) -> Any:
 
 
 def _config(part: Any) -> Any:
+    """Return what a part of a model says of itself."""
     if hasattr(part, "layers"):
         return None  # a model in a model has layers of its own, in its weights
-    try:
-        return _plain(part.get_config())
-    except Exception:  # noqa: BLE001 (a class of the user's that has none)
+    if not hasattr(part, "get_config"):
         return None
-
-
-def _plain(value: Any) -> Any:
-    """Return a configuration without names that are counted up, and without what is no plain value."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items() if key != "name"}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, str):
-        return _COUNTER.sub("", value) if len(value) <= _LONGEST else ""
-    if isinstance(value, bool | int | float | type(None)):
-        return value
-    return float(value) if hasattr(value, "__float__") and not callable(value) else type(value).__name__
+    configuration, functions, _ = configuration_of(part)
+    return [configuration, functions] if functions else configuration
 
 
 def _named(value: Any) -> Any:
-    """Return losses by name, in the structure that they were given in."""
+    """Return losses or metrics by name, in the structure that they were given in."""
     if isinstance(value, Mapping):
-        return {str(key): _named(one) for key, one in value.items()}
+        return {str(key): _named(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_named(one) for one in value]
+        return [_named(part) for part in value]
     if isinstance(value, str | types.FunctionType):
         return value  # of a function, what it is given by the one that made it counts, too
     if isinstance(value, type) or not hasattr(value, "get_config"):

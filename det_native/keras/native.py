@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import tensorflow as tf
@@ -13,7 +14,7 @@ import tensorflow as tf
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.call_context import CallContext
-from det_native.keras.compared import WEIGHTS, code_of, settings_of, settings_of_callback, weights_of
+from det_native.keras.compared import code_of, inputs_of_model, settings_of_callback
 from det_native.keras.data import (
     Data,
     Kind,
@@ -28,7 +29,7 @@ from det_native.keras.generations import internals
 from det_native.keras.metrics import certain_metrics
 from det_native.keras.streams import GlobalState, ReplayableStream, global_state, seeded_state, swapped_state
 from det_native.keras.values import number_of
-from det_native.proof.lookups import Part
+from det_native.proof.inputs import Input
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
@@ -119,14 +120,7 @@ class FitCall:
         read = {**queues[0], **(reading or {})}
         arguments.update(read)
         given |= set(read)
-        training = describe(arguments["x"], arguments["y"], arguments["sample_weight"])
-        validation = describe_validation(arguments["validation_data"])
-        if arguments["validation_split"] and validation is None:
-            training, validation = training.split(arguments["validation_split"])
-        if training.kind is Kind.GENERATOR:
-            training = Data(Kind.GENERATOR, ReplayableStream(training.x))
-        if validation is not None and validation.kind is Kind.GENERATOR:
-            validation = Data(Kind.GENERATOR, ReplayableStream(validation.x, apart=True))
+        training, validation = _data_of(arguments)
         call = cls(context, model, arguments, given, extra, training, validation)
         call.validation_queue = {**call.validation_queue, **queues[1]}
         return call
@@ -136,17 +130,36 @@ class FitCall:
         """Whether nothing is to be shown of the training."""
         return self.arguments["verbose"] in (0, "0", False)
 
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> dict[str, Input]:
         """Return what the call is given, by what it is called in messages: what a worker compares."""
-        wanted = ("x", "y", "sample_weight", "class_weight", "validation_data")
-        given = {name: self.arguments[name] for name in wanted if self.arguments[name] is not None}
-        if isinstance(given.get("validation_data"), tuple | list):
-            names = ("x", "y", "sample_weight")
-            held_out = zip(names, given.pop("validation_data"), strict=False)
-            given |= {f"{name} of validation_data": one for name, one in held_out if one is not None}
+        given: dict[str, Input] = {}
+        for name in ("x", "y", "sample_weight", "class_weight", "validation_data"):
+            value = self.arguments[name]
+            if value is None:
+                continue
+            if name == "validation_data" and isinstance(value, tuple | list):
+                for place, part in enumerate(value[:3]):
+                    if part is not None:
+                        title = f"{('x', 'y', 'sample_weight')[place]} of validation_data"
+                        given[title] = Input(part, assign=partial(self._give_validation, place))
+            else:
+                given[name] = Input(value, assign=partial(self._give, name))
         for callback in self.callbacks():
-            given[Part.of(_title_of(callback, given))] = settings_of_callback(callback)
-        return given | settings_of(self.model) | {WEIGHTS: weights_of(self.model)}
+            given[_title_of(callback, given)] = settings_of_callback(callback)
+        return given | inputs_of_model(self.model)
+
+    def _give(self, name: str, value: Any) -> None:
+        """Take another value for an argument that has data."""
+        self.arguments[name] = value
+        self._describe_data()
+
+    def _give_validation(self, place: int, value: Any) -> None:
+        parts = list(self.arguments["validation_data"])
+        parts[place] = value
+        self._give("validation_data", tuple(parts))
+
+    def _describe_data(self) -> None:
+        self.training, self.validation = _data_of(self.arguments)
 
     def code(self) -> dict[str, Any]:
         """Return what has code of the user's in it: losses, metrics, layers, callbacks, generators and Sequences."""
@@ -406,6 +419,25 @@ class FitCall:
         if size is None or not self.training.kind.indexed or size <= int(self.training.records or 0):
             return None
         return f"is {size}, but there are only {self.training.records} records to train on: an epoch is one batch."
+
+
+def _data_of(arguments: Mapping[str, Any]) -> tuple[Data, Data | None]:
+    """Return what is trained on, and what is validated on.
+
+    Raises
+    ------
+    InvalidDataError
+        If the data cannot be used.
+    """
+    training = describe(arguments["x"], arguments["y"], arguments["sample_weight"])
+    validation = describe_validation(arguments["validation_data"])
+    if arguments["validation_split"] and validation is None:
+        training, validation = training.split(arguments["validation_split"])
+    if training.kind is Kind.GENERATOR:
+        training = Data(Kind.GENERATOR, ReplayableStream(training.x))
+    if validation is not None and validation.kind is Kind.GENERATOR:
+        validation = Data(Kind.GENERATOR, ReplayableStream(validation.x, apart=True))
+    return training, validation
 
 
 def _title_of(callback: Any, given: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ _AnyReport = (
     | rest.CheckpointReport
     | rest.WarningReport
     | rest.ComparisonReport
+    | rest.RowsReport
     | rest.SystemReport
     | rest.ExitReport
 )

@@ -38,9 +38,43 @@ def settings_in(value: Any) -> Iterator[tuple[str, Any]]:
     own = is_own_module(type(value).__module__)
     kind: Any = type(value)
     changed = changed_by_use(kind)
-    for name, one in sorted(vars(value).items()):
+    held = getattr(value, "__dict__", None)
+    attributes = dict(held) if isinstance(held, dict) else {}
+    for name in _slots_of(kind):
+        try:
+            attributes.setdefault(name, getattr(value, name))
+        except AttributeError:  # not set yet
+            continue
+    for name, attribute in sorted(attributes.items()):
         if name not in changed and (own or not name.startswith("_")):
-            yield name, one
+            yield name, attribute
+
+
+def class_settings(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield the plain attributes that the user's classes among the bases of a class have, by name.
+
+    Methods, properties and what its methods change are left out.
+    """
+    changed = changed_by_use(kind)
+    seen: set[str] = set()
+    for base in kind.__mro__:
+        if not is_own_module(base.__module__):
+            continue
+        for name, attribute in sorted(vars(base).items()):
+            if name.startswith("__") or name in seen or name in changed:
+                continue
+            seen.add(name)
+            if not callable(attribute) and not hasattr(attribute, "__get__"):
+                yield name, attribute
+
+
+def _slots_of(kind: type) -> Iterator[str]:
+    """Yield the names of ``__slots__`` of the user's classes."""
+    for base in kind.__mro__:
+        if is_own_module(base.__module__):
+            slots = base.__dict__.get("__slots__", ())
+            names = (slots,) if isinstance(slots, str) else slots
+            yield from (name for name in names if not name.startswith("__"))
 
 
 @functools.lru_cache(maxsize=1024)

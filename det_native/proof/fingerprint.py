@@ -19,19 +19,18 @@ class Fingerprint:
         Of all content, and of all but the floating-point numbers.
     blocks : Blocks
         What is known of these.
-    code : hash
-        Of the functions in it; `has_code` says whether there were any.
     partly : str
-        What of the value was looked at, where that is not all of it.
+        What of the value was read, where that is not all of it.
+    not_compared : list of str
+        Classes of parts that cannot be read.
     """
 
     def __init__(self) -> None:
         self.exact = hashlib.sha256()  # processors have instructions for it
         self.loose = hashlib.blake2b(digest_size=16)
         self.blocks = Blocks()
-        self.code = hashlib.blake2b(digest_size=16)
-        self.has_code = False
         self.partly = ""
+        self.not_compared: list[str] = []
 
     def both(self, *texts: str) -> None:
         """Take texts, into both fingerprints."""
@@ -43,10 +42,6 @@ class Fingerprint:
         """Take the class of a value, or a class."""
         kind = value if isinstance(value, type) else type(value)
         self.both("kind", kind.__qualname__)
-
-    def of_code(self, *texts: str) -> None:
-        """Take a part of a function."""
-        self.code.update("\0".join(texts).encode("utf-8", "surrogatepass") + b"\1")
 
     def floats(self, kind: str, values: list[float]) -> None:
         """Take floating-point numbers of Python."""

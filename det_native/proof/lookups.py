@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
+import enum
 import functools
+import itertools
+import pathlib
 import sys
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from det_native.proof.attributes import changed_names, is_own_module, names_looked_up
+from det_native.proof.attributes import changed_names, class_settings, is_own_module, names_looked_up
+from det_native.proof.configurations import functions_held
+from det_native.proof.content import PLAIN, closure_of
+from det_native.proof.inputs import Input
+from det_native.schema.proof import Role
 
 _MOST_FUNCTIONS = 300
 _PARTS = 100
 _DEPTH = 2
-_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_PLAIN = (*PLAIN, float, enum.Enum, pathlib.PurePath)
 _CONTAINERS = (list, tuple, set, frozenset, range, deque, Mapping)
 
 
-class Part(str):
-    """What an input is called, where the notebook's variable is known and content that changes by use is expected.
-
-    Attributes
-    ----------
-    variable : str
-        The variable, empty if there is none.
-    """
-
-    variable: str
-
-    @classmethod
-    def of(cls, text: str, variable: str = "") -> Part:
-        """Return a part of that name."""
-        found = cls(text)
-        found.variable = variable
-        return found
-
-
-def read_by(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> dict[str, Any]:
+def read_by(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> dict[str, Input]:
     """Return what code reads beside its arguments, as inputs by what they are called in messages.
 
     Parameters
@@ -45,18 +34,19 @@ def read_by(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> dict[str, 
     roots : mapping of str to value
         Functions, objects of the user's classes, modules of PyTorch, in lists too; by any name.
     without : iterable
-        What is compared by itself.
+        What is compared by itself, with all that it is made of.
 
     Returns
     -------
     dict
-        The functions' own code, and the variables that they read. What a function itself changes is left out: a
-        counter differs as soon as the function was called.
+        The functions' own code, and the variables that they read. What a function itself changes has the role
+        ``state``: a counter differs as soon as the function was called.
     """
-    skipped = {id(one) for one in without}
+    skipped = identities_of(without)
+    given = {id(function) for root in roots.values() for function in _functions_in(root)}
     functions: dict[int, types.FunctionType] = {}
-    queue = deque(one for root in roots.values() for one in _functions_in(root))
-    variables: dict[str, tuple[Any, str]] = {}
+    queue = deque(function for root in roots.values() for function in _functions_in(root))
+    variables: dict[str, tuple[types.FunctionType, Any]] = {}
     changed: set[str] = set()
     while queue and len(functions) < _MOST_FUNCTIONS:
         function = queue.popleft()
@@ -68,19 +58,35 @@ def read_by(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> dict[str, 
             value = function.__globals__[name]
             queue.extend(_functions_in(value))
             if id(value) not in skipped and _is_compared(value):
-                variables.setdefault(name, (value, function.__qualname__))
-        for cell in function.__closure__ or ():
-            try:
-                queue.extend(_functions_in(cell.cell_contents))
-            except ValueError:  # nothing is in it yet
-                continue
-    found: dict[str, Any] = {}
+                variables.setdefault(name, (function, value))
+        for _, value in closure_of(function):
+            queue.extend(_functions_in(value))
+    found: dict[str, Input] = {}
     for function in functions.values():
-        found.setdefault(Part.of(f"the function {function.__qualname__}", function.__name__), function)
-    for name, (value, reader) in list(variables.items())[:_PARTS]:
-        if name not in changed:
-            found[Part.of(f"{name}, read by {reader}", name)] = value
+        role: Role = "code" if id(function) in given else "helper"
+        found[_unused(f"the function {function.__qualname__}", found)] = Input(function, role, function.__name__)
+    for name, (function, value) in list(variables.items())[:_PARTS]:
+        assign = partial(function.__globals__.__setitem__, name)
+        role = "state" if name in changed else "variable"
+        found[f"{name}, read by {function.__qualname__}"] = Input(value, role, name, assign)
     return found
+
+
+def identities_of(values: Iterable[Any]) -> set[int]:
+    """Return the identities of values, and of the parts of those that are models."""
+    found: set[int] = set()
+    for value in values:
+        found.add(id(value))
+        parts = getattr(value, "modules", None) if _is_module(value) else getattr(value, "_flatten_layers", None)
+        if callable(parts):
+            found.update(map(id, parts()))
+    return found
+
+
+def _unused(name: str, names: Container[str]) -> str:
+    """Return a name that is not taken yet: many functions are called ``<lambda>``."""
+    numbered = (f"{name} ({number})" for number in itertools.count(2))
+    return next(text for text in itertools.chain([name], numbered) if text not in names)
 
 
 def _functions_in(value: Any, depth: int = 0) -> Iterator[types.FunctionType]:
@@ -89,11 +95,12 @@ def _functions_in(value: Any, depth: int = 0) -> Iterator[types.FunctionType]:
         if is_own_module(value.__module__ or ""):
             yield value
     elif isinstance(value, type):
-        members = [one for base in value.__mro__ if is_own_module(base.__module__) for one in vars(base).values()]
-        yield from (one for member in members if (one := _unwrapped(member)) is not None)
+        members = [member for base in value.__mro__ if is_own_module(base.__module__) for member in vars(base).values()]
+        for member in members:
+            yield from _functions_of_member(member)
     elif depth <= _DEPTH:
-        for one in _brought_along(value):
-            yield from _functions_in(one, depth + 1)
+        for part in _brought_along(value):
+            yield from _functions_in(part, depth + 1)
 
 
 def _brought_along(value: Any) -> Iterable[Any]:
@@ -105,18 +112,26 @@ def _brought_along(value: Any) -> Iterable[Any]:
     if isinstance(value, list | tuple | set | dict):
         return list(value.values() if isinstance(value, dict) else value)[:_PARTS]
     if _is_module(value):
-        return dict.fromkeys(type(one) for one in value.modules())
+        return [part for module in value.modules() for part in (type(module), *functions_held(module))]
     held = getattr(value, "__dict__", None)
     if not isinstance(held, dict) or isinstance(value, types.ModuleType):
         return ()
-    functions = [one for one in list(held.values())[:_PARTS] if callable(one) and not isinstance(one, type)]
-    return (type(value), *functions)
+    functions = [part for part in list(held.values())[:_PARTS] if callable(part) and not isinstance(part, type)]
+    # Transforms, say: a library's object that is called and keeps a list of others.
+    listed = [part for part in held.values() if isinstance(part, list | tuple) and callable(next(iter(part), None))]
+    return (type(value), *functions, *listed)
 
 
-def _unwrapped(member: Any) -> types.FunctionType | None:
-    """Return the function of a member of a class, None if it is none."""
-    function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-    return function if isinstance(function, types.FunctionType) else None
+def _functions_of_member(member: Any) -> Iterator[types.FunctionType]:
+    """Yield the functions of a member of a class: a method, or those of a property."""
+    members = (member.fget, member.fset) if isinstance(member, property) else (member,)
+    for part in members:
+        # `cached_property` keeps its function as `func`; methods of classes, and what wraps another, theirs, too.
+        for name in ("__func__", "func", "__wrapped__"):
+            if not isinstance(part, types.FunctionType):
+                part = getattr(part, name, part)
+        if isinstance(part, types.FunctionType) and is_own_module(part.__module__ or ""):
+            yield part
 
 
 def _is_module(value: Any) -> bool:
@@ -125,11 +140,15 @@ def _is_module(value: Any) -> bool:
 
 
 def _is_compared(value: Any) -> bool:
-    """Whether a variable holds data or settings; handles, loggers and models of libraries are none."""
+    """Whether a variable holds data or settings; handles, loggers and functions are compared otherwise, or not."""
     if isinstance(value, _PLAIN + _CONTAINERS) or _is_module(value):
         return True
-    if isinstance(value, type | types.ModuleType | types.FunctionType):
+    if isinstance(value, type):
+        return is_own_module(value.__module__) and any(True for _ in class_settings(value))
+    if isinstance(value, types.ModuleType | types.FunctionType):
         return False
     if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return True
+    if isinstance(value, functools.partial):
         return True
     return hasattr(value, "iloc") or is_own_module(type(value).__module__) or isinstance(value, types.SimpleNamespace)

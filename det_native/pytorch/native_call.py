@@ -6,6 +6,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +14,7 @@ import torch
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
-from det_native.proof.lookups import Part
+from det_native.proof.inputs import Input, WithoutKeys, frozen
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.native_run import PyTorchRunContext
@@ -189,24 +190,31 @@ class TorchCall:
             return -(-own // environment.ranks.size)
         return max(configured // environment.global_batch_size, 1)
 
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> dict[str, Input]:
         """Return what the call is given, by what it is called in messages: what a worker compares."""
-        given: dict[str, Any] = {}
+        given: dict[str, Input] = {}
         for name, loader in (("train_loader", self.train_loader), ("validation_loader", self.validation_loader)):
             if loader is not None:
-                given |= {name: loader.dataset, Part.of(f"the settings of {name}"): loader_settings(loader)}
+                given[name] = Input(loader.dataset)
+                given[f"the settings of {name}"] = Input(frozen(loader_settings(loader)), "loader")
         for place, optimizer in enumerate(self.context.optimizers):
-            groups = [
-                {name: one for name, one in group.items() if name != "params"} for group in optimizer.param_groups
-            ]
-            given[_numbered("the optimizer", place, self.context.optimizers)] = [type(optimizer).__name__, groups]
+            groups = [WithoutKeys(group, {"params"}) for group in optimizer.param_groups]
+            name = _numbered("the optimizer", place, self.context.optimizers)
+            given[name] = Input((type(optimizer).__name__, tuple(groups)), "optimizer")
+        schedulers = [wrapped.scheduler for wrapped in self.context.lr_schedulers]
+        for place, scheduler in enumerate(schedulers):
+            settings = [type(scheduler).__name__, _plain_attributes(scheduler)]
+            given[_numbered("the schedule of the learning rate", place, schedulers)] = Input(
+                frozen(settings), "optimizer"
+            )
         for place, model in enumerate(self.context.models):
-            given[_numbered(LAYERS, place, self.context.models)] = [
-                f"{name} {type(one).__qualname__}({one.extra_repr()})" for name, one in model.named_modules()
-            ]
-            given[_numbered(WEIGHTS, place, self.context.models)] = list(model.state_dict().values())
+            layers = [f"{name} {type(part).__qualname__}({part.extra_repr()})" for name, part in model.named_modules()]
+            given[_numbered(LAYERS, place, self.context.models)] = Input(frozen(layers), "layers")
+            weights = list(model.state_dict().values())
+            assign = partial(_assign_weights, weights)
+            given[_numbered(WEIGHTS, place, self.context.models)] = Input(weights, "weights", assign=assign)
         for callback_name, callback in self.callbacks.items():
-            given[Part.of(f"the callback {callback_name}")] = callback
+            given[f"the callback {callback_name}"] = Input(callback, "callback")
         return given
 
     def code(self) -> dict[str, Any]:
@@ -219,6 +227,7 @@ class TorchCall:
                     f"collate_fn of {name}": loader.collate_fn,
                     f"order of {name}": loader.sampler,
                 }
+        found["lr_schedulers"] = [wrapped.scheduler for wrapped in self.context.lr_schedulers]
         return found | {"models": self.models, "callbacks": dict(self.callbacks)}
 
     @property
@@ -299,6 +308,21 @@ def loader_settings(loader: Any) -> dict[str, Any]:
     if isinstance(loader.collate_fn, types.FunctionType):
         found["collate_fn"] = loader.collate_fn
     return found
+
+
+def _plain_attributes(scheduler: Any) -> dict[str, Any]:
+    """Return the settings of a scheduler; how often it has stepped is among them."""
+    kinds = (bool, int, float, str, list, tuple)
+    return {
+        name: value for name, value in vars(scheduler).items() if type(value) in kinds and not name.startswith("__")
+    }
+
+
+def _assign_weights(weights: Sequence[torch.Tensor], values: Sequence[Any]) -> None:
+    """Put weights into the tensors of a model."""
+    with torch.no_grad():
+        for tensor, value in zip(weights, values, strict=True):
+            tensor.copy_(torch.as_tensor(value))
 
 
 def _numbered(what: str, place: int, all_of_them: Sequence[Any]) -> str:

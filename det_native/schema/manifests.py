@@ -134,11 +134,13 @@ class WiderProgram(_Model):
     """More cells for the same call: what is run if the program gives a worker other inputs than the notebook had.
 
     A cell of the program is named by its index there. `values` and `streams` refer to the places among these cells.
+    `made` are the places of files which these cells make, so that they must not be there before.
     """
 
     cells: tuple[int | Cell, ...]
     values: tuple[ValueEntry, ...] = ()
     streams: tuple[StreamsEntry, ...] = ()
+    made: tuple[str, ...] = ()
 
 
 class Interpreter(_Model):
@@ -202,6 +204,8 @@ class BundleManifest(_Model):
         for name in _LATER:
             if not content[name]:
                 del content[name]
+        if content.get("wider") and not content["wider"]["made"]:
+            del content["wider"]["made"]
         for read in content.get("reads", ()):
             if read["certain"]:
                 del read["certain"]
@@ -238,7 +242,8 @@ class BundleManifest(_Model):
         """Return the hashes of all blobs that the bundle refers to."""
         wider = self.wider or WiderProgram(cells=())
         every = (self.files, self.values, self.streams, wider.values, wider.streams)
-        return {entry.sha256 for entries in every for entry in entries}
+        noted = self.proof.values if self.proof is not None else ()
+        return {entry.sha256 for entries in every for entry in entries} | {value.sha256 for value in noted}
 
     def with_wider(self, difference: str) -> BundleManifest:
         """Return the bundle with its wider program instead of the first one, of which the inputs differed."""
@@ -252,7 +257,8 @@ class BundleManifest(_Model):
                 "init": _moved(self.program.init, places),
             }
         )
-        changes = {"program": program, "values": self.wider.values, "streams": self.wider.streams}
+        files = tuple(file for file in self.files if file.path not in self.wider.made)
+        changes = {"program": program, "values": self.wider.values, "streams": self.wider.streams, "files": files}
         return self.model_copy(update={**changes, "wider": None, "widened": difference})
 
 

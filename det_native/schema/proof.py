@@ -2,12 +2,88 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Of how inputs are read; what another version has noted would look like other inputs.
-VERSION = 2
+VERSION = 3
+
+# What an input is to the training: what it is given (data, weights, layers, optimizer, loss, metrics, loader),
+# functions that the call names (code) or that these call (helper), callbacks, and variables that functions read.
+# Variables that the functions change themselves are state.
+Role = Literal[
+    "data",
+    "weights",
+    "layers",
+    "optimizer",
+    "loss",
+    "metrics",
+    "loader",
+    "code",
+    "helper",
+    "callback",
+    "variable",
+    "state",
+]
+# A plain value; an array, a table or the like; a function's source; a class, keys or a length; an object of a library.
+LeafKind = Literal["value", "data", "code", "structure", "library"]
+
+
+class LeafValue(BaseModel):
+    """The blob that has the value of a leaf."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    codec: Literal["cloudpickle", "npy", "parquet", "safetensors", "weights"]
+    sha256: str
+    size: int
+
+
+class InputLeaf(BaseModel):
+    """What is known of a part of an input.
+
+    Attributes
+    ----------
+    path : str
+        Where it is in the input: ``.weights[0]``; empty for all of it.
+    kind : str
+    text : str
+        For a person: ``(1437, 64) float64, mean 4.884``.
+    exact : str
+        Fingerprint of all content.
+    loose : str
+        Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
+    masked : str
+        Fingerprint of all that another process has, too; empty where that is all of it.
+    blocks : str
+        What is known of floating-point numbers, block by block, so that last digits are told from other data.
+    partly : str
+        What of it was read, where that is not all; empty if it is.
+    not_compared : str
+        What of it cannot be read, in a few words; empty if all can.
+    literal : str
+        The value as a literal of Python; empty if it has none.
+    value : LeafValue or None
+        The blob with the value, where it travels.
+    before_init : bool
+        Whether it was there when ``init()`` was called: then every trial has it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    path: str = ""
+    kind: LeafKind
+    text: str
+    exact: str
+    loose: str
+    masked: str = ""
+    blocks: str = ""
+    partly: str = ""
+    not_compared: str = ""
+    literal: str = ""
+    value: LeafValue | None = None
+    before_init: bool = False
 
 
 class InputFact(BaseModel):
@@ -19,33 +95,19 @@ class InputFact(BaseModel):
         Which input: ``x``, ``the model's weights``.
     name : str
         The notebook's variable that holds it, empty if none does.
-    text : str
-        What a person is told: ``array (1437, 64) float64, mean 4.884``.
-    exact : str
-        Fingerprint of all content.
-    code : str
-        Fingerprint of the compiled code in it, after the version of Python and a colon; empty if there is none.
-    loose : str
-        Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
-    blocks : str
-        What is known of those numbers, block by block, so that last digits are told from other data.
-    partly : str
-        What of it was read, where that is not all; empty if it is.
-    untold : str
-        Why it cannot be compared, a sentence; empty if it can.
+    role : str
+    leaves : tuple of InputLeaf
+    not_compared : str
+        Why nothing of it can be compared, a sentence; empty if something can.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     part: str
     name: str = ""
-    text: str
-    exact: str
-    code: str = ""
-    loose: str
-    blocks: str = ""
-    partly: str = ""
-    untold: str = ""
+    role: Role = "data"
+    leaves: tuple[InputLeaf, ...] = ()
+    not_compared: str = ""
 
 
 def _is_older(content: dict[str, Any]) -> bool:
@@ -57,7 +119,7 @@ def _is_older(content: dict[str, Any]) -> bool:
 class CallProof(BaseModel):
     """The inputs of a training call in the notebook, which had these hyperparameters and this trial's seed.
 
-    `untold` says why nothing is known of them, empty if something is.
+    `not_compared` says why nothing is known of them, empty if something is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,21 +128,32 @@ class CallProof(BaseModel):
     facts: tuple[InputFact, ...] = ()
     hparams: dict[str, Any] = Field(default_factory=dict)
     seed: int
-    untold: str = ""
+    not_compared: str = ""
 
     @model_validator(mode="before")
     @classmethod
     def _of_this_version(cls, content: Any) -> Any:
         if isinstance(content, dict) and _is_older(content):
             kept = {name: content[name] for name in ("hparams", "seed") if name in content}
-            return {**kept, "untold": "The inputs are not compared: another version of det_native has noted them."}
+            reason = "The inputs are not compared: another version of det_native has noted them."
+            return {**kept, "not_compared": reason}
         return content
+
+    @property
+    def values(self) -> tuple[LeafValue, ...]:
+        """The blobs with values of inputs."""
+        return tuple(leaf.value for fact in self.facts for leaf in fact.leaves if leaf.value is not None)
 
     @property
     def sentences(self) -> list[str]:
         """What cannot be compared, and why."""
-        partly = [
-            f"Of {fact.part}, only {fact.partly} are compared with what reaches the training." if fact.partly else ""
-            for fact in self.facts
-        ]
-        return [one for one in (self.untold, *(fact.untold for fact in self.facts), *partly) if one]
+        sentences = [self.not_compared]
+        for fact in self.facts:
+            sentences.append(fact.not_compared)
+            for leaf in fact.leaves:
+                part = f"{fact.part}{leaf.path}"
+                if leaf.partly:
+                    sentences.append(f"Of {part}, only {leaf.partly} are compared with what reaches the training.")
+                if leaf.not_compared:
+                    sentences.append(f"{part} is not compared on the worker: {leaf.not_compared} cannot be read.")
+        return [sentence for sentence in dict.fromkeys(sentences) if sentence]

@@ -404,6 +404,14 @@ class ComparisonReport(_Model):
     smaller_is_better: bool = True
 
 
+class RowsReport(_Model):
+    """Rows for the experiment's report: inputs that the worker has put right, or that differ there."""
+
+    type: Literal["rows"] = "rows"
+    seq: int = Field(ge=1)
+    rows: list[CaptureRow] = Field(max_length=300)
+
+
 class SystemReport(_Model):
     """What the processes of the run have used. It says nothing of how far the training is."""
 
@@ -429,7 +437,14 @@ class ExitReport(_Model):
 
 
 Report = Annotated[
-    StartedReport | MetricsReport | CheckpointReport | WarningReport | ComparisonReport | SystemReport | ExitReport,
+    StartedReport
+    | MetricsReport
+    | CheckpointReport
+    | WarningReport
+    | ComparisonReport
+    | RowsReport
+    | SystemReport
+    | ExitReport,
     Field(discriminator="type"),
 ]
 
@@ -504,6 +519,7 @@ __all__ = [
     "ReportBatch",
     "ReportsAccepted",
     "ResourcesChange",
+    "RowsReport",
     "SlotInfo",
     "StartedReport",
     "SystemReport",

@@ -14,9 +14,19 @@ import pytest
 from det_native.capture.bundle import assemble, forget_files
 from det_native.capture.hash_cache import HashCache
 from det_native.capture.interpreter import current_interpreter
-from det_native.capture.model import INCLUDED, Bundle, BundleRow, Capture, CapturedValue, OutsidePath, SourceFile
+from det_native.capture.model import (
+    INCLUDED,
+    Bundle,
+    BundleRow,
+    Capture,
+    CapturedValue,
+    CapturedWider,
+    OutsidePath,
+    SourceFile,
+)
 from det_native.errors import BundleTooLargeError, CaptureError
 from det_native.schema.manifests import Cell, Program
+from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow, ExperimentCreate
 
 
@@ -340,3 +350,29 @@ def store(*contents: bytes) -> Callable[[Sequence[int]], dict[int, set[str]]]:
         return found
 
     return ask
+
+
+def test_what_the_program_makes_is_not_sent_with_its_folder(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    make(root, train_dot_py=b"print()", made__a_dot_npy=b"a", made__b_dot_npy=b"bb")
+    found = capture()
+    found.made = lambda path: 0 if path.parent.name == "made" else None
+    bundle = build(found, root)
+    assert [file.path for file in bundle.manifest.files] == ["train.py"]
+    (row,) = [row for row in bundle.report if row.status == "not sent"]
+    assert (row.what, row.size, row.note) == ("2 files", 3, "made by cells that run again")
+    found.made = None
+    assert len(build(found, root).manifest.files) == 3
+
+
+def test_what_only_the_wider_program_makes_is_not_there_for_it(tmp_path: Path) -> None:
+    make(tmp_path, a_dot_npy=b"a", b_dot_npy=b"b", c_dot_npy=b"c")
+    whys = {"a.npy": "named", "b.npy": "named", "c.npy": INCLUDED}
+    found = capture(*(SourceFile(tmp_path / name, name, why) for name, why in whys.items()))
+    found.proof = CallProof(seed=1)
+    found.wider = CapturedWider((0, 1), made=lambda path: None if path.name == "a.npy" else 0)
+    manifest = build(found, None).manifest
+    assert [file.path for file in manifest.files] == ["a.npy", "b.npy", "c.npy"]
+    assert [file.path for file in manifest.with_wider("x").files] == ["a.npy", "c.npy"]
+    found.wider = CapturedWider((0, 1))
+    assert "made" not in build(found, None).manifest.content()["wider"]

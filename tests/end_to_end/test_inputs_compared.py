@@ -72,25 +72,48 @@ def test_unseeded_draws_are_the_notebooks(kernel: Kernel, cluster: Cluster) -> N
     assert "in the notebook" not in str(experiment.logs())
 
 
-def test_data_that_only_the_notebook_has_are_an_error(kernel: Kernel, cluster: Cluster) -> None:
+def test_small_data_that_only_the_notebook_has_are_put_right(kernel: Kernel, cluster: Cluster) -> None:
     split = kernel.run(SPLIT).number
     kernel.run(MODEL)
     changed = kernel.run(OF_THIS_PROCESS).number
+    experiment = _submit(kernel, cluster)
+    ended(experiment, ExperimentState.COMPLETED)
+    [row] = [row for row in experiment.report if row.how == "notebook's value"]
+    assert (row.what, row.cell) == ("x_train (x)", f"cell [{split}], cell [{changed}]")
+    assert row.note.startswith("(1437, 64) float64, mean")
+    assert row.note.endswith("in the notebook; the notebook's is used")
+    [line] = [line.text for line in experiment.logs() if "notebook's is used" in line.text]
+    assert row.note in line
+
+
+def test_large_data_that_only_the_notebook_has_are_an_error_whose_remedy_works(
+    kernel: Kernel, cluster: Cluster
+) -> None:
+    split = kernel.run(SPLIT).number
+    kernel.run(MODEL)
+    changed = kernel.run(
+        f"{OF_THIS_PROCESS}\nx_train, y_train = np.tile(x_train, (16, 1)), np.tile(y_train, 16)"
+    ).number
     trial = ended(_submit(kernel, cluster), ExperimentState.ERROR)
     assert trial.error is not None
     assert trial.error.type == "InputDiffersError"
-    assert "x_train (x): (1437, 64) float64, mean" in trial.error.message
-    assert f"Made in cell [{split}], cell [{changed}]" in trial.error.message
+    assert trial.error.message.startswith("Inputs of the training call differ from the notebook:")
+    assert "x_train (x): (22992, 64) float64, mean" in trial.error.message
+    assert f"made in cell [{split}], cell [{changed}]" in trial.error.message
+    assert "init(values=['x_train'])" in trial.error.message
     assert "y_train" not in trial.error.message
+    followed = FIT.replace('show="none"', "show='none', values=['x_train']")
+    ended(cluster.attach(kernel.submit(f"settings = {{}}\n{followed}")), ExperimentState.COMPLETED)
 
 
 def test_a_difference_may_be_wanted(kernel: Kernel, cluster: Cluster) -> None:
     kernel.run(SPLIT)
     kernel.run(MODEL)
-    kernel.run(OF_THIS_PROCESS)
+    kernel.run(f"{OF_THIS_PROCESS}\nx_train, y_train = np.tile(x_train, (16, 1)), np.tile(y_train, 16)")
     experiment = _submit(kernel, cluster, "{'proof': 'warn'}")
     ended(experiment, ExperimentState.COMPLETED)
-    assert "x_train (x): (1437, 64) float64, mean" in str(experiment.logs())
+    assert "x_train (x): (22992, 64) float64, mean" in str(experiment.logs())
+    assert [row.what for row in experiment.report if row.how == "differs"] == ["x_train (x)"]
     ended(_submit(kernel, cluster, "{'proof': 'off'}"), ExperimentState.COMPLETED)
 
 
@@ -126,15 +149,30 @@ stops = tf.keras.callbacks.EarlyStopping(monitor="loss", patience=os.getpid() % 
 """
 
 
-def test_a_loss_and_callbacks_of_only_the_notebook_are_an_error(kernel: Kernel, cluster: Cluster) -> None:
+def test_plain_settings_that_only_the_notebook_has_are_put_right(kernel: Kernel, cluster: Cluster) -> None:
     for cell in ("import os", SPLIT, MODEL, LOSS):
         kernel.run(cell)
     fit = FIT.replace("epochs=1", "callbacks=[stops], epochs=1")
-    trial = ended(cluster.attach(kernel.submit(f"settings = {{}}\n{fit}")), ExperimentState.ERROR)
+    experiment = cluster.attach(kernel.submit(f"settings = {{}}\n{fit}"))
+    ended(experiment, ExperimentState.COMPLETED)
+    rows = [row.what for row in experiment.report if row.how == "notebook's value"]
+    assert rows == ["the callback EarlyStopping['patience']", "the loss: variable factor"]
+
+
+OTHER_LAYERS = """
+model = tf.keras.Sequential([tf.keras.layers.Dense(len(os.getcwd()), name="a"), tf.keras.layers.Dense(10, "softmax")])
+model.compile(tf.keras.optimizers.Adam(1 / len(os.getcwd())), "sparse_categorical_crossentropy")
+"""
+
+
+def test_other_layers_and_settings_are_an_error(kernel: Kernel, cluster: Cluster) -> None:
+    for cell in ("import os", SPLIT, OTHER_LAYERS):
+        kernel.run(cell)
+    trial = ended(_submit(kernel, cluster), ExperimentState.ERROR)
     assert trial.error is not None
-    assert "the loss: " in trial.error.message
-    assert "the callback EarlyStopping: " in trial.error.message
-    assert "x_train" not in trial.error.message
+    assert "model[0][3]['units'] (the model's layers): " in trial.error.message
+    assert "the optimizer[1]['learning_rate']: " in trial.error.message
+    assert "Give settings that each process computes anew a fixed value" in trial.error.message
 
 
 def test_weights_of_an_unseeded_training_travel(kernel: Kernel, cluster: Cluster) -> None:

@@ -34,7 +34,10 @@ def shell() -> Any:
 
 def program(tmp_path: Path, *sources: str) -> dict[str, Any]:
     """Run cells, and a last one that makes the training call; return the names of the program."""
-    cells = [Cell(number=place + 1, cell_id=None, source=source) for place, source in enumerate((*sources, f"{TRAIN}\ntrain()"))]
+    cells = [
+        Cell(number=place + 1, cell_id=None, source=source)
+        for place, source in enumerate((*sources, f"{TRAIN}\ntrain()"))
+    ]
     call = CallSite(kind="create", cell=len(sources), line=2, column=0, occurrence=1)
     _, runner = run(tmp_path, cells, call)
     return vars(runner.module)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.experimental.proof import proof_of
-from det_native.proof.call import differences, facts_of
+from det_native.proof.call import Severity, differences, facts_of
 from det_native.proof.content import content_of
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Program
@@ -43,7 +43,7 @@ values = {
 }
 """
 
-_namespace: dict[str, Any] = {}
+_namespace: dict[str, Any] = {"__name__": "__main__"}
 exec(MADE, _namespace)  # noqa: S102
 VALUES: dict[str, Any] = _namespace["values"]
 
@@ -116,17 +116,17 @@ CHANGES = [
 
 @pytest.mark.parametrize(("one", "other"), CHANGES)
 def test_other_content_is_another(one: Any, other: Any) -> None:
-    assert (content_of(one).exact, content_of(one).code) != (content_of(other).exact, content_of(other).code)
+    assert content_of(one).exact != content_of(other).exact
 
 
 def test_mere_use_is_no_change() -> None:
     records = Records(np.arange(4))
-    before = content_of(records)
+    proof = _proof({"x": records})
     assert records[1] == 1
-    records.folder, records.made = "/data/of/another", "run 2026-11-27 08:30"
-    assert content_of(records) == before
-    assert content_of(Records(np.arange(4), scale=2.0)) != before
-    assert content_of(Records(np.arange(4), names={"a": 1})) != before
+    records.folder, records.made = "/elsewhere/one", "run 2026-11-27 08:30"
+    assert _severities(proof, {"x": records}) == {}
+    assert _severities(proof, {"x": Records(np.arange(4), scale=2.0)}) == {".scale": Severity.PLAIN}
+    assert _severities(proof, {"x": Records(np.arange(4), names={"a": 1})}) == {".names keys": Severity.DECISIVE}
     assert content_of("/data/of/one/a.csv").exact == content_of("/data/of/another/a.csv").exact
 
 
@@ -162,18 +162,28 @@ def _proof(parts: dict[str, Any]) -> CallProof:
     return CallProof.model_validate_json(sent)
 
 
+def _severities(proof: CallProof, parts: dict[str, Any]) -> dict[str, Severity]:
+    return {difference.path: difference.severity for difference in differences(proof, parts)}
+
+
+def _are_rounding(one: Any, other: Any) -> bool:
+    severities = set(_severities(_proof({"x": one}), {"x": other}).values())
+    assert severities
+    return severities == {Severity.ROUNDING}
+
+
 def test_last_digits_are_told_apart_from_other_data() -> None:
     rows = np.random.default_rng(3).normal(size=(200, 4))
     proof = _proof({"x": rows, "y": np.arange(200), "empty": np.array([np.nan, np.inf])})
     assert not differences(proof, {"x": rows.copy(), "y": np.arange(200), "empty": np.array([np.nan, np.inf])})
-    [found] = differences(proof, {"x": rows * (1 + 1e-12), "y": np.arange(200)})
-    assert found.rounding
-    [found] = differences(proof, {"x": rows[np.random.default_rng(4).permutation(200)]})
-    assert not found.rounding
-    assert found.found is not None
-    assert found.wanted.text == f"(200, 4) float64, mean {rows.mean():.6g}"
-    [found] = differences(proof, {"x": rows, "y": np.arange(200)[::-1]})
-    assert (found.wanted.part, found.rounding) == ("y", False)
+    [difference] = differences(proof, {"x": rows * (1 + 1e-12), "y": np.arange(200)})
+    assert difference.severity is Severity.ROUNDING
+    [difference] = differences(proof, {"x": rows[np.random.default_rng(4).permutation(200)]})
+    assert difference.severity is Severity.DECISIVE
+    assert difference.there is not None
+    assert difference.there.text == f"(200, 4) float64, mean {rows.mean():.6g}"
+    [difference] = differences(proof, {"x": rows, "y": np.arange(200)[::-1]})
+    assert (difference.fact.part, difference.severity) == ("y", Severity.DECISIVE)
 
 
 _plain = st.recursive(
@@ -198,34 +208,38 @@ def test_one_number_that_is_far_off_is_no_rounding(size: int, place: float) -> N
     rows = np.linspace(0, 1, size, dtype="float32")
     other = rows.copy()
     other[int(place * size)] = 30
-    [found] = differences(_proof({"x": rows}), {"x": other})
-    assert not found.rounding
-    [found] = differences(_proof({"x": rows}), {"x": rows * np.float32(1 + 1e-6)})
-    assert found.rounding
+    assert not _are_rounding(rows, other)
+    assert _are_rounding(rows, rows * np.float32(1 + 1e-6))
 
 
 def test_some_numbers_that_are_swapped_with_others_are_no_rounding() -> None:
     rows = np.random.default_rng(3).normal(size=(5_000, 8)).astype("float32")
     other = rows.copy()
     other[1000:1500] = rows[2000:2500]
-    [found] = differences(_proof({"x": rows}), {"x": other})
-    assert not found.rounding
+    assert not _are_rounding(rows, other)
 
 
 class Broken(dict[str, Any]):
     """Raises when it is read."""
 
-    def items(self) -> Any:
+    def __iter__(self) -> Any:
         raise ValueError("nobody reads this.\nNor this.")
 
 
 def test_what_cannot_be_read_is_said_and_is_no_difference() -> None:
     sent = _proof({"x": Broken(), "y": [1, 2]})
     assert sent.sentences == ["x is not compared with the notebook's: ValueError: nobody reads this."]
-    found = differences(sent, {"x": Broken(), "y": [1, 3]})
-    assert [(one.wanted.part, bool(one.untold)) for one in found] == [("x", True), ("y", False)]
-    [found_here] = differences(_proof({"x": {"a": 1}}), {"x": Broken()})
-    assert found_here.untold.startswith("x is not compared")
+    assert [difference.fact.part for difference in differences(sent, {"x": Broken(), "y": [1, 3]})] == ["y"]
+    [difference] = differences(_proof({"x": {"a": 1}}), {"x": Broken()})
+    assert difference.severity is Severity.NOT_COMPARED
+
+
+@pytest.mark.parametrize(
+    "value", [iter([1]), (number for number in [1]), sys.stdout], ids=["iterator", "generator", "file"]
+)
+def test_an_input_that_is_not_compared_is_named(value: Any) -> None:
+    [sentence] = _proof({"x": value}).sentences
+    assert sentence == f"x is not compared on the worker: {type(value).__name__} cannot be read."
 
 
 class _Call:
@@ -240,7 +254,7 @@ class _Call:
 def test_no_failure_while_comparing_keeps_a_training_from_beginning(caplog: pytest.LogCaptureFixture) -> None:
     noted = proof_of(_Call(), TrialEnvironment(config={}, hparams={}))
     assert noted is not None
-    assert noted.sentences == [
+    assert noted.proof.sentences == [
         "What reaches the training is not compared: AttributeError: 'Handler' has no attribute 'shape'."
     ]
     check = InputCheck(_proof({"x": 1}), Program(kind="cells", framework="torch"), "error", str)
@@ -276,8 +290,7 @@ OTHER_DATA = [
 
 @pytest.mark.parametrize(("one", "other"), OTHER_DATA)
 def test_other_data_are_no_rounding(one: Any, other: Any) -> None:
-    [found] = differences(_proof({"x": one}), {"x": other})
-    assert not found.rounding
+    assert not _are_rounding(one, other)
 
 
 _OFFSET = _ROWS * 3 + 50
@@ -298,16 +311,14 @@ LAST_DIGITS = [
 
 @pytest.mark.parametrize(("one", "other"), LAST_DIGITS)
 def test_last_digits_are_rounding(one: Any, other: Any) -> None:
-    [found] = differences(_proof({"x": one}), {"x": other})
-    assert found.rounding
-    [found] = differences(_proof({"x": other}), {"x": one})
-    assert found.rounding
+    assert _are_rounding(one, other)
+    assert _are_rounding(other, one)
 
 
 def test_what_is_known_of_an_input_is_bounded_and_what_is_left_out_is_said() -> None:
     [fact] = facts_of({"x": [np.ones((9, 9)), *_LAYERS, *(torch.ones(3) for _ in range(5_000))]})
-    assert len(fact.blocks) < 100_000
-    assert not fact.partly
+    assert sum(len(leaf.blocks) for leaf in fact.leaves) < 100_000
+    assert not any(leaf.partly for leaf in fact.leaves)
     long = {number: [number] for number in range(30_000)}
     assert _proof({"x": long}).sentences == [
         "Of x, only its first 50,000 parts are compared with what reaches the training."
@@ -318,5 +329,5 @@ def test_what_an_older_version_has_noted_is_not_compared() -> None:
     older = {"facts": [{"part": "x", "text": "", "exact": "", "loose": "", "samples": [1.0], "means": []}], "seed": 3}
     proof = CallProof.model_validate(older)
     assert (proof.facts, proof.seed) == ((), 3)
-    assert "another version" in proof.untold
+    assert "another version" in proof.not_compared
     assert CallProof.model_validate_json(_proof({"x": 1}).model_dump_json()).facts

@@ -1,4 +1,4 @@
-"""What is said of why an input is another one: what fits the value."""
+"""What is said of inputs that differ: both sides, the cells, and remedies that fit what differs."""
 
 from __future__ import annotations
 
@@ -10,60 +10,91 @@ from det_harness.program.inputs import InputCheck
 
 from det_native.errors import InputDiffersError
 from det_native.proof.call import facts_of
+from det_native.proof.inputs import Input, as_inputs
 from det_native.schema.manifests import Cell, Program
-from det_native.schema.proof import CallProof
+from det_native.schema.proof import CallProof, Role
 
 
 class _Call:
-    def __init__(self, parts: dict[str, Any]) -> None:
-        self._parts = parts
+    models = ()
 
-    def inputs(self) -> dict[str, Any]:
+    def __init__(self, parts: dict[str, Any]) -> None:
+        self._parts = as_inputs(parts)
+
+    def inputs(self) -> dict[str, Input]:
         return self._parts
 
     def code(self) -> dict[str, Any]:
         return {}
 
 
-def _told(there: dict[str, Any], here: dict[str, Any], *cells: str, name: str = "") -> str:
-    proof = CallProof(facts=facts_of(there, lambda value: name), seed=1)
+def _message(there: Any, here: Any, *cells: str, role: Role = "data", part: str = "x", name: str = "x") -> str:
+    """Return the error for an input that does not travel."""
+    noted = facts_of({part: Input(there, role, name)})
     program = Program(
         kind="cells",
         framework="torch",
         cells=tuple(Cell(source=source, cell_id="", number=place + 1, reason="") for place, source in enumerate(cells)),
     )
     with pytest.raises(InputDiffersError) as raised:
-        InputCheck(proof, program, "error", program.title).compare(_Call(here))
+        InputCheck(CallProof(facts=noted, seed=1), program, "error", program.title).compare(
+            _Call({part: Input(here, role, name)})
+        )
     return str(raised.value)
 
 
+def test_data_name_both_sides_the_cells_and_how_to_send_them() -> None:
+    text = _message(np.zeros(3), np.ones(3), "x = 1", "y = 2", "x = 3")
+    assert text.splitlines()[:2] == [
+        "Inputs of the training call differ from the notebook:",
+        "  x: (3,) float64, mean 1 on the worker, (3,) float64, mean 0 in the notebook; made in cell [1], cell [3].",
+    ]
+    assert "Send the notebook's value, whatever its size: init(values=['x'])." in text
+    assert "seed" not in text
+    assert "set" not in text.replace("set `proof: warn`", "")
+
+
+def test_data_without_a_name_are_to_get_one() -> None:
+    text = _message(np.zeros(3), np.ones(3), part="train_loader", name="")
+    assert "Keep what train_loader is made of in a variable" in text
+
+
 def test_weights_name_the_cells_of_the_model_and_a_seed() -> None:
-    part = "the model's weights"
-    told = _told({part: [np.ones(3)]}, {part: [np.zeros(3)]}, "x = {1}", "model = Net()", name="model")
-    assert "model (the model's weights): " in told
-    assert "Made in cell [2]." in told
-    assert "Why: weights that were drawn without a seed" in told
-    assert "order of a set" not in told
+    weights = ([np.ones(3)], [np.zeros(3)])
+    text = _message(*weights, "x = {1}", "model = Net()", role="weights", part="the model's weights", name="model")
+    assert "model (the model's weights): " in text
+    assert "made in cell [2]." in text
+    assert "Set a seed in the cell that makes the model" in text
+    assert "init(values=" not in text
 
 
-def test_order_of_a_set_is_named_with_its_cell_where_one_is_made_without_order() -> None:
-    there, here = {"y": np.array([0, 1, 2])}, {"y": np.array([2, 1, 0])}
-    told = _told(there, here, "y = [1]", "classes = list(set(names))", name="y")
-    assert "the order of a set, which each process has its own of: write sorted(set(...)) in cell [2]" in told
-    assert "init(values=['y'])" in told
-    assert "order of a set" not in _told(there, here, "classes = sorted(set(names))")
+def test_the_order_of_a_set_is_named_with_its_cell_where_a_set_is_made_without_order() -> None:
+    arrays = np.array([0, 1, 2]), np.array([2, 1, 0])
+    text = _message(*arrays, "y = [1]", "classes = list(set(names))", name="y", part="y")
+    assert "write sorted(set(...)) in cell [2]." in text
+    assert "sorted(set" not in _message(*arrays, "classes = sorted(set(names))")
 
 
 def test_a_function_names_its_cell() -> None:
-    there, here = {"the function loss": lambda x: x * 2}, {"the function loss": lambda x: x * 3}
-    told = _told(there, here, "def loss(x):\n    return x * 2", name="loss")
-    assert "the function loss: " in told
-    assert "Made in cell [1]." in told
-    assert "a function of the notebook that was made anew" in told
-    assert "seed" not in told
+    text = _message(
+        lambda x: x * 2,
+        lambda x: x * 3,
+        "def loss(x):\n    return x * 2",
+        role="code",
+        part="the function loss",
+        name="loss",
+    )
+    assert "  the function loss: " in text
+    assert "made in cell [1]." in text
+    assert "Run the cells again that define loss" in text
+    assert "seed" not in text
 
 
-def test_others_are_told_as_before() -> None:
-    told = _told({"x": 1}, {"x": 2})
-    assert "x: 2 here, 1 in the notebook." in told
-    assert "Why: data that have changed since" in told
+def test_settings_are_to_be_fixed() -> None:
+    there, here = ["Dense", {"units": np.int64(3)}], ["Dense", {"units": np.int64(4)}]
+    text = _message(there, here, role="layers", part="the model's layers", name="model")
+    assert "a fixed value" in text
+
+
+def test_every_error_says_how_to_train_anyway() -> None:
+    assert "`proof: warn`" in _message(np.zeros(3), np.ones(3))

@@ -18,7 +18,7 @@ def _other(one: list[Any]) -> Any:
 
 
 def _content(**settings: Any) -> Any:
-    return content_of(loader_settings(DataLoader(DATA, **settings)), of_process=True)
+    return content_of(loader_settings(DataLoader(DATA, **settings)))
 
 
 def _weighted(last: float) -> Any:
@@ -30,7 +30,7 @@ def test_how_a_loader_picks_records_is_compared_and_the_size_of_batches_is_the_c
     assert _content(batch_size=3, shuffle=True, num_workers=2) == first
     used = DataLoader(DATA, batch_size=2, shuffle=True)
     list(used)
-    assert content_of(loader_settings(used), of_process=True) == first
+    assert content_of(loader_settings(used)) == first
     assert _content(batch_size=2) != first
     assert _content(batch_size=2, shuffle=True, drop_last=True) != first
     assert _content(batch_size=2, shuffle=True, collate_fn=_other) != first

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from det_native.capture.observation.paths_seen import PATH_EVENTS, PathsSeen
+
 #: Events of Python's audit, see its documentation, and what they are.
 _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
     "socket.getaddrinfo": ("network", lambda given: str(given[0])),
@@ -24,6 +26,8 @@ _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
     "shutil.move": ("move", lambda given: _text(given[0])),
 }
 _SETTING = frozenset({"os.putenv", "os.unsetenv"})
+_TERMINAL = "os.forkpty"  # how IPython runs the command of a line that begins with `!`
+_MORE = _SETTING | {_TERMINAL}
 _LOCAL = frozenset({"", "None", "localhost", "127.0.0.1", "::1", "0.0.0.0"})
 _MOST, _MOST_VARIABLES = 20, 1_000
 _OURS = tuple(os.path.dirname(os.path.dirname(os.path.dirname(file))) + os.sep for file in (os.path.abspath(__file__),))
@@ -48,6 +52,7 @@ class Outside:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], None] | None = None
         self._variables: dict[str, _Variable] = {}
+        self._paths = PathsSeen(ended=0.0)
         self._busy = self._listens = False
 
     def listen(self) -> None:
@@ -56,13 +61,20 @@ class Outside:
             self._listens = True
             sys.addaudithook(self.hook)
 
-    def begin(self) -> None:
-        """Take note from now on."""
+    def begin(self) -> PathsSeen:
+        """Take note from now on; return what will have been seen of paths."""
         self._found, self._variables = {}, {}
+        return self.begin_paths()
+
+    def begin_paths(self) -> PathsSeen:
+        """Take note of paths alone from now on: of a cell that was running already."""
+        self._paths = PathsSeen()
+        return self._paths
 
     def end(self) -> tuple[str, ...]:
         """Return what was done, as ``shell: true``; the kinds are network, shell, delete and move."""
         found, self._found = self._found, None
+        self._paths.end()
         return tuple(f"{kind}: {what}" for kind, what in found or ())
 
     def settings(self) -> frozenset[str]:
@@ -82,23 +94,36 @@ class Outside:
 
     def hook(self, event: str, given: tuple[Any, ...]) -> None:
         """Take what Python tells; it does so for every file that is opened, too, hence the early return."""
-        if self._found is None or self._busy or (event not in _EVENTS and event not in _SETTING):
+        if self._busy or (self._found is None and self._paths.ended is not None):
+            return
+        if event not in _EVENTS and event not in PATH_EVENTS and event not in _MORE:
             return
         self._busy = True
         try:
+            if event in PATH_EVENTS:
+                self._paths.take(event, given)
             caller = sys._getframe(1)
             if event in _SETTING:
-                self._take_variable(caller, *given)
-                return
-            kind, tell = _EVENTS[event]
-            what = tell(given)
-            if len(self._found) >= _MOST or not _matters(kind, what) or not _is_of_the_user(caller):
-                return
-            self._found[kind, what] = None
+                if self._found is not None:
+                    self._take_variable(caller, *given)
+            elif event == _TERMINAL:
+                self._paths.went_out = True
+            elif event in _EVENTS:
+                self._take_action(caller, *_EVENTS[event], given)
         except Exception:  # noqa: BLE001 (an error here would be one of the user's code)
             return
         finally:
             self._busy = False
+
+    def _take_action(
+        self, caller: FrameType, kind: str, tell: Callable[[tuple[Any, ...]], str], given: tuple[Any, ...]
+    ) -> None:
+        what = tell(given)
+        if not _matters(kind, what) or not _is_of_the_user(caller):
+            return
+        self._paths.went_out |= kind in ("network", "shell")
+        if self._found is not None and len(self._found) < _MOST:
+            self._found[kind, what] = None
 
     def _take_variable(self, caller: FrameType, key: Any, value: Any = None) -> None:
         if not _is_of_the_user(caller):

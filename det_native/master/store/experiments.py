@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -197,6 +198,17 @@ def set_bundle(transaction: Transaction, experiment_id: int, bundle_id: str, row
     query = select(experiments.c.report).where(experiments.c.id == experiment_id)
     report = [*(transaction.connection.execute(query).scalar() or ()), row.model_dump(mode="json")]
     _update(transaction, experiment_id, bundle_id=bundle_id, report=report)
+
+
+def add_rows(transaction: Transaction, experiment_id: int, rows: Sequence[rest.CaptureRow]) -> bool:
+    """Add rows to the experiment's report that it does not have yet; return whether there were any."""
+    query = select(experiments.c.report).where(experiments.c.id == experiment_id)
+    report = list(transaction.connection.execute(query).scalar() or ())
+    known = {(row["what"], row["how"]) for row in report}
+    new = [row.model_dump(mode="json") for row in rows if (row.what, row.how) not in known]
+    if new:
+        _update(transaction, experiment_id, report=[*report, *new])
+    return bool(new)
 
 
 def set_resources(transaction: Transaction, experiment_id: int, changes: dict[str, Any]) -> None:

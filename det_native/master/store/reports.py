@@ -227,6 +227,8 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             _apply_warning(transaction, run, report)
         case rest.ComparisonReport():
             _apply_comparison(transaction, run, report)
+        case rest.RowsReport():
+            _apply_rows(transaction, run, report)
         case rest.SystemReport():
             system.add(transaction, run.row.trial_id, run.row.number, report.samples)
         case rest.ExitReport():
@@ -309,6 +311,13 @@ def _apply_comparison(transaction: Transaction, run: _Run, report: rest.Comparis
     log_store.add(transaction, run.row.trial_id, run.run_id, "system", [sentence])
     experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
     events.experiment_changed(transaction, experiment, run.row.owner)
+
+
+def _apply_rows(transaction: Transaction, run: _Run, report: rest.RowsReport) -> None:
+    """Add rows to the experiment's report; what another trial or a restart has found, too, is there once."""
+    if experiment_store.add_rows(transaction, run.row.experiment_id, report.rows):
+        experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
+        events.experiment_changed(transaction, experiment, run.row.owner)
 
 
 def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) -> None:

@@ -49,7 +49,7 @@ def dry_run(job: CheckJob) -> BundleChecked:
     runner = ProgramRunner(job.bundle, blobs.read, work)
     runner.own_seed = True
     environment = TrialEnvironment(config=job.config, hparams=proof.hparams, trial_seed=proof.seed)
-    check = InputCheck(proof, job.bundle.program, "error", job.bundle.program.title)
+    check = InputCheck(proof, job.bundle.program, "error", job.bundle.program.title, read_blob=blobs.read)
     host = _DryHost(environment, runner.calls, check)
     rng.seed_process(proof.seed)
     try:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from det_harness.frameworks.base import harness_for
 from det_harness.program.calls import CallMatcher
-from det_harness.program.inputs import ComparedElsewhere, InputCheck
+from det_harness.program.inputs import InputCheck
 from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
 from det_harness.program.runner import ProgramStop, WentOnError, swallowed
@@ -38,7 +38,7 @@ class WorkerHost:
         Tells the recorded call from others.
     services : Services
         What the controller is given.
-    check : InputCheck or ComparedElsewhere, optional
+    check : InputCheck, optional
         Compares what the recorded call is given with what it was given in the notebook.
 
     Attributes
@@ -54,7 +54,7 @@ class WorkerHost:
         environment: TrialEnvironment,
         calls: CallMatcher,
         services: Services,
-        check: InputCheck | ComparedElsewhere | None = None,
+        check: InputCheck | None = None,
     ) -> None:
         self.environment = environment
         self.role: Literal["worker", "load"] = "worker"

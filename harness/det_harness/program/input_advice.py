@@ -1,45 +1,72 @@
-"""Why an input may be another one than in the notebook, and what to do about it, by what differs."""
+"""What to do about an input that differs from the notebook's, by what differs."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from det_native.proof.call import Difference
 from det_native.schema.manifests import Program
 
-_ALWAYS = "data that have changed since, or something that only the notebook's process has"
-_UNSEEDED = "unseeded random numbers in the very cell that imports their library"
-_WEIGHTS = (
-    "weights that were drawn without a seed, or by a training in the notebook that is not the same again: set a seed "
-    "(torch.manual_seed(), keras.utils.set_random_seed()), or save the trained weights and load them in a cell"
-)
-_FUNCTION = "a function of the notebook that was made anew, or is given other values, by something that is not sent"
-_ORDER = "the order of a set, which each process has its own of: write sorted(set(...)) in {cells}"
+_SETTINGS = ("layers", "optimizer", "loss", "metrics", "loader", "callback")
+_TRAIN_ANYWAY = "To train with what the worker makes, set `proof: warn` in the configuration."
+_RUN_AGAIN = "Run the notebook's cells again from the top, then submit once more."
 
 
-def advice(found: Sequence[Difference], program: Program, title: Callable[[int], str]) -> str:
-    """Return why, in the order of what is likely for what differs, and the remedies."""
-    weights = [one for one in found if "weights" in one.wanted.part]
-    functions = [one for one in found if one.wanted.part.startswith("the function")]
-    data = [one for one in found if one not in weights and one not in functions]
-    reasons = [_WEIGHTS] if weights else []
-    sets = [title(place) for place, cell in enumerate(program.cells) if _makes_a_set(cell.source)]
-    if sets and (data or not found):
-        reasons.append(_ORDER.format(cells=", ".join(dict.fromkeys(sets))))
+def advice(differences: Sequence[Difference], program: Program, title: Callable[[int], str]) -> str:
+    """Return the remedies, each for what it mends.
+
+    Parameters
+    ----------
+    differences : sequence of Difference
+        Those that cannot be put right; none where the program failed before its call.
+    program : Program
+    title : callable
+        Gives the name of a cell, by its index.
+    """
+    remedies = list(dict.fromkeys(_remedies(differences, program, title)))
+    return " ".join([*(remedies or [_RUN_AGAIN]), _TRAIN_ANYWAY])
+
+
+def _remedies(differences: Sequence[Difference], program: Program, title: Callable[[int], str]) -> Iterator[str]:
+    roles = {difference.fact.role for difference in differences}
+    data = [difference for difference in differences if _is_data(difference)]
+    if "weights" in roles:
+        yield (
+            "Set a seed in the cell that makes the model, before it is made (torch.manual_seed(0) or "
+            "keras.utils.set_random_seed(0)), and run that cell again; of a model that was trained in the notebook, "
+            "save the weights and load them in a cell."
+        )
+    if data:
+        sets = [title(place) for place, cell in enumerate(program.cells) if _makes_a_set(cell.source)]
+        if sets:
+            yield f"The order of a set differs from process to process: write sorted(set(...)) in {_listed(sets)}."
+        names = [difference.fact.name for difference in data if difference.fact.name]
+        if names:
+            quoted = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
+            yield f"Send the notebook's value, whatever its size: init(values=[{quoted}])."
+        else:
+            parts = _listed([difference.fact.part for difference in data])
+            yield f"Keep what {parts} is made of in a variable, and send that: init(values=['its_name'])."
+    functions = [difference.fact.name for difference in differences if difference.fact.role == "code"]
     if functions:
-        reasons.append(_FUNCTION)
-    if data or not found:
-        reasons.append(_ALWAYS)
-    if weights or data or not found:
-        reasons.append(_UNSEEDED)
-    names = ", ".join(f"'{name}'" for name in dict.fromkeys(one.wanted.name for one in data if one.wanted.name))
-    values = f"init(values=[{names or '...'}])"
-    return (
-        f"Why: {'; or '.join(reasons)}. Run the notebook's cells again from the top and submit once more; or send the "
-        f"value itself, {values}; or keep a cell that changes it, with `# det-include` as its first line. "
-        "`proof: warn` in the configuration trains all the same."
-    )
+        yield (
+            f"Run the cells again that define {_listed(functions)}, in the notebook's order: what changed "
+            "it since is not sent. A cell that has to run there can have `# det-include` as its first line."
+        )
+    if roles.intersection(_SETTINGS):
+        yield (
+            "Give settings that each process computes anew a fixed value, or keep them in a variable and name it in "
+            "init(values=[...])."
+        )
+
+
+def _is_data(difference: Difference) -> bool:
+    return difference.fact.role in ("data", "variable", "helper", "state")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
 
 
 def _makes_a_set(source: str) -> bool:
@@ -48,12 +75,12 @@ def _makes_a_set(source: str) -> bool:
         tree = ast.parse(source)
     except SyntaxError:
         return False
-    sorts = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name_of(node) == "sorted"]
-    sorted_ones = {id(one) for call in sorts for one in ast.walk(call)}
+    sorting = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name_of(node) == "sorted"]
+    in_sorting = {id(node) for call in sorting for node in ast.walk(call)}
     return any(
         isinstance(node, ast.Set | ast.SetComp) or (isinstance(node, ast.Call) and _name_of(node) == "set")
         for node in ast.walk(tree)
-        if id(node) not in sorted_ones
+        if id(node) not in in_sorting
     )
 
 

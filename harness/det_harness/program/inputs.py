@@ -1,27 +1,34 @@
-"""Whether the recorded call is given what it was given in the notebook."""
+"""Whether the recorded call is given what it was given in the notebook; what can be put right is."""
 
 from __future__ import annotations
 
 import ast
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from det_harness.program.input_advice import advice
+from det_harness.program.put_right import notebook_value, put_right
 from det_native.errors import InputDiffersError, MasterError
-from det_native.proof.call import Difference, differences, in_words
-from det_native.proof.lookups import read_by
+from det_native.proof.call import Difference, Severity, differences, in_words, severity_of
+from det_native.proof.inputs import Input, as_inputs
+from det_native.proof.lookups import identities_of, read_by
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
 from det_native.schema.proof import CallProof
+from det_native.schema.rest import CaptureRow
 
 logger = logging.getLogger("det_harness")
 
 _POLL_SECONDS = 0.1
 _SILENT_SECONDS = 60.0
+_MOST_LINES = 12
 
 _WIDER = "It is so with all cells that can run again, too."
+_HEADLINE = "Inputs of the training call differ from the notebook:"
+_PUT_RIGHT = "notebook's value"
+_DIFFERS = "differs"
 
 
 def has_notebooks_seed(job: TrialJob) -> bool:
@@ -38,9 +45,20 @@ class InputCheck:
     proof : CallProof
     program : Program
     mode : {"error", "warn"}
-        What a difference is.
+        What a difference is that cannot be put right.
     title : callable
         Gives the name of a cell, by its index.
+    read_blob : callable
+        Gives the content of a value that travels, by its hash.
+    exact : bool
+        Whether the trial has the hyperparameters and the seed of the notebook. In others only what ``init()`` found
+        there is put right, and nothing else is compared.
+    fresh : bool
+        Whether the trial begins. One that continues has the weights of its checkpoint, and was compared.
+    add_rows : callable
+        Takes rows for the report of the experiment.
+    before : callable
+        Is called before the comparison.
     widened : str
         What differed with the program that this one has replaced; empty if it is the first.
     """
@@ -51,65 +69,132 @@ class InputCheck:
         program: Program,
         mode: Literal["error", "warn"],
         title: Callable[[int], str],
+        *,
+        read_blob: Callable[[str], bytes] | None = None,
+        exact: bool = True,
+        fresh: bool = True,
+        add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None,
+        before: Callable[[], object] = lambda: None,
         widened: str = "",
     ) -> None:
         self._proof = proof
         self._program = program
         self._mode = mode
         self._title = title
+        self._read_blob = read_blob
+        self._exact = exact
+        self._fresh = fresh
+        self._add_rows = add_rows
+        self._before = before
         self._widened = widened
 
     def compare(self, payload: Any) -> None:
-        """Compare.
+        """Compare, and put right what can be.
 
         Raises
         ------
         InputDiffersError
-            Naming each input that is another one, with both sides and the cells that make it.
+            Naming each input that differs and cannot be put right, with both sides and the cells that make it.
         """
+        self._before()
         inputs = getattr(payload, "inputs", None)
         if inputs is None:
             return
-        if self._proof.untold:
-            logger.warning("%s", self._proof.untold)
+        if self._proof.not_compared:
+            logger.warning("%s", self._proof.not_compared)
         try:
-            found = differences(self._proof, inputs() | read_by(payload.code()))
+            parts, models = _parts_of(payload)
+            found = differences(self._proof, parts, skipped=models)
         except Exception as error:  # noqa: BLE001 (comparing may fail, and keeps nothing from being trained)
             logger.warning("What reaches the training is not compared with the notebook's: %s", in_words(error))
             return
+        rows: list[CaptureRow] = []
+        decisive: list[Difference] = []
+        settled: set[tuple[Any, ...]] = set()
         for difference in found:
-            if difference.untold:
-                logger.warning("%s", difference.untold)
-            elif difference.rounding:
-                logger.info("The same as in the notebook but for last digits: %s.", _title_of(difference))
-        other = [difference for difference in found if not (difference.rounding or difference.untold)]
-        if not other:
-            return
-        lines = list(map(self._line, other))
-        text = "\n".join(["The training call was given something else here than in the notebook:", *lines])
-        if self._mode == "warn":
-            logger.warning("%s", text)
-            return
-        if self._widened:
-            text = f"{text}\n{_WIDER}"
-        raise InputDiffersError(text, advice(other, self._program, self._title))
+            place = difference.here.place if difference.here is not None else None
+            if place is not None and place in settled:
+                continue  # it is reached in another way, too, and has been put right there
+            row = self._settle(difference)
+            if row is not None:
+                rows.append(row)
+                settled |= {place} if place is not None else set()
+            elif self._is_decisive(difference):
+                decisive.append(difference)
+        for row in rows:
+            logger.warning("%s: %s.", row.what, row.note)
+        if rows:
+            self._add_rows(rows)
+        if decisive:
+            self._refuse(decisive)
 
     def failed(self, error: Exception) -> InputDiffersError | None:
         """Return what an error means that kept the program from the recorded call; None where it means itself.
 
         The wider program is run only because the first one gave other inputs: that is what the user has to know.
         """
-        if not self._widened:
+        if not self._widened or not self._exact:
             return None
         what = f"Running all cells that can run again was tried, too; it failed: {type(error).__name__}: {error}"
         return InputDiffersError(f"{self._widened}\n{what}", advice((), self._program, self._title))
 
+    def _settle(self, difference: Difference) -> CaptureRow | None:
+        """Put a difference right if it can be, and return its row; None for one that has none, or that is decisive."""
+        there = difference.there
+        if difference.severity is Severity.ROUNDING:
+            logger.info("The same as in the notebook but for last digits: %s.", _title_of(difference))
+            return None
+        concerned = self._exact or (there is not None and there.before_init)
+        if not concerned or (difference.fact.role == "weights" and not self._fresh):
+            return None
+        if difference.severity is Severity.PLAIN and self._put_right(difference):
+            note = f"{_sides(difference)}; the notebook's is used"
+            if there is not None and not there.before_init:
+                note += ", in trials with the notebook's hyperparameters and seed"
+            return self._row(difference, _PUT_RIGHT, note)
+        if self._is_decisive(difference) or not self._exact:
+            return None
+        if difference.severity is Severity.NOT_COMPARED:
+            return self._row(difference, "not compared", "it cannot be read here, or could not be in the notebook")
+        return self._row(difference, _DIFFERS, _sides(difference))
+
+    def _is_decisive(self, difference: Difference) -> bool:
+        severity = difference.severity
+        if severity is Severity.PLAIN:  # it could not be put right
+            severity = severity_of(difference)
+        return severity is Severity.DECISIVE and self._exact and self._fresh
+
+    def _put_right(self, difference: Difference) -> bool:
+        there, here = difference.there, difference.here
+        if there is None or here is None or self._read_blob is None:
+            return False
+        try:
+            value = notebook_value(there, self._read_blob)
+        except Exception as error:  # noqa: BLE001 (of a blob that another Python has pickled, say)
+            logger.info("%s cannot be taken from the notebook: %s", _title_of(difference), error)
+            return False
+        return put_right(here, value, is_weights=difference.fact.role == "weights")
+
+    def _refuse(self, found: Sequence[Difference]) -> None:
+        lines = [self._line(difference) for difference in found[:_MOST_LINES]]
+        if len(found) > _MOST_LINES:
+            lines.append(f"  and {len(found) - _MOST_LINES} more.")
+        text = "\n".join([_HEADLINE, *lines])
+        if self._mode == "warn":
+            logger.warning("%s", text)
+            self._add_rows([self._row(difference, _DIFFERS, _sides(difference)) for difference in found])
+            return
+        if self._widened:
+            text = f"{text}\n{_WIDER}"
+        raise InputDiffersError(text, advice(found, self._program, self._title))
+
+    def _row(self, difference: Difference, how: str, note: str) -> CaptureRow:
+        made = self._made_in(difference.fact.name)
+        return CaptureRow(what=_title_of(difference), how=how, size=0, cell=made, status="already there", note=note)
+
     def _line(self, difference: Difference) -> str:
-        assert difference.found is not None
-        here, there = difference.found.text, difference.wanted.text
-        values = f"{here} here, {there} in the notebook" if here != there else f"{here}, but with other content"
-        made = self._made_in(difference.wanted.name)
-        return f"  {_title_of(difference)}: {values}." + (f" Made in {made}." if made else "")
+        made = self._made_in(difference.fact.name)
+        return f"  {_title_of(difference)}: {_sides(difference)}" + (f"; made in {made}." if made else ".")
 
     def _made_in(self, name: str) -> str:
         """Return which cells of the program bind a name."""
@@ -132,7 +217,7 @@ class ComparedElsewhere:
         self._pending = pending
         self._stop_requested = stop_requested
 
-    def compare(self, payload: Any) -> None:
+    def wait(self) -> None:
         """Wait; a master that has not answered for a minute is waited for no longer."""
         silent_since: float | None = None
         while not self._stop_requested():
@@ -147,9 +232,6 @@ class ComparedElsewhere:
                     return
             time.sleep(_POLL_SECONDS)
 
-    def failed(self, error: Exception) -> None:
-        """Nothing is known of what an error means."""
-
 
 def waits_for_proof(job: TrialJob) -> bool:
     """Whether another trial of the experiment compares what the training is given, and may change or end them all.
@@ -162,24 +244,55 @@ def waits_for_proof(job: TrialJob) -> bool:
     return first and compared and not has_notebooks_seed(job) and job.master_url is not None
 
 
-def input_check(job: TrialJob, title: Callable[[int], str]) -> InputCheck | None:
-    """Return what compares the inputs of this attempt; None where they are not to be the notebook's.
+def input_check(
+    job: TrialJob,
+    title: Callable[[int], str],
+    read_blob: Callable[[str], bytes],
+    add_rows: Callable[[list[CaptureRow]], object],
+    before: Callable[[], object] = lambda: None,
+) -> InputCheck | None:
+    """Return what compares the inputs of this attempt; None where nothing is known of them, or nobody wants it.
 
-    Other trials have other hyperparameters or seeds, a resumed one was compared when it began, and one rank is enough.
+    Each process of a trial puts its own inputs right.
     """
     mode, proof = job.config.get("proof", "error"), job.bundle.proof
-    if mode == "off" or proof is None or job.resume is not None or job.warm_start is not None:
+    if mode == "off" or proof is None:
         return None
-    rank = job.gang.rank if job.gang is not None else 0
     same = all(job.hparams.get(name) == value for name, value in proof.hparams.items())
-    if rank or not same or not has_notebooks_seed(job):
-        return None
-    return InputCheck(proof, job.bundle.program, mode, title, job.bundle.widened)
+    return InputCheck(
+        proof,
+        job.bundle.program,
+        mode,
+        title,
+        read_blob=read_blob,
+        exact=same and has_notebooks_seed(job),
+        fresh=job.resume is None and job.warm_start is None,
+        add_rows=add_rows,
+        before=before,
+        widened=job.bundle.widened,
+    )
+
+
+def _parts_of(payload: Any) -> tuple[dict[str, Input], frozenset[int]]:
+    inputs = as_inputs(payload.inputs())
+    models = list(getattr(payload, "models", ()))
+    by_themselves = [*models, *(given.value for given in inputs.values())]
+    return inputs | read_by(payload.code(), without=by_themselves), frozenset(identities_of(models))
+
+
+def _sides(difference: Difference) -> str:
+    there = difference.there.text if difference.there is not None else "nothing"
+    here = difference.here.content.text if difference.here is not None else "nothing"
+    if there == here:
+        return f"{here} on the worker and in the notebook, with other content"
+    return f"{here} on the worker, {there} in the notebook"
 
 
 def _title_of(difference: Difference) -> str:
-    part, name = difference.wanted.part, difference.wanted.name
-    return f"{name} ({part})" if name and not part.startswith(name) and not part.startswith("the function") else part
+    part, name, path = difference.fact.part, difference.fact.name, difference.path
+    words = [path] if path.startswith((".", "[")) or not path else [f": {path}"]
+    named = name and not part.startswith((name, "the function"))
+    return f"{name}{words[0]} ({part})" if named else f"{part}{words[0]}"
 
 
 def _bound_in(source: str) -> set[str]:

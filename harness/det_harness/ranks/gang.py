@@ -11,7 +11,7 @@ from det_native.errors import RankLostError
 from det_native.schema.environment import Ranks
 from det_native.schema.job import Gang
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.rest import ExitReport, SystemSample, UserErrorInfo
+from det_native.schema.rest import CaptureRow, ExitReport, SystemSample, UserErrorInfo
 from det_native.schema.states import ExitReason
 
 _FAILED_SUFFIX = ".failed"
@@ -101,6 +101,9 @@ class SilentReporter:
 
     def warning(self, text: str) -> None:
         """Report nothing."""
+
+    def rows(self, rows: list[CaptureRow]) -> None:
+        """Report nothing: the first process finds the same."""
 
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report nothing."""

@@ -19,11 +19,13 @@ from det_native.errors import AuthenticationError, DiskFullError, FencedError, M
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import (
     NOTICE_LENGTH,
+    CaptureRow,
     CheckpointReport,
     ComparisonReport,
     ExitReport,
     MetricsReport,
     ReportsAccepted,
+    RowsReport,
     StartedReport,
     SystemReport,
     SystemSample,
@@ -35,9 +37,17 @@ from det_native.schema.states import ExitReason, MetricKind
 logger = logging.getLogger("det_harness")
 
 AnyReport = (
-    StartedReport | MetricsReport | CheckpointReport | WarningReport | ComparisonReport | SystemReport | ExitReport
+    StartedReport
+    | MetricsReport
+    | CheckpointReport
+    | WarningReport
+    | ComparisonReport
+    | RowsReport
+    | SystemReport
+    | ExitReport
 )
 
+MOST_ROWS = 300  # of one report
 INTERVAL = 0.08
 HEARTBEAT = 2.0
 _LONGEST_BACKOFF = 5.0
@@ -187,6 +197,12 @@ class SpoolReporter:
         with self._wake:
             self._append_rows()
             self._append(WarningReport(seq=self._next(), text=text))
+
+    def rows(self, rows: list[CaptureRow]) -> None:
+        """Report rows for the experiment's report."""
+        with self._wake:
+            self._append_rows()
+            self._append(RowsReport(seq=self._next(), rows=rows[:MOST_ROWS]))
 
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report by which metric trials are compared."""

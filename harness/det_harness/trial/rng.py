@@ -8,15 +8,20 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from det_harness.frameworks.base import RandomStreams, harness_of
+from det_native.capture.first_imports import first_imports
 from det_native.frameworks import read_frameworks
 
 _FILE = "rng.npz"
+
+# States for frameworks that this process has not imported, by their names.
+_waiting: dict[str, dict[str, Any]] = {}
 
 
 def seed_all(seed: int) -> None:
@@ -77,13 +82,26 @@ def apply(state: dict[str, Any]) -> None:
 
 
 def apply_encoded(content: bytes) -> None:
-    """Put back states that a notebook has sent (``det_native.capture.stream_states``)."""
+    """Put back states that a notebook has sent (``det_native.capture.stream_states``).
+
+    Those of a framework that the program has yet to import are put back when it has.
+    """
     state = json.loads(content)
     for name, value in state.items():
         if isinstance(value, dict):
             ((kind, text),) = value.items()
             state[name] = np.frombuffer(base64.b64decode(text), dtype=np.dtype(kind).newbyteorder("<"))
     apply(state)
+    for framework in read_frameworks():
+        if framework.harness and framework.module not in sys.modules:
+            _waiting[framework.name] = state
+            first_imports.call_after(framework.module, partial(_apply_waiting, framework.name))
+
+
+def _apply_waiting(framework: str) -> None:
+    state = _waiting.pop(framework, None)
+    if state is not None:
+        harness_of(framework).streams.apply(state)
 
 
 def save(folder: Path) -> None:

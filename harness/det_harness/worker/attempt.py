@@ -151,9 +151,11 @@ class TrialRun:
         self._schedule = Schedule(periods_of(self._environment))
         folder = run_folder(self._directory, job.gang)
         with harness.joined(job.gang, job.config, folder, runner.source) as communicator, harness.calls_taken():
-            return self._run_program(runner, self._schedule, communicator)
+            return self._run_program(runner, self._schedule, communicator, blobs)
 
-    def _run_program(self, runner: ProgramRunner, schedule: Schedule, communicator: Communicator) -> Outcome:
+    def _run_program(
+        self, runner: ProgramRunner, schedule: Schedule, communicator: Communicator, blobs: BlobStore
+    ) -> Outcome:
         job = self._job
         folder = run_folder(self._directory, job.gang)
         checkpoints = self._checkpoints()
@@ -170,7 +172,7 @@ class TrialRun:
             warm_start=None if job.warm_start is None else WarmStart(job.warm_start),
         )
         runner.own_seed = has_notebooks_seed(job)
-        check = self._check(runner)
+        check = self._check(runner, blobs)
         self._host = host = WorkerHost(self._environment, runner.calls, services, check)
         rng.seed_process(job.trial_seed)
         try:
@@ -184,12 +186,13 @@ class TrialRun:
         finally:
             services.checkpoints.wait()
 
-    def _check(self, runner: ProgramRunner) -> InputCheck | ComparedElsewhere | None:
-        job = self._job
+    def _check(self, runner: ProgramRunner, blobs: BlobStore) -> InputCheck | None:
+        job, title = self._job, runner.source.program.title
         if waits_for_proof(job) and job.master_url is not None:
             pending = partial(MasterConnection(job.master_url, job.token, job.run_id).proof_pending, job.bundle_id)
-            return ComparedElsewhere(pending, self._must_stop)
-        return input_check(job, runner.source.program.title)
+            before = ComparedElsewhere(pending, self._must_stop).wait
+            return input_check(job, title, blobs.read, self._reporter.rows, before)
+        return input_check(job, title, blobs.read, self._reporter.rows)
 
     def _checkpoints(self) -> TrialCheckpoints:
         job = self._job

@@ -1,0 +1,85 @@
+"""Tells when a module has been imported for the first time.
+
+A finder stands first in ``sys.meta_path``. Of a module that nobody waits for it finds nothing, at the cost of one look
+into a dictionary; of one that somebody waits for it returns what the finders after it find, with a loader that tells.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+class _TellingLoader(Loader):
+    """Does what a loader does, and tells when it has executed its module; that has the loader itself by then."""
+
+    def __init__(self, loader: Any, tell: Callable[[], None]) -> None:
+        self._loader = loader
+        self._tell = tell
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)  # whoever has asked for a spec may ask for its file, its source and so on
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Return the module that the loader makes; None where it leaves that to the import system."""
+        create = getattr(self._loader, "create_module", None)
+        made: ModuleType | None = create(spec) if create is not None else None
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Have the loader execute the module, then tell; a module that fails is told of the next time."""
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._tell()
+
+
+class FirstImports(MetaPathFinder):
+    """Calls what waits for a module, once that has been imported."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[Callable[[], None]]] = {}
+
+    def call_after(self, module: str, action: Callable[[], None]) -> None:
+        """Call `action` as soon as a module has been imported that is not loaded yet; an error of it is nobody's.
+
+        Parameters
+        ----------
+        module : str
+            Full name; of one that is loaded nothing is told.
+        action : callable
+        """
+        if module in sys.modules:
+            return
+        self._waiting.setdefault(module, []).append(action)
+        if self not in sys.meta_path:
+            # It stays, idle, when all have been imported: the list may be gone through just then.
+            sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the spec that the finders after this one find for a module that somebody waits for, else None."""
+        if name not in self._waiting:
+            return None
+        finders = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else []
+        for finder in finders:
+            find = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(name, path, target) if find is not None else None
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _TellingLoader(spec.loader, lambda: self._imported(name))
+                return spec
+        return None
+
+    def _imported(self, name: str) -> None:
+        for action in self._waiting.pop(name, ()):
+            with suppress(Exception):  # it would be an error of the user's import
+                action()
+
+
+first_imports = FirstImports()

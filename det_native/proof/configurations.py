@@ -1,0 +1,78 @@
+"""What an object of Keras says of itself, without what is counted up or compiled in each process."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from det_native.proof.attributes import class_settings, is_own_module, settings_in
+from det_native.proof.source import is_marshalled_code
+
+_COUNTER = re.compile(r"_\d+$")
+_MOST_FUNCTIONS = 20
+
+
+def configuration_of(value: Any) -> tuple[Any, list[Any], list[Any]]:
+    """Return the configuration of an object, the functions of the user's that it holds, and its weights.
+
+    Parameters
+    ----------
+    value : object
+        A layer, model, loss, metric, optimizer or schedule: what has ``get_config()``.
+    """
+    try:
+        configuration = plain_configuration(value.get_config())
+    except Exception:  # noqa: BLE001 (a class of the user's that has none, or a library's)
+        configuration = None
+    if is_own_module(type(value).__module__):  # what its configuration leaves out
+        configuration = [configuration, _plain_attributes(value)]
+    weights = []
+    if getattr(value, "built", True) and hasattr(value, "trainable_weights"):
+        try:
+            weights = [weight for weight in value.trainable_weights if hasattr(weight, "shape")]
+        except Exception:  # noqa: BLE001 (a model that has none yet)
+            weights = []
+    return configuration, functions_held(value), weights
+
+
+def _plain_attributes(value: Any) -> dict[str, Any]:
+    """Return the plain attributes of an object of a user's class, and of that class; private ones are the library's."""
+    kinds = (bool, int, float, str, tuple, list, type(None))
+    attributes = {**dict(class_settings(type(value))), **dict(settings_in(value))}
+    return {
+        name: plain_configuration(attribute)
+        for name, attribute in attributes.items()
+        if type(attribute) in kinds and not name.startswith("_")
+    }
+
+
+def functions_held(value: Any) -> list[types.FunctionType]:
+    """Return the user's functions among the attributes of an object: that of a ``Lambda`` layer, say."""
+    held = getattr(value, "__dict__", None)
+    if not isinstance(held, dict):
+        return []
+    functions = [each for each in held.values() if isinstance(each, types.FunctionType)]
+    return [function for function in functions if is_own_module(function.__module__ or "")][:_MOST_FUNCTIONS]
+
+
+def plain_configuration(value: Any) -> Any:
+    """Return a configuration without names that are counted up, code that was compiled, and what is not plain."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_configuration(part) for key, part in value.items() if key != "name"}
+    if isinstance(value, list | tuple):
+        return [plain_configuration(part) for part in value]
+    if isinstance(value, str):
+        return "<code>" if is_marshalled_code(value) else _COUNTER.sub("", value)
+    if isinstance(value, bool | int | float | type(None)):
+        return value
+    if isinstance(value, types.FunctionType) and is_own_module(value.__module__ or ""):
+        return value
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return value
+    if hasattr(value, "get_config"):
+        return [type(value).__name__, configuration_of(value)[0]]
+    return float(value) if hasattr(value, "__float__") and not callable(value) else type(value).__name__

@@ -1,0 +1,260 @@
+"""An input divided into leaves: the smallest parts that differ, are named, and can be put right by themselves."""
+
+from __future__ import annotations
+
+import ast
+import enum
+import functools
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from det_native.proof.attributes import class_settings, is_own_module, settings_in
+from det_native.proof.content import PLAIN, Content, closure_of, content_of
+from det_native.proof.own_values import is_path
+from det_native.proof.source import source_digest
+from det_native.schema.proof import LeafKind
+
+Put = Callable[[Any], object]
+
+_MOST_LEAVES = 256  # of one input; what comes after them is one leaf
+_MOST_ELEMENTS = 16  # of a list that is divided
+_MOST_KEYS = 64
+_MOST_PLAIN = 4_096  # elements of a container that is one plain value
+_DEPTH = 8
+_LITERAL_LENGTH = 8_192  # characters
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A part of an input.
+
+    Attributes
+    ----------
+    path : str
+        Where it is in the input: ``.weights[0]``; empty for all of it.
+    kind : str
+    value : object
+        The part itself; None of what only its digest is known.
+    content : Content
+        Its fingerprints.
+    masked : str
+        The fingerprint of all that is not the process's own; empty where that is everything.
+    put : callable or None
+        Puts another value in its place; None where that is not possible.
+    """
+
+    path: str
+    kind: LeafKind
+    value: Any
+    content: Content
+    masked: str = ""
+    put: Put | None = None
+
+    @property
+    def place(self) -> tuple[Any, ...] | None:
+        """What identifies the place of the part: the same for parts of two inputs that are one object."""
+        if not isinstance(self.put, functools.partial):
+            return None
+        if self.put.func is setattr:
+            owner, *names = self.put.args
+        else:
+            owner, names = getattr(self.put.func, "__self__", self.put.func), list(self.put.args)
+        return (id(owner), *map(str, names))
+
+    @property
+    def literal(self) -> str:
+        """The value as a literal of Python, empty if it has none, or a long one."""
+        return _literal_of(self.value) if self.kind == "value" else ""
+
+
+def leaves_of(value: Any, *, put: Put | None = None, whole: bool = False, skipped: Iterable[int] = ()) -> list[Leaf]:
+    """Divide an input into leaves, in an order that is the same in every process.
+
+    Parameters
+    ----------
+    value : object
+    put : callable, optional
+        Puts another value in place of all of it.
+    whole : bool
+        It is one leaf, whatever it is.
+    skipped : iterable of int
+        Identities of objects that are compared by themselves.
+    """
+    divider = _Divider(frozenset(skipped))
+    if whole:
+        divider.add(value, "", "data", put)
+    else:
+        divider.divide(value, "", put, 0)
+    divider.end()
+    return divider.leaves
+
+
+class _Divider:
+    def __init__(self, skipped: frozenset[int]) -> None:
+        self.leaves: list[Leaf] = []
+        self._rest: list[Any] = []
+        self._skipped = skipped
+        self._inside: set[int] = set()
+        self._in_attribute = False
+
+    def divide(self, value: Any, path: str, put: Put | None, depth: int) -> None:
+        if len(self.leaves) >= _MOST_LEAVES:
+            self._rest.append(value)
+        elif id(value) in self._skipped or id(value) in self._inside:
+            self._structure(path, type(value).__qualname__)
+        elif _is_plain(value):
+            self.add(value, path, "value", put)
+        elif depth > _DEPTH:
+            self.add(value, path, "data", put)
+        else:
+            self._inside.add(id(value))
+            try:
+                self._divide_object(value, path, put, depth)
+            finally:
+                self._inside.discard(id(value))
+
+    def add(self, value: Any, path: str, kind: LeafKind, put: Put | None) -> None:
+        content = content_of(value, skipped=self._skipped)
+        masked = content_of(value, masked=True, skipped=self._skipped).exact if kind == "value" else ""
+        self.leaves.append(Leaf(path, kind, value, content, masked if masked != content.exact else "", put))
+
+    def end(self) -> None:
+        if self._rest:
+            self.add(self._rest, " and what is behind its first parts", "data", None)
+
+    def _structure(self, path: str, text: str, kind: LeafKind = "structure") -> None:
+        content = content_of(text)
+        self.leaves.append(Leaf(path, kind, None, Content(content.exact, content.loose, "", text)))
+
+    def _divide_object(self, value: Any, path: str, put: Put | None, depth: int) -> None:
+        if isinstance(value, Mapping) and len(value) <= _MOST_KEYS:
+            self._mapping(value, path, depth)
+        elif isinstance(value, list | tuple | deque) and len(value) <= _MOST_ELEMENTS:
+            self._sequence(value, path, depth)
+        elif isinstance(value, types.FunctionType):
+            self._function(value, path, depth)
+        elif isinstance(value, types.MethodType):
+            self.divide(value.__func__, path, None, depth + 1)
+            self.divide(value.__self__, f"{path}.__self__", None, depth + 1)
+        elif isinstance(value, functools.partial):
+            self.divide(value.func, path, None, depth + 1)
+            self.divide(value.args, f"{path}.args", None, depth + 1)
+            self._mapping(value.keywords, path, depth)
+        elif isinstance(value, type):
+            self._class(value, path, depth)
+        elif _has_attributes(value):
+            self._attributes(value, path, depth)
+        else:
+            self.add(value, path, "library" if self._in_attribute and not _is_data(value) else "data", put)
+
+    def _mapping(self, value: Mapping[Any, Any], path: str, depth: int) -> None:
+        keys = sorted(value, key=repr)
+        self._structure(f"{path} keys" if path else "keys", ", ".join(_name_of_key(key) for key in keys))
+        for key in keys:
+            put = functools.partial(value.__setitem__, key) if hasattr(value, "__setitem__") else None
+            self.divide(value[key], f"{path}[{_name_of_key(key)}]", put, depth + 1)
+
+    def _sequence(self, value: Any, path: str, depth: int) -> None:
+        self._structure(f"{path} length" if path else "length", f"{type(value).__name__} of {len(value)}")
+        for place, element in enumerate(value):
+            put = functools.partial(value.__setitem__, place) if not isinstance(value, tuple) else None
+            self.divide(element, f"{path}[{place}]", put, depth + 1)
+
+    def _function(self, function: types.FunctionType, path: str, depth: int) -> None:
+        if not is_own_module(function.__module__ or ""):
+            self._structure(path, f"{function.__module__}.{function.__qualname__}")
+            return
+        digest = source_digest(function.__code__)
+        text = f"function {function.__qualname__}"
+        self.leaves.append(Leaf(path, "code", None, Content(digest, digest, "", text)))
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+        for name, value in closure_of(function):
+            put = functools.partial(setattr, cells[name], "cell_contents")
+            self.divide(value, f"{path} variable {name}".strip(), put, depth + 1)
+        if function.__defaults__:
+            self.divide(function.__defaults__, f"{path} defaults".strip(), None, depth + 1)
+        if function.__kwdefaults__:
+            self._mapping(function.__kwdefaults__, f"{path} defaults".strip(), depth)
+
+    def _class(self, kind: type, path: str, depth: int) -> None:
+        self._structure(path, kind.__qualname__)
+        if is_own_module(kind.__module__):
+            for name, value in class_settings(kind):
+                self.divide(value, f"{path}.{name}", functools.partial(setattr, kind, name), depth + 1)
+
+    def _attributes(self, value: Any, path: str, depth: int) -> None:
+        kind = type(value)
+        outer, self._in_attribute = self._in_attribute, True
+        self._class(kind, f"{path} class".strip(), depth)
+        namespace = isinstance(value, types.SimpleNamespace) or not is_own_module(kind.__module__)
+        settings = sorted(vars(value).items()) if namespace and not _is_dataset(value) else settings_in(value)
+        for name, setting in settings:
+            self.divide(setting, f"{path}.{name}", functools.partial(setattr, value, name), depth + 1)
+        self._in_attribute = outer
+
+
+def _has_attributes(value: Any) -> bool:
+    """Whether a value is divided by its attributes: of the user's classes, a namespace, or a dataset of a library."""
+    import argparse
+
+    kind = type(value)
+    if isinstance(value, types.ModuleType | types.GeneratorType) or hasattr(value, "__next__") or _is_data(value):
+        return False
+    if isinstance(value, types.SimpleNamespace | argparse.Namespace):
+        return True
+    if hasattr(kind, "get_config") or _is_module(value):
+        return False
+    return (is_own_module(kind.__module__) and not isinstance(value, list | tuple | Mapping)) or _is_dataset(value)
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a value is an array, a tensor, a table, or a long container."""
+    if isinstance(value, list | tuple | set | frozenset | range | deque | Mapping | bytearray | memoryview):
+        return True
+    return (hasattr(value, "shape") and hasattr(value, "dtype")) or hasattr(value, "iloc")
+
+
+def _is_module(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
+
+
+def _is_dataset(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.utils.data.Dataset)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number, a text or the like, or a container of nothing else."""
+    counter = _MOST_PLAIN
+
+    def plain(part: Any, depth: int) -> bool:
+        nonlocal counter
+        counter -= 1
+        if counter < 0 or depth > _DEPTH:
+            return False
+        if isinstance(part, (*PLAIN, float, enum.Enum)) or is_path(part):
+            return True
+        if type(part) in (list, tuple, set, frozenset):
+            return all(plain(element, depth + 1) for element in part)
+        return isinstance(part, range)
+
+    return plain(value, 0)
+
+
+def _name_of_key(key: Any) -> str:
+    return f"{key!r:.60}" if isinstance(key, str | int | float | bool | tuple) else type(key).__name__
+
+
+def _literal_of(value: Any) -> str:
+    try:
+        text = repr(value)
+        if len(text) <= _LITERAL_LENGTH and ast.literal_eval(text) == value:
+            return text
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        pass
+    return ""

@@ -1,0 +1,164 @@
+"""Files that cells make: those that run again make them again, all others travel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kernels import Found, Kernel
+
+Replayed = Callable[..., dict[str, Any]]
+IMPORTS = "import os, shutil, tarfile\nfrom pathlib import Path\nimport numpy as np"
+SAVED = "np.save('d/x.npy', np.arange(3))\nx = np.load('d/x.npy')"
+
+
+def sent(found: Found) -> list[str]:
+    return sorted(file[1] for file in found.files)
+
+
+def captured(kernel: Kernel, *cells: str, shown: str = "x") -> Found:
+    kernel.cells(IMPORTS, *cells)
+    kernel.run(f"fit({shown})")
+    return kernel.found()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        f"os.makedirs('d')\n{SAVED}",
+        f"os.mkdir('d')\n{SAVED}",
+        f"Path('d').mkdir()\n{SAVED}",
+        f"os.makedirs('d', exist_ok=True)\n{SAVED}",
+        "os.makedirs('a/b/c')\nx = Path('a/b/c/x.txt').write_text('1') + len(Path('a/b/c/x.txt').read_text())",
+        "with open('x.txt', 'x') as file:\n    file.write('1')\nx = open('x.txt').read()",
+        "with open('x.txt', 'a') as file:\n    file.write('1')\nx = open('x.txt').read()",
+        "Path('y.txt').write_text('1')\nos.replace('y.txt', 'x.txt')\nx = Path('x.txt').read_text()",
+        "Path('x.txt').unlink(missing_ok=True)\nPath('x.txt').write_text('1')\nx = Path('x.txt').read_text()",
+        "os.mkdir('d')\nPath('d/a.txt').write_text('1')\nwith tarfile.open('d.tar', 'w') as tar:\n"
+        "    tar.add('d/a.txt')\nshutil.rmtree('d')\nwith tarfile.open('d.tar') as tar:\n"
+        "    tar.extractall('e', filter='data')\n"
+        "x = Path('e/d/a.txt').read_text()",
+        "os.mkdir('d')\nfor i in range(3):\n    Path(f'd/{i}.txt').write_text(str(i))\n"
+        "x = [Path(f'd/{i}.txt').read_text() for i in range(3)]",
+        "if os.path.exists('d'):\n    shutil.rmtree('d')\nos.makedirs('d')\n" + SAVED,
+    ],
+)
+def test_what_the_cell_made_is_made_again(cell: str, kernel: Kernel, replayed: Replayed) -> None:
+    found = captured(kernel, cell)
+    assert sent(found) == []
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_the_report_says_which_cell_makes_it(kernel: Kernel) -> None:
+    row = captured(kernel, f"os.makedirs('d')\n{SAVED}").row("d")
+    assert (row.status, row.note) == ("not sent", "made by cell [3], which runs again")
+
+
+def test_several_cells_fill_a_folder(kernel: Kernel, replayed: Replayed) -> None:
+    found = captured(
+        kernel,
+        "d = Path('d')\nd.mkdir()",
+        "d.joinpath('a.txt').write_text('1')\na = d / 'a.txt'",
+        "d.joinpath('b.txt').write_text('2')\nb = d / 'b.txt'",
+        "x = [a.read_text(), b.read_text(), len(list(Path('d').iterdir()))]",
+    )
+    assert sent(found) == []
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_what_a_cell_made_that_stays_behind_travels(kernel: Kernel, replayed: Replayed) -> None:
+    found = captured(kernel, f"# det-skip\nos.makedirs('d')\n{SAVED.replace('x =', 'y =')}", "x = np.load('d/x.npy')")
+    assert found.leaves_out(3)
+    assert sent(found) == ["d/x.npy"]
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_what_a_cell_has_written_since_that_stays_behind_travels(kernel: Kernel, replayed: Replayed) -> None:
+    made = "d = 'd'\nos.makedirs(d, exist_ok=True)\nopen('d/x.txt', 'w').write('1')"
+    found = captured(kernel, made, "# det-skip\nopen('d/x.txt', 'w').write('2')", "x = d, open('d/x.txt').read()")
+    assert found.leaves_out(4)
+    assert sent(found) == ["d/x.txt"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "x = open('x.txt').read()\nopen('x.txt', 'w').write('2')",
+        "x = open('x.txt').read()\nos.remove('x.txt')\nopen('x.txt', 'w').write('2')",
+        "x = open('x.txt').read()\nPath('y.txt').write_text('2')\nos.replace('y.txt', 'x.txt')",
+        "open('x.txt', 'a').write('2')\nx = open('x.txt').read()",
+    ],
+)
+def test_what_was_there_before_travels(cell: str, kernel: Kernel) -> None:
+    (kernel.folder / "x.txt").write_text("1")
+    assert sent(captured(kernel, cell)) == ["x.txt"]
+
+
+def test_a_folder_that_was_there_before_travels(kernel: Kernel, replayed: Replayed) -> None:
+    (kernel.folder / "d").mkdir()
+    (kernel.folder / "d" / "y.txt").write_text("1")
+    found = captured(kernel, f"os.makedirs('d', exist_ok=True)\n{SAVED}\ny = len(os.listdir('d'))", shown="x, y")
+    assert sent(found) == ["d/y.txt"]
+    assert replayed(found, "x", "y") == kernel.live("x", "y")
+
+
+def test_what_somebody_else_has_written_since_travels(kernel: Kernel) -> None:
+    kernel.cells(
+        IMPORTS, "os.makedirs('d', exist_ok=True)\nopen('d/x.txt', 'w').write('1')\nx = open('d/x.txt').read()"
+    )
+    (kernel.folder / "d" / "x.txt").write_text("2")
+    kernel.run("fit(x)")
+    assert sent(kernel.found()) == ["d/x.txt"]
+
+
+@pytest.mark.parametrize(
+    "line", ["!echo 1 > d/x.txt", "import subprocess\nsubprocess.run('echo 1 > d/x.txt', shell=True)"]
+)
+def test_what_a_command_made_travels(line: str, kernel: Kernel, replayed: Replayed) -> None:
+    (kernel.folder / "writes.py").write_text("Path('d/x.txt').write_text('1')")
+    found = captured(kernel, f"os.makedirs('d', exist_ok=True)\n{line}\nx = open('d/x.txt').read()")
+    assert sent(found) == ["d/x.txt"]
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_what_a_training_made_travels(kernel: Kernel) -> None:
+    cell = "os.makedirs('d', exist_ok=True)\nfit(None, local=True)\nopen('d/x.txt', 'w').write('1')\nd = 'd'"
+    assert sent(captured(kernel, cell, "x = d, open('d/x.txt').read()")) == ["d/x.txt"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "if not os.path.exists('d'):\n    os.mkdir('d')\n    np.save('d/x.npy', np.arange(3))\nx = np.load('d/x.npy')",
+        f"os.makedirs('d', exist_ok=True)\n{SAVED}",
+        f"shutil.rmtree('d', ignore_errors=True)\nos.makedirs('d')\n{SAVED}",
+        f"if os.path.exists('d'):\n    shutil.rmtree('d')\nos.mkdir('d')\n{SAVED}",
+        "open('x.txt', 'w').write('1')\nx = open('x.txt').read()",
+        "if not os.path.exists('x.npy'):\n    np.save('x.npy', np.random.rand(3))\nx = np.load('x.npy')",
+    ],
+)
+def test_a_cell_that_is_run_again_can_be_submitted_again(
+    cell: str, times: int, kernel: Kernel, replayed: Replayed
+) -> None:
+    kernel.run(IMPORTS)
+    for _ in range(times):
+        kernel.run(cell, cell="again")
+        kernel.run("fit(x)", cell="fit")
+        found = kernel.found()
+        assert replayed(found, "x") == kernel.live("x")
+
+
+def test_everything_in_one_cell(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run(f"{IMPORTS}\nos.makedirs('d')\n{SAVED}\nfit(x)")
+    found = kernel.found()
+    assert sent(found) == []
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_a_folder_elsewhere_is_not_named_as_missing_there(kernel: Kernel) -> None:
+    folder = kernel.folder.parent / "elsewhere"
+    cell = f"os.makedirs({str(folder)!r})\nPath({str(folder / 'x.txt')!r}).write_text('1')"
+    found = captured(kernel, f"{cell}\nx = Path({str(folder / 'x.txt')!r}).read_text()")
+    assert [row.what for row in found.rows if row.status == "not sent"] == []

@@ -1,0 +1,248 @@
+"""Settings of notebooks with Keras, functions that functions make, and the moments and places of a run."""
+
+from __future__ import annotations
+
+from shape import Shape
+
+SHAPES = (
+    Shape(
+        "a dataclass of settings",
+        """
+$imports
+from dataclasses import asdict, dataclass, field
+
+@dataclass(frozen=True)
+class Config:
+    units: int = 3
+    lr: float = 1e-2
+    layers: tuple = (4, 4)
+    tags: dict = field(default_factory=dict)
+
+cfg = Config(lr=2e-2)
+print(asdict(cfg))
+# %%
+$data
+# %%
+keras.utils.set_random_seed(0)
+model = keras.Sequential([keras.Input((4,)), *[layers.Dense(n) for n in cfg.layers], layers.Dense(1)])
+
+def loss(t, p):
+    return cfg.lr * tf.reduce_mean(tf.square(t - p))
+
+model.compile(keras.optimizers.Adam(cfg.lr), loss)
+# %%
+$fit
+""",
+        (("lr=2e-2", "lr=3e-2"), ("(4, 4)", "(4, 5)"), ("cfg.lr * tf", "cfg.lr + tf")),
+    ),
+    Shape(
+        "constants in capitals that functions read",
+        """
+$imports
+SEED, UNITS, ALPHA = 3, 4, 0.25
+NAMES = ["a", "b", "c"]
+WEIGHTS = {name: 1.0 / (i + 1) for i, name in enumerate(NAMES)}
+
+def loss(t, p):
+    return ALPHA * tf.reduce_mean(tf.square(t - p)) + WEIGHTS["b"] * tf.reduce_mean(tf.abs(t - p))
+# %%
+$data
+# %%
+keras.utils.set_random_seed(SEED)
+model = keras.Sequential([keras.Input((4,)), layers.Dense(UNITS), layers.Dense(1)])
+model.compile("adam", loss)
+# %%
+$fit
+""",
+        (("3, 4, 0.25", "3, 4, 0.75"), ("3, 4, 0.25", "4, 4, 0.25"), ("1.0 / (i + 1)", "2.0 / (i + 1)")),
+    ),
+    Shape(
+        "argparse.Namespace and an Enum",
+        """
+$imports
+import argparse
+from enum import Enum
+
+class Act(str, Enum):
+    RELU = "relu"
+    TANH = "tanh"
+
+args = argparse.Namespace(act=Act.RELU, units=4, scale=2.0)
+# %%
+$data
+# %%
+keras.utils.set_random_seed(0)
+model = keras.Sequential([keras.Input((4,)), layers.Dense(args.units, activation=args.act.value), layers.Dense(1)])
+
+class Scaled(keras.losses.Loss):
+    def call(self, t, p):
+        return args.scale * tf.reduce_mean(tf.abs(t - p), axis=-1)
+
+model.compile("adam", Scaled())
+# %%
+$fit
+""",
+        (("scale=2.0", "scale=3.0"), ("act=Act.RELU", "act=Act.TANH")),
+    ),
+    Shape(
+        "build_model with defaults and keyword arguments",
+        """
+$imports
+
+def build_model(hidden=(8, 4), dropout=0.1, lr=1e-3, *, activation="relu", **options):
+    '''Return a compiled model.'''
+    model = keras.Sequential([keras.Input((4,))])
+    for units in hidden:
+        model.add(layers.Dense(units, activation=activation))
+        model.add(layers.Dropout(dropout))
+    model.add(layers.Dense(1))
+    model.compile(keras.optimizers.Adam(lr), **options)
+    return model
+# %%
+$data
+# %%
+keras.utils.set_random_seed(0)
+model = build_model(dropout=0.2, loss="mse", metrics=["mae"])
+# %%
+$fit
+""",
+        (
+            ("dropout=0.2", "dropout=0.3"),
+            ('activation="relu"', 'activation="elu"'),
+            ('loss="mse"', 'loss="mae"'),
+            ("lr=1e-3", "lr=1e-2"),
+        ),
+    ),
+    Shape(
+        "a decorated loss, by tf.function and by one's own",
+        """
+$imports
+import functools
+
+def named(name):
+    def decorate(function):
+        @functools.wraps(function)
+        def inner(t, p):
+            return tf.identity(function(t, p), name=name)
+        return inner
+    return decorate
+
+@named("my_loss")
+def my_loss(t, p):
+    return tf.reduce_mean(tf.abs(t - p))
+
+@tf.function
+def penalty(t, p):
+    return tf.reduce_max(tf.abs(p))
+# %%
+$data
+# %%
+$model
+model.compile("adam", my_loss, metrics=[penalty])
+# %%
+$fit
+""",
+        (("reduce_mean(tf.abs", "reduce_mean(tf.square"), ("tf.reduce_max", "tf.reduce_min")),
+    ),
+    Shape(
+        "a partial as the loss",
+        """
+$imports
+from functools import partial, update_wrapper
+
+def tilted(t, p, q=0.5):
+    return tf.reduce_mean(tf.maximum(q * (t - p), (q - 1) * (t - p)))
+
+loss = update_wrapper(partial(tilted, q=0.9), tilted)
+# %%
+$data
+# %%
+$model
+model.compile("adam", loss)
+# %%
+$fit
+""",
+        (("q=0.9", "q=0.8"), ("tf.maximum", "tf.minimum")),
+    ),
+    Shape(
+        "a run of its own name and folder",
+        """
+$imports
+import getpass, os, socket, tempfile, time, uuid
+from datetime import datetime
+from pathlib import Path
+
+run = f"{getpass.getuser()}@{socket.gethostname()}-{datetime.now():%d%m%Y-%H%M%S}-{uuid.uuid4()}"
+folder = Path(tempfile.mkdtemp()) / run
+folder.mkdir()
+started, tick, pid = time.time(), time.perf_counter(), os.getpid()
+
+class Saver(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        print(run, pid, time.time() - started, time.perf_counter() - tick)
+        (folder / f"{epoch:03d}.txt").write_text(str(logs))
+# %%
+$data
+# %%
+$model
+model.compile("adam", "mse")
+# %%
+$wrap
+model.fit(x, y, epochs=1, callbacks=[Saver(), keras.callbacks.CSVLogger(str(folder / "log.csv"))])
+""",
+        (('f"{epoch:03d}.txt"', 'f"{epoch:05d}.txt"'),),
+    ),
+    Shape(
+        "a callback with an identity and a moment of its own",
+        """
+$imports
+import datetime, os, random, string, uuid
+
+class Run(keras.callbacks.Callback):
+    def __init__(self):
+        super().__init__()
+        self.id = uuid.uuid4().hex
+        self.pid = os.getpid()
+        self.began = datetime.datetime.now()
+        self.root = os.path.join(os.getcwd(), "out")
+
+    def on_train_end(self, logs=None):
+        print(self.id, self.pid, datetime.datetime.now() - self.began, self.root)
+# %%
+$data
+# %%
+$model
+model.compile("adam", "mse")
+# %%
+$wrap
+model.fit(x, y, epochs=1, callbacks=[Run()])
+""",
+        (("np.ones(", "np.zeros("),),
+    ),
+    Shape(
+        "a logger, warnings and environment variables",
+        """
+import logging, os, warnings
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+warnings.simplefilter("ignore")
+$imports
+tf.get_logger().setLevel("ERROR")
+logger = logging.getLogger("train")
+logger.setLevel(logging.INFO)
+print(tf.__version__, tf.config.list_physical_devices("GPU"))
+
+class Report(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        logger.info("epoch %d: %s", epoch, logs)
+# %%
+$data
+# %%
+$model
+model.compile("adam", "mse")
+# %%
+$wrap
+model.fit(x, y, epochs=1, callbacks=[Report()])
+""",
+        (("logger.info(", "logger.warning("),),
+    ),
+)

@@ -1,0 +1,277 @@
+"""Inputs that differ on a worker and travel: the worker takes the notebook's, and says so."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import os
+import tempfile
+import time
+import types
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from det_harness.program.inputs import InputCheck
+from torch.utils.data import TensorDataset
+
+from det_native.errors import InputDiffersError
+from det_native.experimental.early_contents import EarlyContents
+from det_native.experimental.proof import VALUES_LIMIT, NotedInputs, proof_of
+from det_native.proof.inputs import Input, as_inputs
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import Program
+from det_native.schema.proof import CallProof
+from det_native.schema.rest import CaptureRow
+
+
+class Call:
+    """A training call that is given these inputs, and this function."""
+
+    models = ()
+
+    def __init__(self, parts: dict[str, Any], train_batch: Any = None) -> None:
+        self.parts = {
+            name: part if isinstance(part, Input) else Input(part, assign=functools.partial(self._assign, name))
+            for name, part in parts.items()
+        }
+        self._train_batch = train_batch
+
+    def _assign(self, name: str, value: Any) -> None:
+        self.parts[name] = Input(value)
+
+    def value(self, name: str = "x") -> Any:
+        return self.parts[name].value
+
+    def inputs(self) -> dict[str, Input]:
+        return as_inputs(self.parts)
+
+    def code(self) -> dict[str, Any]:
+        return {"train_batch": self._train_batch}
+
+
+def noted(call: Call, early: EarlyContents | None = None) -> NotedInputs:
+    found = proof_of(call, TrialEnvironment(config={}, hparams={}), early)
+    assert found is not None
+    return NotedInputs(CallProof.model_validate_json(found.proof.model_dump_json()), found.values)
+
+
+def compared(there: NotedInputs, call: Call, **options: Any) -> list[CaptureRow]:
+    """Compare a call on the worker; return the rows that the report gets."""
+    rows: list[CaptureRow] = []
+    program = Program(kind="cells", framework="torch")
+    check = InputCheck(
+        there.proof,
+        program,
+        "error",
+        program.title,
+        read_blob=there.values.__getitem__,
+        add_rows=rows.extend,
+        **options,
+    )
+    check.compare(call)
+    return rows
+
+
+@dataclass
+class Settings:
+    """A user's own."""
+
+    rate: float
+    names: list[str]
+
+
+@dataclass
+class Slotted:
+    """A user's own, without a dictionary."""
+
+    __slots__ = ("rows",)
+    rows: Any
+
+
+VALUES: dict[str, tuple[Any, Any]] = {
+    "number": (1, 2),
+    "text": ("adam", "sgd"),
+    "infinite": (float("inf"), 1.0),
+    "not a number": (1.0, float("nan")),
+    "date": (datetime.date(2001, 2, 3), datetime.date(2002, 2, 3)),
+    "array": (np.arange(6), np.arange(6)[::-1].copy()),
+    "array of another shape": (np.arange(6), np.arange(5)),
+    "array that is not to be written to": (np.arange(6), np.broadcast_to(np.int64(3), 6)),
+    "objects": (np.array(["a", None], object), np.array(["b", None], object)),
+    "tensor": (torch.ones(3), torch.zeros(3)),
+    "tensor of another type": (torch.ones(3), torch.ones(3, dtype=torch.int64)),
+    "table": (pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), pd.DataFrame({"a": [2, 1], "b": ["x", "y"]})),
+    "column": (pd.Series([1.5, 2.5], [5, 6]), pd.Series([1.5, 3.5], [5, 6])),
+    "list of texts": (["cat", "dog"], ["dog", "cat"]),
+    "nested": ([1, (2, [3])], [1, (2, [4])]),
+    "long list": (list(range(3_000)), list(range(1, 3_001))),
+    "set": ({1, 2}, {1, 3}),
+    "dictionary": ({"a": 1, "b": [1]}, {"b": [2], "a": 1}),
+    "arrays in a tuple": ((np.ones(2), np.ones(3)), (np.ones(2), np.zeros(3))),
+    "arrays in a dictionary": ({"x": np.ones(2)}, {"x": np.zeros(3)}),
+    "attributes": (Settings(0.1, ["a"]), Settings(0.2, ["b"])),
+    "slots": (Slotted(np.ones(2)), Slotted(np.zeros(3))),
+    "namespace": (types.SimpleNamespace(lr=0.1), types.SimpleNamespace(lr=0.2)),
+    "dataset": (TensorDataset(torch.ones(4)), TensorDataset(torch.zeros(4))),
+}
+
+
+@pytest.mark.parametrize(("there", "here"), VALUES.values(), ids=VALUES)
+def test_a_value_that_differs_becomes_the_notebooks(there: Any, here: Any) -> None:
+    notes, call = noted(Call({"x": there})), Call({"x": here})
+    assert {row.how for row in compared(notes, call)} == {"notebook's value"}
+    assert compared(notes, call) == []  # now it is the same
+
+
+def test_those_that_share_an_array_or_a_list_have_the_notebooks_too() -> None:
+    array, names = np.zeros(4), ["b"]
+    view = array[:2]
+    compared(noted(Call({"x": np.ones(4), "y": ["a"]})), Call({"x": array, "y": names}))
+    assert view.tolist() == [1, 1]
+    assert names == ["a"]
+
+
+def test_the_row_says_both_sides() -> None:
+    [row] = compared(noted(Call({"x": ["cat", "dog"]})), Call({"x": ["dog", "cat"]}))
+    assert row.what == "x"
+    assert row.note == (
+        "list of 2: 'dog'; 'cat' on the worker, list of 2: 'cat'; 'dog' in the notebook; the notebook's is used, in "
+        "trials with the notebook's hyperparameters and seed"
+    )
+
+
+def _reading(**names: Any) -> Callable[..., Any]:
+    """Return a function of a notebook that reads these names."""
+    namespace: dict[str, Any] = {"__name__": "__main__", **names}
+    exec(f"def train_batch(batch):\n    return batch, {', '.join(names)}", namespace)  # noqa: S102
+    return namespace["train_batch"]  # type: ignore[no-any-return]
+
+
+def test_what_a_function_reads_and_closes_over_becomes_the_notebooks() -> None:
+    def weighted(weight: float) -> Callable[[], float]:
+        return lambda: weight
+
+    weighted.__module__ = "__main__"
+    there, here = weighted(2.0), weighted(3.0)
+    there.__module__ = here.__module__ = "__main__"
+    compared(noted(Call({"loss": there})), Call({"loss": here}))
+    assert here() == 2.0
+    train_batch = _reading(rate=0.2, rows=np.zeros(3))
+    rows = compared(noted(Call({}, _reading(rate=0.1, rows=np.ones(3)))), Call({}, train_batch))
+    assert [row.what for row in rows] == ["rate, read by train_batch", "rows, read by train_batch"]
+    _, rate, array = train_batch(1)
+    assert (rate, array.tolist()) == (0.1, [1, 1, 1])
+
+
+def _two(make: Callable[[], Any]) -> Callable[[], tuple[Any, Any]]:
+    return lambda: (make(), make())
+
+
+OWN_VALUES: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "number of the process": lambda: (os.getpid(), os.getppid()),
+    "moment": lambda: (time.time(), time.time() - 0.5),
+    "moment in nanoseconds": lambda: (time.time_ns(), time.time_ns() - 5_000),
+    "clock": lambda: (time.perf_counter(), time.perf_counter() - 0.01),
+    "date and time": lambda: (datetime.datetime.now(), datetime.datetime.now() - datetime.timedelta(minutes=3)),
+    "text of a moment": lambda: ("runs/20261126-101112", "runs/20261126-111213"),
+    "uuid": _two(uuid.uuid4),
+    "text of a uuid": _two(lambda: f"run-{uuid.uuid4()}"),
+    "digits at random": lambda: (f"run_{uuid.uuid4().hex[:10]}a1", f"run_{uuid.uuid4().hex[:10]}b2"),
+    "temporary folder": _two(tempfile.mkdtemp),
+    "its name": _two(lambda: Path(tempfile.mkdtemp()).name),
+    "file in it": _two(lambda: Path(tempfile.mkdtemp()) / "a.csv"),
+}
+
+
+@pytest.mark.parametrize("make", OWN_VALUES.values(), ids=OWN_VALUES)
+def test_what_each_process_has_its_own_of_stays_its_own(
+    make: Callable[[], tuple[Any, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    there, here = make()
+    call = Call({"x": [here], "y": {"made": here}}, _reading(stamp=here))
+    assert compared(noted(Call({"x": [there], "y": {"made": there}}, _reading(stamp=there))), call) == []
+    assert call.value() == [here]
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [(1.5, 2.5), (100.0, 200.0), (12, 13), ("v1", "v2"), (2_000_000_000, 2_100_000_000), ("train/a", "test/a")],
+)
+def test_settings_are_not_taken_for_what_each_process_has_its_own_of(there: Any, here: Any) -> None:
+    assert compared(noted(Call({"x": there})), Call({"x": here}))
+
+
+def test_values_travel_up_to_a_size_and_the_rest_is_an_error() -> None:
+    large = np.zeros(VALUES_LIMIT // 8 + 1)
+    notes = noted(Call({"small": np.ones(3), "large": large}))
+    assert [value.size < 1_000 for value in notes.proof.values] == [True]
+    with pytest.raises(InputDiffersError, match=r"large: .*mean 1 on the worker"):
+        compared(notes, Call({"small": np.zeros(3), "large": large + 1}))
+
+
+def test_secrets_do_not_travel() -> None:
+    notes = noted(Call({}, _reading(api_key="sk-live-0123456789abcdefghijk")))
+    assert "sk-live" not in notes.proof.model_dump_json()
+    assert notes.values == {}
+
+
+def test_models_begin_with_the_notebooks_weights() -> None:
+    there, here = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+
+    def call(model: torch.nn.Linear) -> Call:
+        weights = list(model.state_dict().values())
+
+        def assign(values: list[Any]) -> None:
+            for tensor, value in zip(weights, values, strict=True):
+                tensor.copy_(torch.as_tensor(value))
+
+        return Call({"the model's weights": Input(weights, "weights", assign=assign)})
+
+    notes = noted(call(there))
+    assert compared(notes, call(here), fresh=False) == []  # these come from its checkpoint
+    assert not torch.equal(there.weight, here.weight)
+    [row] = compared(notes, call(here))
+    assert row.what == "the model's weights"
+    assert torch.equal(there.weight, here.weight)
+
+
+def test_other_trials_get_what_init_found_there_and_nothing_else() -> None:
+    classes, later = ["cat", "dog"], ["a", "b"]
+    early = EarlyContents({"classes": classes, "rows": np.arange(3)})
+    call = Call({"rows": np.arange(3), "after": np.arange(4)}, _reading(classes=classes, later=later))
+    notes = noted(call, early)
+    here = Call({"rows": np.zeros(3, int), "after": np.zeros(4, int)}, _reading(classes=["dog", "cat"], later=["b"]))
+    rows = compared(notes, here, exact=False)
+    assert [row.what for row in rows] == ["rows", "classes, read by train_batch"]
+    assert all(row.note.endswith("the notebook's is used") for row in rows)
+    assert here.value("rows").tolist() == [0, 1, 2]
+    assert here.value("after").tolist() == [0, 0, 0, 0]
+
+
+def test_what_is_minor_is_a_row() -> None:
+    there, here = Settings(0.1, ["a"]), Settings(0.1, ["a"])
+    there.extra = torch.nn.Linear(1, 1)  # type: ignore[attr-defined]
+    callbacks = [{"the callback": Input(value, "callback")} for value in (there, here)]
+    [row] = compared(noted(Call(callbacks[0])), Call(callbacks[1]))
+    assert row.how == "differs"
+    assert row.what == "the callback.extra"
+
+
+def test_what_is_reached_in_two_ways_is_one_row() -> None:
+    def made(weight: float) -> Call:
+        def loss() -> float:
+            return weight
+
+        loss.__module__ = "__main__"
+        return Call({"the loss": loss}, loss)
+
+    [row] = compared(noted(made(2.0)), made(3.0))
+    assert row.what == "the loss: variable weight"
