@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from keras_generation import only_keras_3
-from notebook_run import Kernels, check, written
+from notebook_run import Kernels, check, notebooks
 
 pytestmark = [pytest.mark.slow, only_keras_3]
 
@@ -14,6 +14,6 @@ pytestmark = [pytest.mark.slow, only_keras_3]
 FIRST = ("keras3_everything_in_one_cell", "keras3_failed_and_again")
 
 
-@pytest.mark.parametrize("path", written("keras3", FIRST))
+@pytest.mark.parametrize("path", notebooks("keras3", FIRST))
 def test_a_notebook_trains_the_same_everywhere(path: Path, keras_kernels: Kernels, tmp_path: Path) -> None:
     check(path, keras_kernels, tmp_path)

@@ -1,4 +1,5 @@
 # Magics, a shell line, plots, cells that merely look, %%time over the training, weights drawn by hand.
+# put right
 # %%
 %matplotlib inline
 %load_ext autoreload

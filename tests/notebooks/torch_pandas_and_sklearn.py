@@ -1,4 +1,5 @@
 # A table of pandas, a pipeline of sklearn, an unseeded split, and a regression.
+# put right
 # %%
 import numpy as np
 import pandas as pd
