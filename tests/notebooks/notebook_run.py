@@ -77,8 +77,8 @@ class Cell:
 class Written:
     """A notebook as its file has it: cells in the order of their runs, and what is to hold of it.
 
-    `plain_is_same` says that plain losses are the same, `put_right` that the worker cannot have the notebook's values by
-    running its cells, and takes those that travel.
+    `plain_is_same` says that plain losses are the same, `put_right` that the worker cannot have the notebook's values
+    by running its cells, and takes those that travel.
     """
 
     cells: list[Cell]
