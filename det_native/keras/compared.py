@@ -17,8 +17,7 @@ WEIGHTS = "the model's weights"
 def inputs_of_model(model: Any) -> dict[str, Input]:
     """Return the model's layers, optimizer, loss, metrics and weights, by what they are called in messages."""
     layers = [
-        [type(layer).__name__, bool(layer.trainable), [_shape_of(weight) for weight in layer.weights], _config(layer)]
-        for layer in model.layers
+        [type(layer).__name__, bool(layer.trainable), _shapes_of(layer), _config(layer)] for layer in model.layers
     ]
     found = {"the model's layers": Input(frozen(layers), "layers")}
     optimizer = getattr(model, "optimizer", None)
@@ -98,6 +97,14 @@ def _layers_in(model: Any) -> list[Any]:
 
 def _assign_weights(model: Any, weights: list[Any]) -> None:
     model.set_weights(weights)
+
+
+def _shapes_of(layer: Any) -> list[Any] | None:
+    """Return the shapes of a layer's weights; None of a model in the model that is not built yet."""
+    try:
+        return [_shape_of(weight) for weight in layer.weights]
+    except ValueError:
+        return None
 
 
 def _shape_of(weight: Any) -> Any:

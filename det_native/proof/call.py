@@ -17,8 +17,8 @@ _DECISIVE: frozenset[Role] = frozenset(
     {"data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code"},
 )
 _DATA_READ: frozenset[Role] = frozenset({"variable", "helper"})
-# Inputs that are found by following what functions read: they are missing where these read something else.
-_FOLLOWED: frozenset[Role] = frozenset({"code", "helper"})
+# Variables: which of them are read follows from the functions, which are compared.
+_PASSING: frozenset[Role] = frozenset({"variable", "state"})
 _TEXT_LENGTH = 160
 
 
@@ -102,10 +102,7 @@ def in_words(error: Exception) -> str:
 
 
 def differences(proof: CallProof, parts: Mapping[str, Any], skipped: frozenset[int] = frozenset()) -> list[Difference]:
-    """Return in what the inputs here differ from those in the notebook, in the notebook's order.
-
-    An argument that was not there, or is not here, is a difference of the call itself, which its own checks find.
-    """
+    """Return in what the inputs here differ from those in the notebook, in the notebook's order."""
     here = as_inputs(parts)
     found: list[Difference] = []
     for fact in proof.facts:
@@ -113,7 +110,7 @@ def differences(proof: CallProof, parts: Mapping[str, Any], skipped: frozenset[i
         if fact.not_compared:
             continue
         if given is None:
-            if fact.role in _FOLLOWED and fact.leaves:  # another function takes its place, or none
+            if fact.leaves and fact.role not in _PASSING:
                 found.append(Difference(fact, fact.leaves[0], None, _severity(fact.role, fact.leaves[0].kind)))
             continue
         try:
@@ -122,6 +119,12 @@ def differences(proof: CallProof, parts: Mapping[str, Any], skipped: frozenset[i
             found.append(Difference(fact, next(iter(fact.leaves), None), None, Severity.NOT_COMPARED))
             continue
         found += _differences_of(fact, leaves)
+    known = {fact.part for fact in proof.facts}
+    for part, given in here.items():
+        if proof.facts and given.role == "data" and part not in known:
+            leaves = _leaves(given, skipped)
+            fact = InputFact(part=part, name=given.variable, role=given.role)
+            found.append(Difference(fact, None, leaves[0], _severity(given.role, leaves[0].kind)))
     return found
 
 
@@ -160,6 +163,9 @@ def _differences_of(fact: InputFact, leaves: list[Leaf]) -> list[Difference]:
             found.append(Difference(fact, wanted, None, _severity(fact.role, wanted.kind)))
         elif wanted.not_compared or leaf.content.not_compared:
             found.append(Difference(fact, wanted, leaf, Severity.NOT_COMPARED))
+        elif wanted.kind == leaf.kind == "code" and not (wanted.exact and leaf.content.exact):
+            if wanted.loose != leaf.content.loose:  # of one of them the source is unknown
+                found.append(Difference(fact, wanted, leaf, _severity(fact.role, wanted.kind)))
         elif wanted.kind != leaf.kind or wanted.exact != leaf.content.exact:
             severity = _severity_of(fact.role, wanted, leaf)
             if severity is not None:

@@ -46,7 +46,9 @@ def own_settings(value: Any) -> dict[str, Any]:
     """
     if not is_own_module(type(value).__module__):
         return {}
-    attributes = {**dict(class_settings(type(value))), **dict(settings_in(value))}
+    # What has a configuration is not a state, though a method has set it: `compile()`, say.
+    configured = {name: part for name, part in vars(value).items() if hasattr(part, "get_config")}
+    attributes = {**dict(class_settings(type(value))), **dict(settings_in(value)), **configured}
     return {
         name: plain_configuration(attribute)
         for name, attribute in attributes.items()

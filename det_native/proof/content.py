@@ -110,6 +110,8 @@ class _Reader:
             self.into.floats("float", [value])
         elif isinstance(value, PLAIN):
             self.into.both(type(value).__name__, self._text(value) if isinstance(value, str) else repr(value))
+        elif isinstance(value, bytearray | memoryview):
+            self.into.both(type(value).__name__, hashlib.sha256(value).hexdigest())
         elif is_path(value):
             self.into.both("path", self._text(str(value)))
         elif id(value) in self._skipped:
@@ -277,7 +279,7 @@ class _Reader:
         if not is_own_module(function.__module__ or ""):
             self.into.both("function", str(function.__module__), function.__qualname__)
             return
-        self.into.both("function", function.__qualname__, source_digest(function.__code__))
+        self.into.both("function", function.__qualname__, source_digest(function.__code__) or "")
         for _, value in closure_of(function):
             self._setting(value, depth)
         self.read(function.__defaults__, depth + 1)
@@ -291,12 +293,18 @@ def plain_settings(value: Any) -> dict[str, Any]:
 
 
 def _public_attributes(value: Any) -> list[tuple[str, Any]]:
+    """Return the attributes of a library's object; methods change those of an array, but not by mere use."""
     held = getattr(value, "__dict__", None)
-    return sorted((name, part) for name, part in held.items() if name[:1] != "_") if isinstance(held, dict) else []
+    if not isinstance(held, dict):
+        return []
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return sorted((name, part) for name, part in held.items() if name[:1] != "_")
+    return list(settings_in(value))
 
 
 def _has_own_pickle(value: Any) -> bool:
-    return any("__reduce__" in vars(base) or "__reduce_ex__" in vars(base) for base in type(value).__mro__[:-1])
+    names = ("__reduce__", "__reduce_ex__", "__getstate__")
+    return any(name in vars(base) for base in type(value).__mro__[:-1] for name in names)
 
 
 def closure_of(function: types.FunctionType) -> list[tuple[str, Any]]:

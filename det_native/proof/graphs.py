@@ -70,7 +70,12 @@ def seeds_of(dataset: Any) -> list[int]:
     graph = _graph_of(dataset, tensorflow)
     if graph is None:
         return []
-    constants = {node.name: node.attr["value"].tensor for node in graph.node if node.op == "Const"}
+    whole = tensorflow.int64.as_datatype_enum
+    constants = {
+        node.name: node.attr["value"].tensor
+        for node in graph.node
+        if node.op == "Const" and node.attr["dtype"].type == whole
+    }
     seeds = []
     for node in graph.node:
         operation = sys.modules["tensorflow.python.framework.op_def_registry"].get(node.op)

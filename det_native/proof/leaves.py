@@ -16,7 +16,7 @@ from det_native.proof.attributes import class_settings, is_library_of_ours, is_o
 from det_native.proof.content import PLAIN, Content, closure_of, content_of
 from det_native.proof.graphs import seeds_of
 from det_native.proof.own_values import is_path
-from det_native.proof.source import source_digest
+from det_native.proof.source import signature_digest, source_digest
 from det_native.schema.proof import LeafKind
 
 Put = Callable[[Any], object]
@@ -105,7 +105,7 @@ class _Divider:
     def divide(self, value: Any, path: str, put: Put | None, depth: int) -> None:
         if len(self.leaves) >= _MOST_LEAVES:
             self._rest.append(value)
-        elif is_library_of_ours(type(value).__module__) or id(value) in self._skipped or id(value) in self._inside:
+        elif _is_ours(value) or id(value) in self._skipped or id(value) in self._inside:
             self._structure(path, type(value).__qualname__)
         elif _is_plain(value):
             self.add(value, path, "value", put)
@@ -177,9 +177,7 @@ class _Divider:
         if not is_own_module(function.__module__ or ""):
             self._structure(path, f"{function.__module__}.{function.__qualname__}")
             return
-        digest = source_digest(function.__code__)
-        text = f"function {function.__qualname__}"
-        self.leaves.append(Leaf(path, "code", None, Content(digest, digest, "", text)))
+        self._code(path, function.__code__, f"function {function.__qualname__}")
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
         for name, value in closure_of(function):
             put = partial(setattr, cells[name], "cell_contents")
@@ -194,10 +192,16 @@ class _Divider:
         if generator.gi_frame is None or not is_own_module(generator.gi_frame.f_globals.get("__name__", "")):
             self.add(generator, path, "data", None)
             return
-        digest = source_digest(generator.gi_code)
-        self.leaves.append(Leaf(path, "code", None, Content(digest, digest, "", f"generator {generator.__qualname__}")))
-        for name, value in sorted(generator.gi_frame.f_locals.items()):
-            self.divide(value, f"{path} variable {name}".strip(), None, depth + 1)
+        code = generator.gi_code
+        self._code(path, code, f"generator {generator.__qualname__}")
+        # Its other variables are there as soon as it has begun.
+        for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+            if name in generator.gi_frame.f_locals:
+                self.divide(generator.gi_frame.f_locals[name], f"{path} argument {name}".strip(), None, depth + 1)
+
+    def _code(self, path: str, code: types.CodeType, text: str) -> None:
+        content = Content(source_digest(code) or "", signature_digest(code), "", text)
+        self.leaves.append(Leaf(path, "code", None, content))
 
     def _parts_of_code(self, divide: Callable[[], None]) -> None:
         outer, self._in_attribute = self._in_attribute, True
@@ -242,6 +246,10 @@ def _is_data(value: Any) -> bool:
     return (hasattr(value, "shape") and hasattr(value, "dtype")) or hasattr(value, "iloc")
 
 
+def _is_ours(value: Any) -> bool:
+    return is_library_of_ours(type(value).__module__) and not isinstance(value, Mapping)
+
+
 def _is_pipeline(value: Any) -> bool:
     tensorflow = sys.modules.get("tensorflow")
     return tensorflow is not None and isinstance(value, tensorflow.data.Dataset)
@@ -266,6 +274,8 @@ def _is_plain(value: Any) -> bool:
         counter -= 1
         if counter < 0 or depth > _DEPTH:
             return False
+        if type(part).__module__ == "numpy":
+            return False  # a number that is an array without dimensions
         if isinstance(part, (*PLAIN, float, enum.Enum)) or is_path(part):
             return True
         if type(part) in (list, tuple, set, frozenset):

@@ -137,7 +137,8 @@ def _brought_along(value: Any) -> Iterable[Any]:
     held = getattr(value, "__dict__", None)
     if not isinstance(held, dict) or isinstance(value, types.ModuleType):
         return ()
-    functions = [part for part in list(held.values())[:_PARTS] if callable(part) and not isinstance(part, type)]
+    parts = list(held.values())[:_PARTS]
+    functions = [part for part in parts if (callable(part) or hasattr(part, "__dict__")) and not isinstance(part, type)]
     # Transforms, say: a library's object that is called and keeps a list of others.
     listed = [part for part in held.values() if isinstance(part, list | tuple) and callable(next(iter(part), None))]
     return (type(value), *functions, *listed)

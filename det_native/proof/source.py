@@ -24,8 +24,8 @@ _SHORTEST_CODE = 40  # bytes; every code object has more
 
 
 @functools.lru_cache(maxsize=4096)
-def source_digest(code: types.CodeType) -> str:
-    """Return the digest of the syntax tree that a code object was compiled from.
+def source_digest(code: types.CodeType) -> str | None:
+    """Return the digest of the syntax tree that a code object was compiled from; None where its source is unknown.
 
     Positions, docstrings and annotations do not count.
 
@@ -33,19 +33,18 @@ def source_digest(code: types.CodeType) -> str:
     ----------
     code : types.CodeType
         Of a function or a lambda.
-
-    Returns
-    -------
-    str
-        Of code whose source is not to be had, the digest of its name and its parameters.
     """
     lines = linecache.getlines(code.co_filename)
     node = _index("".join(lines)).node_of(code) if lines else None
-    if node is None:
-        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        text = repr((code.co_name, parameters))
-    else:
-        text = _normalised(node)
+    return None if node is None else _digest(_normalised(node))
+
+
+def signature_digest(code: types.CodeType) -> str:
+    """Return the digest of the name and the parameters of a code object, which it has with or without its source."""
+    return _digest(repr((code.co_name, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])))
+
+
+def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
