@@ -13,6 +13,7 @@ from det_native.proof.fingerprint import Fingerprint
 _GRAPH_BYTES = 32 << 20
 _READING = "ReadVariableOp"
 _STORING = "AssignVariableOp"
+_MADE_UP = 100_000  # seeds of operations from here on are hardly a person's
 
 
 class Graphs:
@@ -64,25 +65,30 @@ class Graphs:
             self._arrays.array(tensorflow.make_ndarray(tensor), 0)
 
 
-def seeds_of(dataset: Any) -> list[int]:
-    """Return the seeds in the graph of a Dataset, in its order: what its operations take under that name."""
+def seeds_of(dataset: Any) -> list[int | None]:
+    """Return the seeds that a Dataset's operations were given, in the order of its graph; None for each made up.
+
+    TensorFlow keeps two numbers of each: the global seed, which a worker has its own of, and that of the operation. The
+    second is made up at random, of 31 bits, where nobody gave one.
+    """
     tensorflow = sys.modules["tensorflow"]
     graph = _graph_of(dataset, tensorflow)
     if graph is None:
         return []
     whole = tensorflow.int64.as_datatype_enum
-    constants = {
-        node.name: node.attr["value"].tensor
+    numbers = {
+        node.name: int(tensorflow.make_ndarray(node.attr["value"].tensor))
         for node in graph.node
-        if node.op == "Const" and node.attr["dtype"].type == whole
+        if node.op == "Const" and node.attr["dtype"].type == whole and not node.attr["value"].tensor.tensor_shape.dim
     }
-    seeds = []
+    seeds: list[int | None] = []
     for node in graph.node:
         operation = sys.modules["tensorflow.python.framework.op_def_registry"].get(node.op)
         arguments = [argument.name for argument in operation.input_arg] if operation is not None else []
-        for name, source in zip(arguments, node.input, strict=False):
-            if name.startswith("seed") and source in constants:
-                seeds.append(int(tensorflow.make_ndarray(constants[source])))
+        given = [numbers.get(source) for name, source in zip(arguments, node.input, strict=False) if "seed" in name]
+        pair = [number for number in given if number is not None]
+        if pair:
+            seeds.append(pair[-1] if any(pair) and pair[-1] < _MADE_UP else None)
     return seeds
 
 

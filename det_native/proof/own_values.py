@@ -19,7 +19,7 @@ _DAY = 86_400.0
 _DIGITS = 5  # in a text: a moment, a process, a part of a random name
 _LONGEST = 4_096  # characters; a longer text is data
 _SHORTEST_NAME = 6  # of a folder among the temporary ones that is named without its place
-_RANDOM_NAME = re.compile(r"(?i)(?<![0-9a-z])(?=[0-9a-f-]*[0-9])(?=[0-9a-f-]*[a-f])[0-9a-f][0-9a-f-]{7,}(?![0-9a-z])")
+_RANDOM_NAME = re.compile(r"(?i)(?<![0-9a-z])(?=[0-9a-f-]*[0-9])[0-9a-f][0-9a-f-]{7,}(?![0-9a-z])")
 _DIGIT = re.compile(r"\d")
 _PER_SECOND = (1.0, 1e3, 1e6, 1e9)
 
