@@ -17,7 +17,7 @@ WEIGHTS = "the model's weights"
 def inputs_of_model(model: Any) -> dict[str, Input]:
     """Return the model's layers, optimizer, loss, metrics and weights, by what they are called in messages."""
     layers = [
-        [type(layer).__name__, bool(layer.trainable), _shapes_of(layer), _config(layer)] for layer in model.layers
+        [type(layer).__name__, bool(layer.trainable), _shapes_of(layer), _config(layer)] for layer in _layers_in(model)
     ]
     found = {"the model's layers": Input(frozen(layers), "layers")}
     optimizer = getattr(model, "optimizer", None)

@@ -25,18 +25,24 @@ def configuration_of(value: Any) -> tuple[Any, list[Any], list[Any]]:
     """
     try:
         configuration = plain_configuration(value.get_config())
-    except Exception:  # noqa: BLE001 (a class of the user's that has none, or a library's)
-        configuration = None
+    except Exception:  # noqa: BLE001 (a class of the user's that has none, as a part of it, too)
+        configuration = _public_numbers(value)
     own = own_settings(value)  # what its configuration leaves out
     if own:
         configuration = [configuration, own]
     weights = []
-    if getattr(value, "built", True) and hasattr(value, "trainable_weights"):
+    if getattr(value, "built", True) and hasattr(type(value), "trainable_weights"):
         try:
             weights = [weight for weight in value.trainable_weights if hasattr(weight, "shape")]
         except Exception:  # noqa: BLE001 (a model that has none yet)
             weights = []
     return configuration, functions_held(value), weights
+
+
+def _public_numbers(value: Any) -> dict[str, Any]:
+    """Return the plain public attributes of an object that does not tell its configuration."""
+    kinds = (bool, int, float)
+    return {name: part for name, part in vars(value).items() if type(part) in kinds and not name.startswith("_")}
 
 
 def own_settings(value: Any) -> dict[str, Any]:
@@ -61,7 +67,11 @@ def _is_setting(value: Any) -> bool:
         return True
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return not hasattr(value, "assign")  # a variable is a weight
-    return hasattr(value, "get_config") and not hasattr(value, "weights") and not hasattr(value, "update_state")
+    return (
+        hasattr(value, "get_config")
+        and not hasattr(type(value), "weights")
+        and not hasattr(type(value), "update_state")
+    )
 
 
 def functions_held(value: Any) -> list[types.FunctionType]:

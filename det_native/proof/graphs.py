@@ -65,31 +65,35 @@ class Graphs:
             self._arrays.array(tensorflow.make_ndarray(tensor), 0)
 
 
-def seeds_of(dataset: Any) -> list[int | None]:
-    """Return the seeds that a Dataset's operations were given, in the order of its graph; None for each made up.
+def numbers_of(dataset: Any) -> list[tuple[str, int | None]]:
+    """Return the whole numbers that a Dataset's operations were given, in the order of its graph: sizes and seeds.
 
-    TensorFlow keeps two numbers of each: the global seed, which a worker has its own of, and that of the operation. The
-    second is made up at random, of 31 bits, where nobody gave one.
+    A seed that nobody gave is None. TensorFlow keeps two numbers of each seed: the global one, which a worker has its
+    own of, and that of the operation, which is made up at random, of 31 bits, where nobody gave one. Numbers of threads
+    are left out: each machine has its own.
     """
     tensorflow = sys.modules["tensorflow"]
     graph = _graph_of(dataset, tensorflow)
     if graph is None:
         return []
     whole = tensorflow.int64.as_datatype_enum
-    numbers = {
+    constants = {
         node.name: int(tensorflow.make_ndarray(node.attr["value"].tensor))
         for node in graph.node
         if node.op == "Const" and node.attr["dtype"].type == whole and not node.attr["value"].tensor.tensor_shape.dim
     }
-    seeds: list[int | None] = []
+    numbers: list[tuple[str, int | None]] = []
     for node in graph.node:
         operation = sys.modules["tensorflow.python.framework.op_def_registry"].get(node.op)
-        arguments = [argument.name for argument in operation.input_arg] if operation is not None else []
-        given = [numbers.get(source) for name, source in zip(arguments, node.input, strict=False) if "seed" in name]
-        pair = [number for number in given if number is not None]
-        if pair:
-            seeds.append(pair[-1] if any(pair) and pair[-1] < _MADE_UP else None)
-    return seeds
+        names = [argument.name for argument in operation.input_arg] if operation is not None else []
+        given = [
+            (name, constants[source]) for name, source in zip(names, node.input, strict=False) if source in constants
+        ]
+        numbers += [(name, number) for name, number in given if "seed" not in name and "parallel" not in name]
+        seeds = [number for name, number in given if "seed" in name]
+        if seeds:
+            numbers.append(("seed", seeds[-1] if any(seeds) and seeds[-1] < _MADE_UP else None))
+    return numbers
 
 
 def _as_text(content: bytes) -> str | bytes:

@@ -14,7 +14,7 @@ from typing import Any
 
 from det_native.proof.attributes import class_settings, is_library_of_ours, is_own_module, settings_in
 from det_native.proof.content import PLAIN, Content, closure_of, content_of
-from det_native.proof.graphs import seeds_of
+from det_native.proof.graphs import numbers_of
 from det_native.proof.own_values import is_path
 from det_native.proof.source import signature_digest, source_digest
 from det_native.schema.proof import LeafKind
@@ -156,7 +156,7 @@ class _Divider:
             self._attributes(value, path, depth)
         elif _is_pipeline(value):
             self.add(value, path, "data", put)
-            self.add(seeds_of(value), f"{path} seeds".strip(), "library", None)
+            self.add(numbers_of(value), f"{path} numbers".strip(), "library", None)
         else:
             self.add(value, path, "library" if self._in_attribute and not _is_data(value) else "data", put)
 
