@@ -236,11 +236,11 @@ def preview_search(config: str, *, as_json: bool) -> None:
     click.echo(json.dumps(found.to_json()) if as_json else found)
 
 
-def _state(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def _state(context: click.Context, parameter: click.Parameter, value: str | None) -> ExperimentState | None:
     try:
-        return value and ExperimentState(value).value
+        return ExperimentState(value) if value else None
     except ValueError:
-        words = ", ".join(state.word for state in ExperimentState if state is not ExperimentState.DELETED)
+        words = ", ".join(state for state in ExperimentState if state is not ExperimentState.DELETED)
         raise click.BadParameter(f"{value!r} is no state; there are {words}.") from None
 
 
@@ -257,12 +257,12 @@ def experiment() -> None:
 @click.option("--state", callback=_state, help="Only those in this state, such as Running or Stopped.")
 @AS_JSON
 @click.pass_context
-def list_experiments(context: click.Context, *, limit: int, state: str | None, as_json: bool) -> None:
+def list_experiments(context: click.Context, *, limit: int, state: ExperimentState | None, as_json: bool) -> None:
     """Show the experiments, newest first."""
     from det_native.client.catalog import find_experiments, listing
     from det_native.client.tables import shown_table
 
-    found = find_experiments(context.obj, limit, ExperimentState(state) if state is not None else None)
+    found = find_experiments(context.obj, limit, state)
     if as_json:
         print_json([{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments])
     elif found.experiments:

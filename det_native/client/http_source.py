@@ -56,7 +56,7 @@ class HttpSource(Source):
 
     def experiments(self, limit: int, state: ExperimentState | None = None) -> list[rest.Experiment]:
         """Return the newest experiments, newest first; only those in a state, if one is given."""
-        found = self._session.get("/experiments", limit=limit, state=state)
+        found = self._session.get("/experiments", limit=limit, state=None if state is None else state.name)
         return [rest.Experiment.model_validate(experiment) for experiment in found]
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:

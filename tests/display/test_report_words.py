@@ -64,7 +64,7 @@ def test_states_have_the_words_of_the_front_end(name: str, states: set[Experimen
     table = re.search(rf"const {name}.*?= \{{\n(.*?)\n\}};", TEXTS.read_text(encoding="utf-8"), re.DOTALL)
     assert table is not None
     theirs = dict(re.findall(r"(\w+): \{\s*word: '(\w+)'", table[1]))
-    assert theirs == {state.value: state.word for state in states}
+    assert theirs == {state.name: state.value for state in states}
 
 
 def test_a_search_of_which_trials_failed_says_so() -> None:

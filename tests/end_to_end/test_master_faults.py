@@ -66,7 +66,7 @@ def test_training_goes_on_without_a_master(kernel: Kernel, torch_end: Any, clust
         assert_complete_rows(cluster.attach(number), BATCHES)
         assert cluster.attach(number).checkpoints[-1].batch == BATCHES
     assert "Error" not in kernel.finish(waiting).text
-    assert kernel.value("experiment.state") == "COMPLETED"
+    assert kernel.value("experiment.state") == "Completed"
     assert kernel.end_of(long) == torch_end
 
 

@@ -271,4 +271,4 @@ def test_experiments_are_listed_by_each_state(master: Master) -> None:
     assert listed("Running") == listed("ACTIVE") == [running["id"]]
     assert listed("Queued") == [waiting["id"]]
     for state in ExperimentState:
-        assert listed(state.value) == listed(state.word)
+        assert listed(state.name) == listed(state.value)

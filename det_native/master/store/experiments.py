@@ -20,8 +20,8 @@ from det_native.storage.backups import DamagedDatabaseError
 
 logger = logging.getLogger(__name__)
 
-TERMINAL = [state.value for state in ExperimentState if state.terminal]
-_LIVE = [state.value for state in TrialState if not state.terminal]
+TERMINAL = [state for state in ExperimentState if state.terminal]
+_LIVE = [state for state in TrialState if not state.terminal]
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def listing(
         query = query.where(experiments.c.id < before)
     if state is not None:
         waits = state is ExperimentState.QUEUED
-        query = query.where(experiments.c.state == (ExperimentState.ACTIVE if waits else state).value)
+        query = query.where(experiments.c.state == (ExperimentState.ACTIVE if waits else state))
         if waits or state is ExperimentState.ACTIVE:
             queued = _started().is_(None) | experiments.c.waits_for.is_not(None)
             query = query.where(queued if waits else ~queued)

@@ -15,7 +15,7 @@ from det_native.master.store.tables import experiments, runs, trials
 from det_native.schema import rest
 from det_native.schema.states import TrialState
 
-TERMINAL = [state.value for state in TrialState if state.terminal]
+TERMINAL = [state for state in TrialState if state.terminal]
 
 
 def create(
