@@ -251,7 +251,8 @@ class BlobStore:
         except FileNotFoundError as error:
             self._tell_loss()
             raise StorageError(
-                f"There is no blob {sha256} at {self.uri}. It is gone, or was damaged; submit again: it is sent anew then."
+                f"There is no blob {sha256} at {self.uri}. It was damaged, or somebody removed it; submit again: it is "
+                "sent anew then."
             ) from error
 
     def _tell_loss(self) -> None:
