@@ -121,15 +121,15 @@ class HttpSource(Source):
 
     def kill(self, experiment_id: int | str) -> None:
         """End the experiment now, without a checkpoint."""
-        self._session.post(f"/experiments/{experiment_id}/kill")
+        self._session.post(f"/experiments/{experiment_id}/kill", repeatable=True)
 
     def stop(self, experiment_id: int | str) -> None:
         """End the experiment; its workers checkpoint first."""
-        self._session.post(f"/experiments/{experiment_id}/stop")
+        self._session.post(f"/experiments/{experiment_id}/stop", repeatable=True)
 
     def pause(self, experiment_id: int | str) -> None:
         """Have the experiment's workers checkpoint and end; nothing starts until it is resumed."""
-        self._session.post(f"/experiments/{experiment_id}/pause")
+        self._session.post(f"/experiments/{experiment_id}/pause", repeatable=True)
 
     def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
         """Change the priority, weight or limit of an experiment that goes on."""
@@ -138,7 +138,7 @@ class HttpSource(Source):
 
     def resume(self, experiment_id: int | str) -> None:
         """Go on with a paused experiment."""
-        self._session.post(f"/experiments/{experiment_id}/resume")
+        self._session.post(f"/experiments/{experiment_id}/resume", repeatable=True)
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory.
