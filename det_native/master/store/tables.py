@@ -134,6 +134,7 @@ trials = Table(
     Column("stages", JSON, nullable=True),
     Column("warm_start", String(64), nullable=True),
     Column("best_validation", Double, nullable=True),
+    Column("best_at", String(32), nullable=True),
     Column("error", JSON, nullable=True),
     Column("fingerprint", Text, nullable=True),
     Column("waiting", Text, nullable=True),

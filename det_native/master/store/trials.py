@@ -217,6 +217,7 @@ def _trial(row: Row[Any]) -> rest.Trial:
         batches=row.batches,
         target_batches=row.target_batches,
         best_validation=row.best_validation,
+        best_at=row.best_at,
         warm_start=row.warm_start,
         stages=row.stages or [],
         error=row.error,
