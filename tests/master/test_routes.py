@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from master_parts import Master, Worker, configuration, manifest
 from sqlalchemy.exc import OperationalError
 
 from det_native import PROTOCOL
+from det_native.client import http_source
+from det_native.client.command import cli
 from det_native.errors import BundleCorruptError
+from det_native.master.store import trials
 from det_native.schema.rest import ErrorBody, MetricSeries
 from det_native.schema.states import ExperimentState
 from det_native.storage.blobs import BlobStore
@@ -160,6 +164,33 @@ def test_a_bundle_whose_blobs_are_missing_is_refused_with_their_list(master: Mas
     bundle = master.bundle()
     assert master.get(f"/bundles/{bundle}") == manifest().model_dump(mode="json")
     assert master.launcher.wait_for_warmed().framework == "torch"
+
+
+def test_a_list_of_more_experiments_than_a_page_has_is_whole(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [master.create()["id"] for _ in range(5)]
+    monkeypatch.setattr(http_source, "_EXPERIMENTS", 2)
+    monkeypatch.setenv("DET_TOKEN", master.token)
+    for limit in (10_000, 4, 3):
+        words = ["-m", str(master.client.base_url), "experiment", "list", "--json", "-n", str(limit)]
+        printed = CliRunner().invoke(cli, words)
+        assert printed.exit_code == 0, printed.output
+        assert [one["id"] for one in json.loads(printed.stdout)] == numbers[::-1][:limit]
+
+
+def test_a_clock_that_is_set_back_puts_no_start_before_its_creation(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "now", lambda: "2001-01-01T00:00:00.000Z")
+    number = master.create()["id"]
+    (job,) = master.world.wait_for_jobs(1)
+    monkeypatch.setattr(trials, "now", lambda: "2000-01-01T00:00:00.000Z")
+    worker = Worker(master, job)
+    worker.start()
+    worker.exit(batch=100)
+    master.until_state(number, "COMPLETED")
+    trial, experiment = master.get("/trials/1"), master.get(f"/experiments/{number}")
+    for each in (trial, experiment):
+        assert each["created"] <= each["started"] <= each["ended"]
 
 
 def test_a_bundle_of_which_a_reader_found_damage_is_asked_for_again(master: Master) -> None:

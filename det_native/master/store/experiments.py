@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, ScalarSelect, Select, Update, bindparam,
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store.database import WAY_OUT, Transaction
-from det_native.master.store.encoding import now
+from det_native.master.store.encoding import not_before, now
 from det_native.master.store.tables import experiments, trials
 from det_native.schema import rest
 from det_native.schema.manifests import Framework
@@ -340,6 +340,7 @@ def _readable(connection: Connection, experiment_id: int) -> rest.Experiment:
 
 
 def _experiment(row: Row[Any]) -> rest.Experiment:
+    started = not_before(row.started, row.created)
     return rest.Experiment(
         id=row.id,
         name=row.name or f"Experiment {row.id}",
@@ -357,8 +358,8 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         best_validation=row.best_validation,
         error=row.error,
         created=row.created,
-        started=row.started,
-        ended=row.ended,
+        started=started,
+        ended=not_before(row.ended, started, row.created),
         seconds_left=row.seconds_left if row.state == ExperimentState.ACTIVE else None,
         waits_for=(row.waits_for or "") if row.state == ExperimentState.ACTIVE else "",
         warning=row.warning,
