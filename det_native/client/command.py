@@ -126,14 +126,18 @@ def up(context: click.Context, /, **options: Any) -> None:
 @click.pass_context
 def down(context: click.Context, *, kill: bool) -> None:
     """Stop the master."""
+    from det_native.client.cluster_commands import left_text
+    from det_native.client.connect import connect
+    from det_native.schema.processes import is_stopped
+
     if context.obj and is_ssh(context.obj):
         remote_commands.down(context.obj, kill=kill)
         return
     if context.obj:
-        from det_native.client.connect import connect
-
-        connect(context.obj, start=False).post("/master/shutdown", params={"kill": kill})
-        click.echo(f"The master at {context.obj} stops.")
+        session = connect(context.obj, start=False)
+        left = left_text(context.obj, kill=kill)
+        session.post("/master/shutdown", params={"kill": kill})
+        click.echo(f"The master at {context.obj} stops. {left}".strip())
         return
     home = Home.default()
     runtime = read_runtime(home)
@@ -142,8 +146,9 @@ def down(context: click.Context, *, kill: bool) -> None:
         if kill:
             click.echo("Trials that an earlier master has left go on: `det up`, then `det down --kill` ends them.")
         return
+    left = "" if is_stopped(runtime.pid) else left_text(None, kill=kill)
     stop_master(runtime, home, kill=kill)
-    click.echo("The master has stopped." if kill else "The master has stopped; running trials go on.")
+    click.echo(f"The master has stopped. {left}".strip())
 
 
 @cli.command()

@@ -28,17 +28,17 @@ def up(context: click.Context, named: str, options: dict[str, Any]) -> None:
 
 def down(named: str, *, kill: bool) -> None:
     """Stop the master there."""
+    from det_native.client.cluster_commands import left_text
     from det_native.client.remote.link import Connection
     from det_native.client.remote.target import parse_target
     from det_native.schema.home import Home
 
     target = parse_target(named)
+    left = left_text(named, kill=kill)
     if not Connection(target, Home.default()).stop(kill=kill):
         click.echo(f"No master runs on {target.machine}.")
-    elif kill:
-        click.echo(f"The master on {target.machine} has stopped.")
     else:
-        click.echo(f"The master on {target.machine} has stopped; running trials go on.")
+        click.echo(f"The master on {target.machine} has stopped. {left}".strip())
 
 
 @click.group()

@@ -55,7 +55,7 @@ def test_training_goes_on_without_a_master(kernel: Kernel, torch_end: Any, clust
     assert cluster.master.url == master.url
     assert ended(cluster.attach(short), ExperimentState.COMPLETED).restarts == 0
 
-    assert "running trials go on" in cluster.det("down")
+    assert "1 running trial goes on." in cluster.det("down")
     second.go()
     third = gate.next()
     assert third.pid == second.pid

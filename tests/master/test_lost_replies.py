@@ -140,6 +140,16 @@ def test_each_reply_of_a_create_may_be_lost(proxy: Proxy, tmp_path: Path) -> Non
         assert len(proxy.master.get("/experiments")) == lost + 2, "it is made once"
 
 
+def test_who_stops_a_master_is_told_of_the_trials_that_wait(proxy: Proxy) -> None:
+    for _ in range(3):
+        proxy.master.create()
+    proxy.master.world.wait_for_jobs(2)
+    told = det("down")
+    assert told.endswith(
+        "stops. 2 running trials go on. 1 trial waits: it begins once a master runs again (`det up`).\n"
+    )
+
+
 @pytest.mark.parametrize("verb", ["pause", "resume", "stop", "kill"])
 def test_a_lost_reply_to_a_command_is_asked_for_again(proxy: Proxy, verb: str) -> None:
     number = proxy.master.create()["id"]
