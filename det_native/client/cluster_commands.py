@@ -122,9 +122,12 @@ def left_text(master_url: str | None, *, kill: bool) -> str:
     words = []
     if running and not kill:
         words.append("1 running trial goes on." if running == 1 else f"{running} running trials go on.")
+    if kill:  # those that are ended go on from their checkpoints
+        waiting += running
     if waiting:
-        verb = "1 trial waits: it begins" if waiting == 1 else f"{waiting} trials wait: they begin"
-        words.append(f"{verb} once a master runs again (`det up`).")
+        words.append(
+            f"{'1 trial waits' if waiting == 1 else f'{waiting} trials wait'} until a master runs again: `det up`."
+        )
     return " ".join(words)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from det_native.client.remote.ssh import Line
 
 _FAILED = 1
+_STEP_WIDTH = 70
 
 
 def up(context: click.Context, named: str, options: dict[str, Any]) -> None:
@@ -113,7 +114,13 @@ def setup(
             return
         if not yes:
             click.confirm("Do it?", abort=True)
-        setting_up.carry_out(line, plan.steps, lambda number: click.echo(f"{number} ...", err=True))
+
+        def tell(number: int, seconds: float) -> None:
+            text = plan.steps[number - 1].text
+            shown = text if len(text) <= _STEP_WIDTH else f"{text[:_STEP_WIDTH]} ..."
+            click.echo(f"   {seconds:.0f} s" if seconds else f"{number}. {shown}", err=True)
+
+        setting_up.carry_out(line, plan, tell)
         _say_what_runs(line)
 
 

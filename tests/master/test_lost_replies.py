@@ -145,9 +145,7 @@ def test_who_stops_a_master_is_told_of_the_trials_that_wait(proxy: Proxy) -> Non
         proxy.master.create()
     proxy.master.world.wait_for_jobs(2)
     told = det("down")
-    assert told.endswith(
-        "stops. 2 running trials go on. 1 trial waits: it begins once a master runs again (`det up`).\n"
-    )
+    assert told.endswith("stops. 2 running trials go on. 1 trial waits until a master runs again: `det up`.\n")
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "stop", "kill"])
