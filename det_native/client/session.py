@@ -254,9 +254,10 @@ class Session:
         harmless = repeatable or method in _IDEMPOTENT_METHODS or IDEMPOTENCY_HEADER in sent
         repeatable = resendable and harmless
         question = silence.questions_are_given_up and method == "GET" and not stream
+        renewed = False
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
-            seconds = silence.QUESTION_SECONDS if question and attempt == 1 else read_timeout
+            seconds = silence.QUESTION_SECONDS if question and (attempt == 1 or renewed) else read_timeout
             base = self._way()
             try:
                 with told_if_silent(base, self.url) if self._tell_silence else nullcontext():
@@ -275,6 +276,11 @@ class Session:
                 # One that was silent for so long is not waited for again; but the reply to a POST may have been lost.
                 waited = seconds == read_timeout and (method != "POST" or attempt > 1)
                 silent = isinstance(error, requests.exceptions.ReadTimeout) and (waited or silence.is_hung(base))
+                if silent and question and self.route is not None and not renewed:
+                    # After a sleep the line is dead, which `ssh` takes a while to notice: it is looked at first.
+                    renewed = True
+                    self.route.doubt()
+                    continue
                 again = (repeatable and not silent) or (resendable and _never_sent(error))
                 if last or not again or isinstance(error, requests.exceptions.SSLError):
                     raise self._unreachable(error) from error
