@@ -96,7 +96,7 @@ def test_two_kernels_at_once_start_one_master_which_outlives_them(
         assert sorted(numbers) == [1, 2]
         for line in cluster.script(ATTACH, *map(str, numbers)).splitlines()[-2:]:
             seen = json.loads(line)
-            assert seen["state"] == "COMPLETED"
+            assert seen["state"] == "Completed"
             assert seen["rows"] == list(range(1, BATCHES + 1))
             assert {name: len(values) for name, values in seen["history"].items()} == {"loss": 3, "val_loss": 3}
     finally:
