@@ -102,6 +102,35 @@ def list_queue(context: click.Context, *, as_json: bool) -> None:
     click.echo(shown_table(head, cells))
 
 
+def count_trials(source: HttpSource) -> tuple[int, int]:
+    """Return how many trials run and how many wait."""
+    rows = _rows(source)
+    running = sum(row["running"] for row in rows)
+    return running, len(rows) - running
+
+
+def left_text(master_url: str | None, *, kill: bool) -> str:
+    """Return what becomes of trials when the master stops; of one that cannot be asked, what always holds."""
+    from det_native.client.connect import connect
+    from det_native.client.http_source import HttpSource
+    from det_native.errors import DetError
+
+    try:
+        running, waiting = count_trials(HttpSource(connect(master_url, start=False)))
+    except DetError:
+        return "" if kill else "Running trials go on."
+    words = []
+    if running and not kill:
+        words.append("1 running trial goes on." if running == 1 else f"{running} running trials go on.")
+    if kill:  # those that are ended go on from their checkpoints
+        waiting += running
+    if waiting:
+        words.append(
+            f"{'1 trial waits' if waiting == 1 else f'{waiting} trials wait'} until a master runs again: `det up`."
+        )
+    return " ".join(words)
+
+
 def _rows(source: HttpSource) -> list[dict[str, Any]]:
     from det_native.client.state_words import trial_word
     from det_native.schema.states import ExperimentState, TrialState

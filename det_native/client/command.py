@@ -126,14 +126,18 @@ def up(context: click.Context, /, **options: Any) -> None:
 @click.pass_context
 def down(context: click.Context, *, kill: bool) -> None:
     """Stop the master."""
+    from det_native.client.cluster_commands import left_text
+    from det_native.client.connect import connect
+    from det_native.schema.processes import is_stopped
+
     if context.obj and is_ssh(context.obj):
         remote_commands.down(context.obj, kill=kill)
         return
     if context.obj:
-        from det_native.client.connect import connect
-
-        connect(context.obj, start=False).post("/master/shutdown", params={"kill": kill})
-        click.echo(f"The master at {context.obj} stops.")
+        session = connect(context.obj, start=False)
+        left = left_text(context.obj, kill=kill)
+        session.post("/master/shutdown", params={"kill": kill})
+        click.echo(f"The master at {context.obj} stops. {left}".strip())
         return
     home = Home.default()
     runtime = read_runtime(home)
@@ -142,8 +146,9 @@ def down(context: click.Context, *, kill: bool) -> None:
         if kill:
             click.echo("Trials that an earlier master has left go on: `det up`, then `det down --kill` ends them.")
         return
+    left = "" if is_stopped(runtime.pid) else left_text(None, kill=kill)
     stop_master(runtime, home, kill=kill)
-    click.echo("The master has stopped." if kill else "The master has stopped; running trials go on.")
+    click.echo(f"The master has stopped. {left}".strip())
 
 
 @cli.command()
@@ -236,11 +241,11 @@ def preview_search(config: str, *, as_json: bool) -> None:
     click.echo(json.dumps(found.to_json()) if as_json else found)
 
 
-def _state(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def _state(context: click.Context, parameter: click.Parameter, value: str | None) -> ExperimentState | None:
     try:
-        return value and ExperimentState(value).value
+        return ExperimentState(value) if value else None
     except ValueError:
-        words = ", ".join(state.word for state in ExperimentState if state is not ExperimentState.DELETED)
+        words = ", ".join(state for state in ExperimentState if state is not ExperimentState.DELETED)
         raise click.BadParameter(f"{value!r} is no state; there are {words}.") from None
 
 
@@ -257,12 +262,12 @@ def experiment() -> None:
 @click.option("--state", callback=_state, help="Only those in this state, such as Running or Stopped.")
 @AS_JSON
 @click.pass_context
-def list_experiments(context: click.Context, *, limit: int, state: str | None, as_json: bool) -> None:
+def list_experiments(context: click.Context, *, limit: int, state: ExperimentState | None, as_json: bool) -> None:
     """Show the experiments, newest first."""
     from det_native.client.catalog import find_experiments, listing
     from det_native.client.tables import shown_table
 
-    found = find_experiments(context.obj, limit, ExperimentState(state) if state is not None else None)
+    found = find_experiments(context.obj, limit, state)
     if as_json:
         print_json([{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments])
     elif found.experiments:

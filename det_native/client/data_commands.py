@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from det_native.client.json_output import AS_JSON, print_json
+
+_SECRETS_SHOWN = 5
 
 
 @click.group()
@@ -29,7 +33,8 @@ def put(context: click.Context, path: Path, name: str | None) -> None:
     chosen = name or path.name
     if not re.fullmatch(DATA_NAME, chosen):
         raise click.UsageError(f"{chosen!r} is no name: give one of letters, digits, ., - and _ by --name")
-    files_to_bring(path)  # what is wrong with it is told before a master is started for nothing
+    # What is wrong with it is told before a master is started for nothing.
+    _tell_secrets([file.path for file in files_to_bring(path)], chosen, path)
     bar = Bar()
     session = connect(context.obj)
     try:
@@ -69,6 +74,24 @@ def remove(context: click.Context, name: str) -> None:
 
     connect(context.obj, start=False).delete(f"/data/{quote(name)}")
     click.echo(f"{name} is removed.")
+
+
+def _tell_secrets(files: Sequence[Path], name: str, root: Path) -> None:
+    """Say which files look like keys and passwords; whoever types the command is asked."""
+    from det_native.capture.secrets import is_environment_file, is_key_file
+
+    found = [file for file in files if is_environment_file(file.name) or is_key_file(file.name)]
+    if not found:
+        return
+    names = [str(file.relative_to(root)) if file != root else file.name for file in found[:_SECRETS_SHOWN]]
+    more = f" and {len(found) - len(names)} others" if len(found) > len(names) else ""
+    click.echo(
+        f"Warning: {', '.join(names)}{more}: by the name, what is kept secret. All who can read the cluster's store "
+        f"get it; `det data remove {name}` removes it.",
+        err=True,
+    )
+    if sys.stdin.isatty():
+        click.confirm("Send it all the same?", abort=True, err=True)
 
 
 def _counted(files: int) -> str:

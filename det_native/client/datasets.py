@@ -165,7 +165,7 @@ def stored_sizes(session: Session, sizes: Sequence[int]) -> dict[int, set[Sha256
     """Return the contents of these sizes that a master's store has."""
     if not sizes:
         return {}
-    answer = session.post("/data/find", Sizes(sizes=list(sizes)).model_dump())
+    answer = session.post("/data/find", Sizes(sizes=list(sizes)).model_dump(), repeatable=True)
     found: dict[int, set[Sha256]] = {}
     for one in FoundFiles.model_validate(answer).files:
         found.setdefault(one.size, set()).add(one.sha256)
@@ -193,7 +193,7 @@ def _groups(files: Iterable[LocalFile]) -> Iterator[list[LocalFile]]:
 
 
 def _missing(session: Session, wanted: Sequence[WantedFile]) -> dict[Sha256, int]:
-    answer = session.post("/data/missing", WantedFiles(files=list(wanted)).model_dump())
+    answer = session.post("/data/missing", WantedFiles(files=list(wanted)).model_dump(), repeatable=True)
     return {one.sha256: one.offset for one in MissingFiles.model_validate(answer).files}
 
 

@@ -64,7 +64,7 @@ class Experiment:
     def state(self) -> ExperimentState:
         """State at this moment: Queued, Running, Paused, Completed, Stopped, Failed ...
 
-        It is equal to that word, and to Determined's name for it: ``state == "CANCELED"`` where it is Stopped.
+        A string, equal to that word. Determined's name for it is ``state.name``: ``"CANCELED"`` where it is Stopped.
         """
         return shown_state(self.detail())
 

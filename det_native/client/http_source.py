@@ -22,6 +22,7 @@ from det_native.schema.manifests import BundleManifest
 from det_native.schema.states import ExperimentState
 
 _PAGE = 10_000  # what the master gives at most for logs
+_EXPERIMENTS = 1000  # for lists of experiments
 _STREAM_CHUNK = 4096
 _FILE_CHUNK = 1 << 20
 
@@ -56,8 +57,16 @@ class HttpSource(Source):
 
     def experiments(self, limit: int, state: ExperimentState | None = None) -> list[rest.Experiment]:
         """Return the newest experiments, newest first; only those in a state, if one is given."""
-        found = self._session.get("/experiments", limit=limit, state=state)
-        return [rest.Experiment.model_validate(experiment) for experiment in found]
+        found: list[rest.Experiment] = []
+        name, before = None if state is None else state.name, None
+        while len(found) < limit:
+            wanted = min(limit - len(found), _EXPERIMENTS)
+            page = self._session.get("/experiments", limit=wanted, before=before, state=name)
+            found += [rest.Experiment.model_validate(experiment) for experiment in page]
+            if len(page) < wanted:
+                break
+            before = found[-1].id
+        return found
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:
         """Return the experiment's trials, oldest first."""
@@ -121,15 +130,15 @@ class HttpSource(Source):
 
     def kill(self, experiment_id: int | str) -> None:
         """End the experiment now, without a checkpoint."""
-        self._session.post(f"/experiments/{experiment_id}/kill")
+        self._session.post(f"/experiments/{experiment_id}/kill", repeatable=True)
 
     def stop(self, experiment_id: int | str) -> None:
         """End the experiment; its workers checkpoint first."""
-        self._session.post(f"/experiments/{experiment_id}/stop")
+        self._session.post(f"/experiments/{experiment_id}/stop", repeatable=True)
 
     def pause(self, experiment_id: int | str) -> None:
         """Have the experiment's workers checkpoint and end; nothing starts until it is resumed."""
-        self._session.post(f"/experiments/{experiment_id}/pause")
+        self._session.post(f"/experiments/{experiment_id}/pause", repeatable=True)
 
     def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
         """Change the priority, weight or limit of an experiment that goes on."""
@@ -138,7 +147,7 @@ class HttpSource(Source):
 
     def resume(self, experiment_id: int | str) -> None:
         """Go on with a paused experiment."""
-        self._session.post(f"/experiments/{experiment_id}/resume")
+        self._session.post(f"/experiments/{experiment_id}/resume", repeatable=True)
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory.

@@ -1,4 +1,4 @@
-"""What may be done twice is done again after a cut, where the way to the master is mended by itself."""
+"""What may be done twice is done again after a cut."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from det_native.client.session import broke_off
 from det_native.errors import MasterUnreachableError, NoMasterError
 
 Result = TypeVar("Result")
@@ -20,7 +21,7 @@ def over_cuts(session: object, action: Callable[[], Result]) -> Result:
     Parameters
     ----------
     session : Session
-        One without a route does it once.
+        One without a route gives up at once where nothing listens, or nothing was said for long.
     action : callable
         What may be repeated.
 
@@ -34,8 +35,8 @@ def over_cuts(session: object, action: Callable[[], Result]) -> Result:
             return action()
         except NoMasterError:
             raise
-        except MasterUnreachableError:
-            if getattr(session, "route", None) is None:
+        except MasterUnreachableError as error:
+            if getattr(session, "route", None) is None and not broke_off(error.__cause__):
                 raise
         time.sleep(pause)
     return action()

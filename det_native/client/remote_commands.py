@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from det_native.client.remote.ssh import Line
 
 _FAILED = 1
+_STEP_WIDTH = 70
 
 
 def up(context: click.Context, named: str, options: dict[str, Any]) -> None:
@@ -28,17 +29,17 @@ def up(context: click.Context, named: str, options: dict[str, Any]) -> None:
 
 def down(named: str, *, kill: bool) -> None:
     """Stop the master there."""
+    from det_native.client.cluster_commands import left_text
     from det_native.client.remote.link import Connection
     from det_native.client.remote.target import parse_target
     from det_native.schema.home import Home
 
     target = parse_target(named)
+    left = left_text(named, kill=kill)
     if not Connection(target, Home.default()).stop(kill=kill):
         click.echo(f"No master runs on {target.machine}.")
-    elif kill:
-        click.echo(f"The master on {target.machine} has stopped.")
     else:
-        click.echo(f"The master on {target.machine} has stopped; running trials go on.")
+        click.echo(f"The master on {target.machine} has stopped. {left}".strip())
 
 
 @click.group()
@@ -113,7 +114,13 @@ def setup(
             return
         if not yes:
             click.confirm("Do it?", abort=True)
-        setting_up.carry_out(line, plan.steps, lambda number: click.echo(f"{number} ...", err=True))
+
+        def tell(number: int, seconds: float) -> None:
+            text = plan.steps[number - 1].text
+            shown = text if len(text) <= _STEP_WIDTH else f"{text[:_STEP_WIDTH]} ..."
+            click.echo(f"   {seconds:.0f} s" if seconds else f"{number}. {shown}", err=True)
+
+        setting_up.carry_out(line, plan, tell)
         _say_what_runs(line)
 
 

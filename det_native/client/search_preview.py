@@ -162,6 +162,7 @@ def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) ->
     trials = simulate(loaded, lambda request, trial: values.random(), validations=_validations(loaded))
     searcher = loaded.searcher
     stages = [trial.units for trial in trials]
-    supposed = "max_length" not in searcher.model_fields_set
+    # Of a population, the length is that of its rounds, which every configuration says.
+    supposed = "max_length" in type(searcher).model_fields and "max_length" not in searcher.model_fields_set
     length = searcher.max_length
     return SearchPreview(searcher.name, str(length.unit.value), stages, length.units, supposed=supposed)

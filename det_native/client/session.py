@@ -149,6 +149,7 @@ class Session:
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, Any] | None = None,
         timeout: float = _READ_SECONDS,
+        repeatable: bool = False,
     ) -> Any:
         """Send a body and return the JSON of the answer, None if it is empty.
 
@@ -162,9 +163,18 @@ class Session:
             With ``Idempotency-Key`` the request may be repeated.
         timeout : float
             Seconds of silence after which the master counts as unreachable.
+        repeatable : bool
+            Whether what is asked for may be done twice, so that the request may be repeated without a key.
         """
         response = self._request(
-            "POST", path, json=json, data=data, headers=headers, params=params, read_timeout=timeout
+            "POST",
+            path,
+            json=json,
+            data=data,
+            headers=headers,
+            params=params,
+            read_timeout=timeout,
+            repeatable=repeatable,
         )
         return self._decoded(response)
 
@@ -233,6 +243,7 @@ class Session:
         params: Mapping[str, Any] | None = None,
         read_timeout: float = _READ_SECONDS,
         stream: bool = False,
+        repeatable: bool = False,
     ) -> requests.Response:
         sent = dict(headers or {})
         body = data
@@ -240,11 +251,13 @@ class Session:
             body = json_text.dumps(json, allow_nan=False).encode()
             sent["Content-Type"] = "application/json"
         resendable = body is None or isinstance(body, bytes)
-        repeatable = resendable and (method in _IDEMPOTENT_METHODS or IDEMPOTENCY_HEADER in sent)
+        harmless = repeatable or method in _IDEMPOTENT_METHODS or IDEMPOTENCY_HEADER in sent
+        repeatable = resendable and harmless
         question = silence.questions_are_given_up and method == "GET" and not stream
+        renewed = False
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
-            seconds = silence.QUESTION_SECONDS if question and attempt == 1 else read_timeout
+            seconds = silence.QUESTION_SECONDS if question and (attempt == 1 or renewed) else read_timeout
             base = self._way()
             try:
                 with told_if_silent(base, self.url) if self._tell_silence else nullcontext():
@@ -260,10 +273,14 @@ class Session:
                     )
             except requests.RequestException as error:
                 self._doubt_way(error)
-                # One that was silent for so long is not waited for again.
-                silent = isinstance(error, requests.exceptions.ReadTimeout) and (
-                    seconds == read_timeout or silence.is_hung(base)
-                )
+                # One that was silent for so long is not waited for again; but the reply to a POST may have been lost.
+                waited = seconds == read_timeout and (method != "POST" or attempt > 1)
+                silent = isinstance(error, requests.exceptions.ReadTimeout) and (waited or silence.is_hung(base))
+                if silent and question and self.route is not None and not renewed:
+                    # After a sleep the line is dead, which `ssh` takes a while to notice: it is looked at first.
+                    renewed = True
+                    self.route.doubt()
+                    continue
                 again = (repeatable and not silent) or (resendable and _never_sent(error))
                 if last or not again or isinstance(error, requests.exceptions.SSLError):
                     raise self._unreachable(error) from error
@@ -373,6 +390,14 @@ def _never_sent(error: BaseException) -> bool:
     """Return whether a request failed before any of it reached the other side."""
     refused = isinstance(_innermost(error), ConnectionRefusedError)
     return refused or isinstance(error, requests.exceptions.ConnectTimeout)
+
+
+def broke_off(error: BaseException | None) -> bool:
+    """Return whether the connection was lost after something had been sent: the reply may have been on its way."""
+    lost = isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError)
+    if error is None or not lost or isinstance(error, requests.exceptions.SSLError | requests.exceptions.Timeout):
+        return False
+    return not _never_sent(error)
 
 
 def _pause(attempt: int, retry_after: str | None = None) -> None:

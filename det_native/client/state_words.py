@@ -15,7 +15,7 @@ def shown_state(experiment: rest.Experiment) -> ExperimentState:
 
 def experiment_word(experiment: rest.Experiment) -> str:
     """Return the word for an experiment."""
-    return shown_state(experiment).word
+    return shown_state(experiment).value
 
 
 def waits_text(experiment: rest.Experiment) -> str:
@@ -39,5 +39,5 @@ def state_text(experiment: rest.Experiment) -> str:
 def trial_word(trial: rest.Trial, experiment: ExperimentState | None = None) -> str:
     """Return the word for a trial; one that waits while its experiment (its state) is paused waits for no slot."""
     if trial.state is TrialState.QUEUED and experiment is ExperimentState.PAUSED:
-        return experiment.word
-    return trial.state.word
+        return experiment.value
+    return trial.state.value

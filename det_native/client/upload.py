@@ -45,6 +45,7 @@ class Session(Protocol):
         *,
         data: Iterable[bytes] | bytes | None = None,
         headers: Mapping[str, str] | None = None,
+        repeatable: bool = False,
     ) -> Any:
         """Return the JSON of an answer."""
 
@@ -142,7 +143,7 @@ def _find(session: Session, bundle_id: Sha256) -> BundleCreated | None:
 
 
 def _create(session: Session, manifest: BundleManifest) -> BundleCreated:
-    return BundleCreated.model_validate(session.post("/bundles", manifest.content()))
+    return BundleCreated.model_validate(session.post("/bundles", manifest.content(), repeatable=True))
 
 
 def _missing_of(error: RequestError) -> set[Sha256]:
@@ -180,7 +181,7 @@ def _send_missing(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[
     missing: set[Sha256] = set()
     ordered = sorted(hashes)
     for start in range(0, len(ordered), _BATCH):
-        answer = session.post("/blobs/missing", {"hashes": ordered[start : start + _BATCH]})
+        answer = session.post("/blobs/missing", {"hashes": ordered[start : start + _BATCH]}, repeatable=True)
         missing |= set(HashList.model_validate(answer).hashes) & hashes
     _send(session, bundle, missing)
     return missing

@@ -183,7 +183,9 @@ class LiveView:
                     self._last_event, changed = max(self._last_event, event.id), True
                     if event.type in ("experiment", "trial") and self._handle.state.terminal:
                         return
-                    paused = event.type == "experiment" and event.data["state"] == ExperimentState.PAUSED
+                    paused = (
+                        event.type == "experiment" and ExperimentState(event.data["state"]) is ExperimentState.PAUSED
+                    )
                 now = time.monotonic()
                 if self._wants_push(now - pushed, changed=changed):
                     changed |= self._push()
@@ -269,7 +271,7 @@ class LiveView:
         state = self._handle.state  # if it ends meanwhile, this is published once more
         data = last_state(self._handle, picture=picture)
         if self._widget is not None:
-            data |= view_of(self._widget, self._created, state)
+            data |= view_of(self._widget, self._created, state.name)
         running_shell().display_pub.publish(data, transient={"display_id": self._display_id}, update=update)
         if self._forgotten:
             self._send({"type": "saved", "data": data})

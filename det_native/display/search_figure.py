@@ -91,8 +91,8 @@ def _points(experiment: rest.ExperimentDetail, trials: Sequence[rest.Trial]) -> 
     for trial in trials:
         value = trial.best_validation
         if value is not None and math.isfinite(value):
-            ended = trial.ended
-            seconds = _seconds_between(begun, ended) if begun and ended else None
+            reached = trial.best_at or trial.ended
+            seconds = max(_seconds_between(begun, reached), 0.0) if begun and reached else None
             found.append(_Point(trial.id, value, flat_hparams(trial.hparams), seconds))
     return found
 
@@ -146,20 +146,20 @@ def _panel(figure: CurvesFigure, place: Any, title: str) -> Any:
 
 
 def _draw_best_so_far(axis: Any, experiment: rest.ExperimentDetail, points: Sequence[_Point]) -> None:
-    """Draw each trial where it has ended, and the best value of those that had ended by then."""
-    ended = sorted((point.seconds, point.value) for point in points if point.seconds is not None)
-    if not ended:
+    """Draw each trial where it had its best value (where that is not known: at its end), and the best until then."""
+    reached = sorted((point.seconds, point.value) for point in points if point.seconds is not None)
+    if not reached:
         axis.text(0.5, 0.5, "no trial has ended yet", ha="center", color=INK, fontsize=8, transform=axis.transAxes)
         return
     unit, name = next((size, word) for size, word in ((3600, "hours"), (60, "minutes"), (1, "seconds")) if
-                      ended[-1][0] >= 2 * size or size == 1)  # fmt: skip
-    times = [seconds / unit for seconds, _ in ended]
+                      reached[-1][0] >= 2 * size or size == 1)  # fmt: skip
+    times = [seconds / unit for seconds, _ in reached]
     better = min if experiment.smaller_is_better else max
     best: list[float] = []
-    for _, value in ended:
+    for _, value in reached:
         best.append(better(best[-1], value) if best else value)
-    axis.scatter(times, [value for _, value in ended], s=8, color=OTHER_TRIALS_COLOUR)
-    axis.step(times, best, where="post", color=_BEST, linewidth=1.8, marker="o" if len(ended) == 1 else None)
+    axis.scatter(times, [value for _, value in reached], s=8, color=OTHER_TRIALS_COLOUR)
+    axis.step(times, best, where="post", color=_BEST, linewidth=1.8, marker="o" if len(reached) == 1 else None)
     axis.set_xlabel(name, fontsize=8, color=INK)
 
 

@@ -9,6 +9,7 @@ from det_native.client.pareto import compared
 from det_native.client.selection import best_first, best_trial
 from det_native.client.short_forms import batches_of, format_value, trial_words, whole_percent
 from det_native.client.state_words import experiment_word, failed_trials_text, state_text, trial_word, waits_text
+from det_native.client.tables import plain
 from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.hparams import format_hparams, hparam_texts
 from det_native.schema import rest
@@ -20,8 +21,8 @@ MAX_ROWS = 12
 
 def title_of(experiment_id: int | str, name: str) -> str:
     """Return number and name of an experiment; the number alone if the name says no more."""
-    title = f"Experiment {experiment_id}"
-    return title if name in ("", title) else f"{title}: {name}"
+    title, shown = f"Experiment {experiment_id}", plain(name)
+    return title if shown in ("", title) else f"{title}: {shown}"
 
 
 def experiment_facts(detail: rest.ExperimentDetail) -> dict[str, str]:

@@ -219,7 +219,8 @@ def _check(session: Session, bundle_id: str) -> None:
         Listing what is missing there.
     """
     path = f"/bundles/{bundle_id}/check"
-    checked = rest.BundleChecked.model_validate(over_cuts(session, lambda: session.post(path, timeout=CHECK_SECONDS)))
+    answer = over_cuts(session, lambda: session.post(path, timeout=CHECK_SECONDS, repeatable=True))
+    checked = rest.BundleChecked.model_validate(answer)
     for notice in checked.notices:
         print(notice)
     if not checked.ok:

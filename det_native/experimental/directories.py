@@ -21,6 +21,7 @@ from det_native.experimental.unimported import framework_in_text
 from det_native.experimental.worker_environment import can_import
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import CallKind, Cell, Framework, Program
+from det_native.schema.yaml_text import parse_yaml
 
 if TYPE_CHECKING:
     from det_native.capture.model import Capture
@@ -125,8 +126,8 @@ def changed(config: Path, changes: Sequence[str]) -> dict[str, Any]:
         If one is not of the form ``path=value``, or lies in what is no section.
     """
     try:
-        found = yaml.safe_load(config.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        found = parse_yaml(config.read_text(encoding="utf-8-sig"))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ArgumentError(f"{config} cannot be read as YAML: {error}") from error
     if not isinstance(found, dict):
         raise ArgumentError(f"{config} must hold a mapping of fields, not {type(found).__name__}.")
@@ -141,7 +142,7 @@ def changed(config: Path, changes: Sequence[str]) -> dict[str, Any]:
             if not isinstance(section, dict):
                 raise ArgumentError(f"--config {change}: {each} is no section of {config}.")
         try:
-            section[name] = yaml.safe_load(text)
+            section[name] = parse_yaml(text)
         except yaml.YAMLError as error:
             raise ArgumentError(f"--config {change}: the value is no YAML: {error}") from error
     return found

@@ -211,7 +211,9 @@ def _lacking(session: Session, bundle: Bundle) -> tuple[bool, set[str]]:
         BundleCreated.model_validate(session.get(f"/bundles/{bundle.manifest.id}/created"))
     except NotFoundError:
         hashes = sorted(bundle.manifest.hashes())
-        return False, set(HashList.model_validate(session.post("/blobs/missing", {"hashes": hashes})).hashes)
+        return False, set(
+            HashList.model_validate(session.post("/blobs/missing", {"hashes": hashes}, repeatable=True)).hashes
+        )
     return True, set()
 
 

@@ -39,7 +39,7 @@ def saved_form(kind: str, number: str) -> dict[str, Any]:
     handle = _handle(kind, number)
     detail = handle.detail()
     # Asked before what is kept is: should it end in between, the form does not count as the last one.
-    return {"created": detail.created, "state": detail.state, "data": last_state(handle)}
+    return {"created": detail.created, "state": detail.state.name, "data": last_state(handle)}
 
 
 def _handle(kind: str, number: str) -> Experiment | Trial:

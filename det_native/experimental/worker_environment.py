@@ -103,7 +103,7 @@ def can_import(session: Session, module: str) -> bool:
 
 
 def _asked(session: Session, question: EnvironmentQuestion) -> EnvironmentAnswer:
-    return EnvironmentAnswer.model_validate(session.post("/environment", question.model_dump()))
+    return EnvironmentAnswer.model_validate(session.post("/environment", question.model_dump(), repeatable=True))
 
 
 def _is_own(session: Session, manifest: BundleManifest) -> bool:

@@ -13,6 +13,7 @@ from det_native.errors import DetError
 from det_native.master import home as home_folder
 from det_native.master.config import MasterConfig, parse_arguments
 from det_native.master.logs import set_up_logging
+from det_native.schema.home import RuntimeFile
 
 logger = logging.getLogger("det_native.master")
 
@@ -76,9 +77,11 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 config.home.path, launcher, slots, url, policy=config.scheduler, without_slots=config.without_slots
             )
 
+            announced: list[RuntimeFile] = []
+
             def ready() -> None:
                 runtime_file.remember_port(config.home, listening.getsockname()[1])
-                runtime_file.announce(config.home, url)
+                announced.append(runtime_file.announce(config.home, url))
                 if config.ready_fd is not None:
                     os.write(config.ready_fd, b"ready\n")
                     os.close(config.ready_fd)
@@ -86,12 +89,20 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 logger.info("version %s answers at %s with %d slots, %.2f s", __version__, url, len(slots), seconds)
 
             held = home_folder.locked_file(config.home)
+
+            def has_home() -> bool:
+                if home_folder.locked_file(config.home) != held:
+                    return False
+                for runtime in announced:
+                    runtime_file.keep(config.home, runtime)
+                return True
+
             server = Server(
                 app,
                 config,
                 on_ready=ready,
                 on_stop=service.close,
-                has_home=lambda: home_folder.locked_file(config.home) == held,
+                has_home=has_home,
             )
             service.on_shutdown = server.stop
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from datetime import UTC, datetime
@@ -10,6 +11,8 @@ from det_native._version import PROTOCOL, __version__
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.private_files import write_private
 from det_native.schema.processes import start_mark
+
+logger = logging.getLogger(__name__)
 
 
 def announce(home: Home, url: str) -> RuntimeFile:
@@ -23,8 +26,19 @@ def announce(home: Home, url: str) -> RuntimeFile:
         python=sys.executable,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    write_private(home.runtime, runtime.model_dump_json(indent=2) + "\n")
+    _write(home, runtime)
     return runtime
+
+
+def keep(home: Home, runtime: RuntimeFile) -> None:
+    """Write ``runtime.json`` again if it was removed: nobody would find this master, nor be able to start another."""
+    if not home.runtime.exists():
+        logger.warning("runtime.json was removed: it is written again")
+        _write(home, runtime)
+
+
+def _write(home: Home, runtime: RuntimeFile) -> None:
+    write_private(home.runtime, runtime.model_dump_json(indent=2) + "\n")
 
 
 def withdraw(home: Home) -> None:

@@ -6,25 +6,17 @@ import json
 import math
 import numbers
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from det_native.errors import ConfigurationError, Problem
-
-if TYPE_CHECKING:
-    import yaml
+from det_native.schema.yaml_text import parse_yaml
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _DEPTH = 50
 _TOO_DEEP = "is nested too deeply to be read."
-
-# YAML 1.2 reads 1e-4 as a number; PyYAML, which follows 1.1, as text unless it is written 1.0e-4.
-_FLOAT = re.compile(
-    r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)|[-+]?(\d+\.\d*|\.\d+)|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
-)
 
 
 @dataclass(frozen=True)
@@ -113,6 +105,8 @@ def _parse(text: str, title: str, *, is_json: bool) -> Any:
             raise _invalid(title, Problem(str(error), "is given twice.", "Keep one of the two.")) from None
         except json.JSONDecodeError as error:
             raise _invalid(title, Problem(f"line {error.lineno}, column {error.colno}", f"{error.msg}.")) from None
+        except ValueError as error:  # a number of more than 4,300 digits
+            raise _invalid(title, Problem("", f"is not read: {error}.")) from None
         except RecursionError:
             raise _invalid(title, Problem("", _TOO_DEEP)) from None
     return _parse_yaml(text, title)
@@ -122,8 +116,7 @@ def _parse_yaml(text: str, title: str) -> Any:
     import yaml
 
     try:
-        # A subclass of SafeLoader: it makes plain data only.
-        return yaml.load(text, Loader=_loader())
+        return parse_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -146,34 +139,6 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise _RepeatedNameError(name)
         found[name] = value
     return found
-
-
-def _loader() -> type[yaml.SafeLoader]:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """SafeLoader with the numbers of YAML 1.2, which refuses a key that is given twice."""
-
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-            seen: dict[str, Any] = {}
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                    if key.value in seen:
-                        raise yaml.constructor.ConstructorError(
-                            f"{key.value} is given twice (first in line {seen[key.value].line + 1})",
-                            node.start_mark,
-                            "keep one of the two",
-                            key.start_mark,
-                        )
-                    seen[key.value] = key.start_mark
-            return super().construct_mapping(node, deep=deep)
-
-    resolvers = {first: list(rules) for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-    for first in "-+0123456789.":
-        rules = [rule for rule in resolvers.get(first, []) if not rule[0].endswith(":float")]
-        resolvers[first] = [*rules, ("tag:yaml.org,2002:float", re.compile(rf"^(?:{_FLOAT.pattern})$"))]
-    Loader.yaml_implicit_resolvers = resolvers
-    return Loader
 
 
 def _not_a_mapping(config: object, found: object) -> str:

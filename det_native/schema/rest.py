@@ -208,6 +208,7 @@ class Trial(_Answer):
     `warning` is what has happened in its training and is no failure, such as a loss that became NaN. `warm_start` is
     the checkpoint of another trial whose weights it begins with. `stages` are the lengths to which a search that
     decides in stages has had it trained, in the unit of the search, the last being that of now; empty for others.
+    `best_at` is when `best_validation` was reported; None where that is not known.
     """
 
     id: int
@@ -229,6 +230,7 @@ class Trial(_Answer):
     warning: str | None = None
     warm_start: str | None = None
     stages: list[int] = Field(default_factory=list)
+    best_at: str | None = None
 
 
 class MetricRow(_Answer):

@@ -1,53 +1,51 @@
-"""States of experiments, trials, runs and checkpoints, and the words by which they are shown everywhere."""
+"""States of experiments, trials, runs and checkpoints.
+
+States of experiments and trials are shown to users by a word ("Stopped"), which is their value. In REST answers, in the
+database and in files they have Determined's names (CANCELED), which are the names of the members.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self, cast
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 
 class ShownState(StrEnum):
-    """A state that is shown by its word ("Stopped"), and is equal to Determined's name for it (CANCELED) too.
+    """A state whose value is the word that is shown; the front end's are in ``jupyter_ext/src/shared/texts.ts``.
 
-    Names are what is stored and sent. Compare with ``==``, or with ``in`` and a list; upper and lower case are one.
+    It compares, hashes and prints as that word. ``ExperimentState("CANCELED")`` and ``ExperimentState("stopped")``
+    find a state too.
     """
-
-    @property
-    def word(self) -> str:
-        """The one word for it; the front end's are in ``jupyter_ext/src/shared/texts.ts``."""
-        return _WORDS.get(self.value, self.value.capitalize())
-
-    def _is_called(self, name: str) -> bool:
-        known = {self.value.lower(), self.word.lower()}
-        return name.lower() in (known | {"active"} if self.value == "QUEUED" else known)
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
-        return next((state for state in cls if isinstance(value, str) and state._is_called(value)), None)
+        name = value.lower() if isinstance(value, str) else None
+        return next((state for state in cls if name in (state.name.lower(), state.value.lower())), None)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, str) and self._is_called(str.__str__(other)))
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+        # Readers of other versions (workers, the front end, saved notebooks) know the names, which never change.
+        by_name = core_schema.plain_serializer_function_ser_schema(
+            _name, return_schema=core_schema.str_schema(), when_used="json"
+        )
+        return cast("CoreSchema", {**handler(source), "serialization": by_name})
 
-    __hash__ = StrEnum.__hash__
-
-    def __str__(self) -> str:
-        return self.word
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        described = handler(cast("CoreSchema", {**schema, "serialization": None}))
+        handler.resolve_ref_schema(described)["enum"] = [state.name for state in cls]
+        return described
 
     def __repr__(self) -> str:
-        return repr(self.word)
-
-    def __format__(self, form: str) -> str:
-        return format(self.word, form)
+        return repr(self.value)
 
 
-_WORDS = {
-    "ACTIVE": "Running",
-    "STOPPING_CANCELED": "Stopping",
-    "STOPPING_COMPLETED": "Finishing",
-    "STOPPING_ERROR": "Failing",
-    "CANCELED": "Stopped",
-    "ERROR": "Failed",
-}
+def _name(state: ShownState) -> str:
+    return state.name
 
 
 class ExperimentState(ShownState):
@@ -56,16 +54,16 @@ class ExperimentState(ShownState):
     QUEUED is never stored: so a handle shows one that is ACTIVE, but has not got slots yet.
     """
 
-    QUEUED = "QUEUED"
-    ACTIVE = "ACTIVE"
-    PAUSED = "PAUSED"
-    STOPPING_CANCELED = "STOPPING_CANCELED"
-    STOPPING_COMPLETED = "STOPPING_COMPLETED"
-    STOPPING_ERROR = "STOPPING_ERROR"
-    CANCELED = "CANCELED"
-    COMPLETED = "COMPLETED"
-    ERROR = "ERROR"
-    DELETED = "DELETED"
+    QUEUED = "Queued"
+    ACTIVE = "Running"
+    PAUSED = "Paused"
+    STOPPING_CANCELED = "Stopping"
+    STOPPING_COMPLETED = "Finishing"
+    STOPPING_ERROR = "Failing"
+    CANCELED = "Stopped"
+    COMPLETED = "Completed"
+    ERROR = "Failed"
+    DELETED = "Deleted"
 
     @property
     def terminal(self) -> bool:
@@ -81,11 +79,11 @@ class ExperimentState(ShownState):
 class TrialState(ShownState):
     """State of a trial. QUEUED and RUNNING are both "active"; they differ by having a run at the moment."""
 
-    QUEUED = "QUEUED"
-    RUNNING = "RUNNING"
-    CANCELED = "CANCELED"
-    COMPLETED = "COMPLETED"
-    ERROR = "ERROR"
+    QUEUED = "Queued"
+    RUNNING = "Running"
+    CANCELED = "Stopped"
+    COMPLETED = "Completed"
+    ERROR = "Failed"
 
     @property
     def terminal(self) -> bool:

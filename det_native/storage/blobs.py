@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self
@@ -75,7 +76,10 @@ class BlobStore:
         return [sha256 for sha256, found in zip(wanted, there, strict=True) if not found]
 
     def generation(self) -> object:
-        """Return what differs once folders of the store have come or gone; in an object store it never does."""
+        """Return what differs once folders of the store have come or gone, or a reader has missed a blob.
+
+        In an object store it never does.
+        """
         if not isinstance(self._folder, LocalFolder):
             return None
         try:
@@ -182,8 +186,9 @@ class BlobStore:
                     raise FrameError("its content has another hash")
             except FrameError as error:
                 self.delete(sha256)
+                self._tell_loss()
                 raise BundleCorruptError(
-                    f"Stored blob {sha256} is damaged ({error}); send the bundle again."
+                    f"Stored blob {sha256} is damaged ({error}); submit again: it is sent anew then."
                 ) from error
 
     def read(self, sha256: str) -> bytes:
@@ -224,6 +229,13 @@ class BlobStore:
             raise
         return size
 
+    def remove_damaged(self, hashes: Iterable[str]) -> None:
+        """Read these blobs and remove those that are damaged, so that the next upload brings them again."""
+        for sha256 in dict.fromkeys(hashes):
+            with suppress(BundleCorruptError, StorageError, OSError):
+                for _ in self.blocks(sha256):
+                    pass
+
     def delete(self, sha256: str) -> None:
         """Remove a blob, if it is there."""
         self._folder.delete(self._key(sha256))
@@ -237,7 +249,16 @@ class BlobStore:
         try:
             return buffered(self._folder.open(self._key(sha256)))
         except FileNotFoundError as error:
-            raise StorageError(f"There is no blob {sha256} at {self.uri}.") from error
+            self._tell_loss()
+            raise StorageError(
+                f"There is no blob {sha256} at {self.uri}. It was damaged, or somebody removed it; submit again: it is "
+                "sent anew then."
+            ) from error
+
+    def _tell_loss(self) -> None:
+        """Have every process that remembers which blobs are here look again (see :meth:`generation`)."""
+        if isinstance(self._folder, LocalFolder):
+            self._folder.mark_changed()
 
 
 class BlobWriter:

@@ -12,6 +12,7 @@ import shutil
 import struct
 import threading
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,8 @@ _BUFFER = 1 << 20
 _FEED = 1 << 20
 _CONFLICT = 409
 _TOO_LARGE = 413
+_LINKING = 8
+_LINKED_AT_ONCE = 256
 _MODE = 0o444  # what many trials read, none of them changes
 
 
@@ -250,17 +253,33 @@ def link_files(links: Sequence[FileEntry], store: str, into: Path) -> None:
     StorageError
         If one is not in the store any more; it names the file.
     """
+    # Of tens of thousands of files each call of the system counts: folders are listed, not asked for each file.
     data = DataStore(Path(store))
+    stored: dict[str, set[str]] = {}
+    places: list[tuple[str, str]] = []
+    folders: set[str] = set()
     for entry in links:
         parts = check_relative(entry.path)
-        content = data.path_of(entry.sha256)
-        if not content.exists():
+        folder, name = os.path.split(os.fspath(data.path_of(entry.sha256)))
+        if folder not in stored:
+            stored[folder] = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+        if name not in stored[folder]:
             raise StorageError(
                 f"{entry.path!r} is no longer in the cluster's store of data: bring it there again (`det data put`)."
             )
-        place = into.joinpath(*parts)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(content)
+        folders.add(os.path.join(into, *parts[:-1]))
+        places.append((f"{folder}/{name}", os.path.join(into, *parts)))
+    for folder in folders:
+        os.makedirs(folder, exist_ok=True)
+
+    def link(group: Sequence[tuple[str, str]]) -> None:
+        for content, place in group:
+            os.symlink(content, place)
+
+    with ThreadPoolExecutor(_LINKING, thread_name_prefix="det-link") as threads:
+        # `list` raises what one of them has raised.
+        starts = range(0, len(places), _LINKED_AT_ONCE)
+        list(threads.map(link, (places[start : start + _LINKED_AT_ONCE] for start in starts)))
 
 
 class _Parser:

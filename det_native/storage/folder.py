@@ -12,6 +12,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -178,6 +179,12 @@ class LocalFolder:
     def delete(self, key: str) -> None:
         """Remove the file under `key`, if there is one."""
         remove_file(self._prefix + key)
+
+    def mark_changed(self) -> None:
+        """Have the folder look changed (by its time) to other processes; one that cannot be written to stays."""
+        with suppress(OSError):
+            now = time.time_ns()
+            os.utime(self.root, ns=(now, now))
 
     def delete_tree(self, key: str) -> None:
         """Rename away first, so that a crash in the middle leaves nothing that looks whole."""

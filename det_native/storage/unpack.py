@@ -40,7 +40,14 @@ def unpack_bundle(manifest: BundleManifest, blobs: BlobStore, into: Path) -> Non
     root = os.fspath(into)
     for folder in sorted({entry.path.rpartition("/")[0] for entry in manifest.files} - {""}):
         os.makedirs(f"{root}/{folder}", exist_ok=True)
-    groups = _groups(manifest.files)
+    try:
+        _write_groups(_groups(manifest.files), blobs, root)
+    except BundleCorruptError:
+        blobs.remove_damaged(manifest.hashes())  # all that is damaged is sent anew at once, not one by one
+        raise
+
+
+def _write_groups(groups: Sequence[Sequence[FileEntry]], blobs: BlobStore, root: str) -> None:
     workers = min(os.cpu_count() or 1, 8, len(groups))
     if workers < 2:
         for group in groups:

@@ -204,7 +204,7 @@ def test_what_stands_in_the_way_is_said_with_its_cell(screen: Screen, lab: Lab, 
 @pytest.mark.long
 def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, master: Session, keep: Keep) -> None:
     before = len(master.get("/experiments"))
-    after = "print(experiment.id[:6], experiment.state.value, sorted(experiment.history))"
+    after = "print(experiment.id[:6], experiment.state.name, sorted(experiment.history))"
     unneeded = "# det-skip\nprint('this is not needed')"
     path = notebook(
         lab, "here", unneeded, IMPORTS + SECRET, TRIAL + "# api_key", CONFIG, f"{CREATE}\nexperiment", after

@@ -21,3 +21,18 @@ def test_a_path_without_files_starts_no_master(
     assert ran.exit_code != 0
     assert says in ran.output + str(ran.exception)
     assert not Home(tmp_path / "home").log.exists()
+
+
+def test_what_looks_like_a_secret_is_named_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DET_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "photos"
+    (folder / "keys").mkdir(parents=True)
+    for name in ("a.png", ".env", "keys/id_rsa", ".env.example"):
+        (folder / name).write_text("x")
+    ran = CliRunner().invoke(cli, ["-m", "http://127.0.0.1:9", "data", "put", str(folder)], env={"DET_TOKEN": "x"})
+    assert "Warning: .env, keys/id_rsa: by the name, what is kept secret." in ran.stderr
+    assert "det data remove photos" in ran.stderr
+    (folder / ".env").unlink()
+    (folder / "keys/id_rsa").unlink()
+    ran = CliRunner().invoke(cli, ["-m", "http://127.0.0.1:9", "data", "put", str(folder)], env={"DET_TOKEN": "x"})
+    assert "Warning" not in ran.stderr

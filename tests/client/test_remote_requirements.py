@@ -50,6 +50,15 @@ def test_without_a_notebook_the_frameworks_of_here() -> None:
     assert expected <= set(pinned(None, ())), "what was built for processors only, as what uses GPUs too"
 
 
+def test_what_a_configuration_may_ask_for_comes_too(tmp_path: Path) -> None:
+    """No cell imports the searcher's package: ``searcher.name`` asks for it."""
+    pytest.importorskip("optuna", reason="optuna is not installed")
+    pytest.importorskip("cmaes", reason="cmaes is not installed")
+    needed = {plain("optuna"), plain("cmaes"), plain("scipy")}
+    assert needed <= set(pinned(None, ()))
+    assert needed <= set(pinned(notebook(tmp_path, "import numpy"), ()))
+
+
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"no-such-package==1\.0"):
         pinned(None, ("no-such-package",))

@@ -49,6 +49,20 @@ def test_one_that_trains_all_to_the_end_is_one_line() -> None:
     assert str(single).startswith("single: 1 trial, 7 batches in all")
 
 
+def test_a_population_has_no_length_to_be_supposed() -> None:
+    pbt = {
+        "name": "pbt",
+        "metric": "m",
+        "population_size": 4,
+        "num_rounds": 3,
+        "length_per_round": {"batches": 10},
+        "replace_function": {"truncate_fraction": 0.25},
+        "explore_function": {"resample_probability": 0.2, "perturb_factor": 0.2},
+    }
+    assert "max_length" not in str(det.preview_search(config(**pbt)))
+    assert "no searcher.max_length" in str(det.preview_search(config(name="random", metric="m", max_trials=4)))
+
+
 def test_a_pruner_is_seen() -> None:
     pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
     optuna = {"name": "optuna", "metric": "m", "max_trials": 20, "sampler": "random", "max_length": {"epochs": 10}}

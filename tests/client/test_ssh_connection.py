@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -204,6 +205,24 @@ class TestConnected:
         assert (after.port, after.pid == before.pid) == (before.port, False)
 
     @pytest.mark.long
+    def test_a_question_over_a_dead_line_is_asked_over_a_new_one(self, machine: SshMachine) -> None:
+        """As after a sleep: what is sent arrives nowhere, and nobody has said so."""
+        session = connect(machine.address)
+        before = machine.connection().standing()
+        machine.freeze()
+        try:
+            shown = det("-m", machine.address, "status")
+        finally:
+            machine.freeze(signal.SIGCONT)
+        assert shown.returncode == 0, shown.stdout + shown.stderr
+        assert f"process {machine.master.pid}" in shown.stdout
+        after = machine.connection().standing()
+        assert before is not None
+        assert after is not None
+        assert after.pid != before.pid
+        assert session.get("/master")["pid"] == machine.master.pid
+
+    @pytest.mark.long
     def test_a_connection_that_was_idle_for_long_is_made_again(self, machine: SshMachine) -> None:
         session = connect(machine.address)
         assert machine.connection().close()
@@ -222,7 +241,7 @@ class TestConnected:
         session = connect(machine.address)
         first = machine.master
         stopped = det("-m", machine.address, "down")
-        assert "has stopped; running trials go on" in stopped.stdout, stopped.stderr
+        assert "has stopped." in stopped.stdout, stopped.stderr
         assert wait_until_gone(first.pid, first.start, PATIENCE)
         with pytest.raises(NoMasterError, match="No master runs on") as caught:
             session.get("/master")
@@ -240,7 +259,7 @@ class TestConnected:
         connect(machine.address)
         assert machine.cut()
         stopped = det("-m", machine.address, "down")
-        assert "has stopped; running trials go on" in stopped.stdout, stopped.stderr
+        assert "has stopped." in stopped.stdout, stopped.stderr
 
     @pytest.mark.long
     def test_a_submit_starts_it_again(self, machine: SshMachine) -> None:

@@ -224,13 +224,37 @@ class TestSetup:
         assert "There is no uv and no Python 3.11 or newer on" in done.stderr
         assert "installs uv, which brings its own Python" in done.stderr
 
-    def test_a_full_disk_is_told(self, machine: SshMachine) -> None:
+    def test_a_disk_that_is_by_far_too_small_is_told_before_anything_is_made(self, machine: SshMachine) -> None:
         with small_disk(machine.folder / "small", size="1m") as disk:
             os.chown(disk.path, machine.user.pw_uid, machine.user.pw_gid)
             with machine.configured(XDG_DATA_HOME=str(disk.path)):
                 done = det("remote", "setup", machine.address, "-y")
+            assert list(disk.path.iterdir()) == []
         assert done.returncode == 1
-        assert f"The disk of {machine.user.pw_name}@127.0.0.1 is full" in done.stderr
+        assert f"The disk of {machine.user.pw_name}@127.0.0.1 is full: The packages take " in done.stderr
+        assert "MB are free there. Make room there, then run `det remote setup" in done.stderr
+
+    def test_a_disk_that_becomes_full_is_as_it_was(self, machine: SshMachine, tmp_path: Path) -> None:
+        notebook = tmp_path / "notebook.ipynb"
+        notebook.write_text(json.dumps({"cells": []}))
+        packages = os.pathsep.join(place for place in sys.path if place.endswith("site-packages"))
+        with small_disk(machine.folder / "filling", size="12m") as disk:
+            os.chown(disk.path, machine.user.pw_uid, machine.user.pw_gid)
+            free = disk.free
+            uv = machine.folder / "there" / ".local" / "bin" / "uv"  # links packages, so that the disk may do
+            uv.parent.mkdir(parents=True, exist_ok=True)
+            uv.write_text(UV)
+            uv.chmod(0o755)
+            try:
+                with machine.configured(XDG_DATA_HOME=str(disk.path), PYTHONPATH=packages, PIP_NO_INDEX="1"):
+                    done = det("remote", "setup", machine.address, "-y", "-n", str(notebook))
+            finally:
+                uv.unlink()
+            assert free - disk.free < 100_000
+        assert "they may not fit" in done.stdout
+        assert "1. " in done.stderr
+        assert done.returncode == 1
+        assert f"The disk of {machine.user.pw_name}@127.0.0.1 is full: Make room there" in done.stderr
 
 
 class TestPlan:

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow
 WAIT = """
 import threading
 from det_native.local.store import LocalStore
+from det_native.schema.states import ExperimentState
 
 store = LocalStore.find("local-2")
 done = store.experiment()
@@ -20,7 +21,7 @@ held, finish = threading.Event(), threading.Event()
 
 def run():
     with store.lock:
-        store.write_experiment(done.model_copy(update={"state": "ACTIVE"}))
+        store.write_experiment(done.model_copy(update={"state": ExperimentState.ACTIVE}))
         held.set()
         finish.wait(60)
         store.write_experiment(done)

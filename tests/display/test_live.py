@@ -29,6 +29,7 @@ import det_native.display.live as live
 from local_experiments import write_experiment
 from det_native.local.store import LocalStore
 from det_native.schema import rest
+from det_native.schema.states import ExperimentState
 
 live.FIRST_RENEWAL_SECONDS, live.RENEW_SECONDS, live.PUSH_SECONDS = 0.3, 0.3, 0.1
 live.CALM_SECONDS, live.RETRY_SECONDS = 0.2, 0.2
@@ -44,7 +45,7 @@ class GoingOn:
 
     def run(self):
         with self.store.lock:
-            self.store.write_experiment(self.done.model_copy(update=dict(state="ACTIVE", progress=0.5)))
+            self.store.write_experiment(self.done.model_copy(update=dict(state=ExperimentState.ACTIVE, progress=0.5)))
             self.held.set()
             self.finish.wait(120)
             self.store.write_experiment(self.done)
@@ -180,7 +181,7 @@ def test_a_view_is_a_widget_beside_what_is_saved_and_its_cell_ends_at_once(watch
     data = display["content"]["data"]
     assert set(data) == {WIDGET_TYPE, VIEW_TYPE, "text/plain", "text/html"}
     assert data["text/plain"].startswith("Experiment local-1: first: running, 50% done")
-    assert watched.value("a.experiment.state.value") == "'ACTIVE'"
+    assert watched.value("a.experiment.state.name") == "'ACTIVE'"
     place = len(watched.published)
     watched.run("a.finish.set()")
     updated = watched.until(

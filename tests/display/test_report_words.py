@@ -11,7 +11,7 @@ from local_experiments import write_experiment
 from det_native.client.short_forms import format_value, whole_percent
 from det_native.display.fallback import last_state
 from det_native.display.report import ReportView, ShownReport
-from det_native.display.text import experiment_line, trial_state
+from det_native.display.text import experiment_line, title_of, trial_state
 from det_native.local.store import LocalStore
 from det_native.schema.rest import CaptureRow
 from det_native.schema.states import ExperimentState, TrialState
@@ -64,7 +64,12 @@ def test_states_have_the_words_of_the_front_end(name: str, states: set[Experimen
     table = re.search(rf"const {name}.*?= \{{\n(.*?)\n\}};", TEXTS.read_text(encoding="utf-8"), re.DOTALL)
     assert table is not None
     theirs = dict(re.findall(r"(\w+): \{\s*word: '(\w+)'", table[1]))
-    assert theirs == {state.value: state.word for state in states}
+    assert theirs == {state.name: state.value for state in states}
+
+
+def test_a_name_moves_no_cursor() -> None:
+    assert title_of(7, "\x1b[2Jred\x1b[31m\r\nnew") == "Experiment 7: [2Jred[31mnew"
+    assert title_of(7, "\x1b") == "Experiment 7"
 
 
 def test_a_search_of_which_trials_failed_says_so() -> None:

@@ -110,6 +110,15 @@ def test_the_greatest_value_is_the_best_where_that_is_said() -> None:
     assert list(figure.axes[0].get_lines()[0].get_ydata()) == [0.5, 0.5, 0.9]
 
 
+def test_the_best_so_far_is_drawn_where_the_value_was_there() -> None:
+    early = (BEGUN + timedelta(seconds=30)).isoformat()
+    running = trial(2, 0.2, ended=None, state=TrialState.RUNNING, best_at=(BEGUN + timedelta(seconds=90)).isoformat())
+    figure = draw_search(experiment(), [trial(1, 0.5, best_at=early), running, trial(3, 0.9)])
+    [line] = figure.axes[0].get_lines()
+    assert list(line.get_xdata()) == [0.5, 1.5, 3], "minutes: the value of a trial that runs counts; one of old ends"
+    assert list(line.get_ydata()) == [0.5, 0.2, 0.2]
+
+
 def test_trials_without_a_value_are_told_and_not_drawn() -> None:
     trials = [trial(1, 0.5), trial(2, None, state=TrialState.ERROR), trial(3, math.inf), trial(4, 0.6, ended=None)]
     figure = draw_search(experiment(), trials)

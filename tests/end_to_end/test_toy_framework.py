@@ -136,7 +136,7 @@ def test_a_framework_gets_a_process_of_its_own_for_a_local_run_if_it_asks(kernel
     assert f"process {number}" not in done.text
     assert kernel.value("state(there)")[1:] == kernel.value("state(here)")[1:]
     assert kernel.value("[there.state, there.trials[0].detail().batches, len(there.trials[0].metrics())]") == [
-        "COMPLETED",
+        "Completed",
         BATCHES,
         BATCHES,
     ]

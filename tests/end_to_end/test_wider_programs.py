@@ -204,7 +204,7 @@ def test_a_difference_is_told_while_the_experiment_waits_for_slots(
     submitted = kernel.begin(LOOP)
     kernel.finish(submitted)
     kernel.shows(submitted, "A dry run of the cells, while experiment")
-    assert cluster.attach(kernel.value("context.experiment.id")).state == "QUEUED"
+    assert cluster.attach(kernel.value("context.experiment.id")).state == "Queued"
     released.touch()
     experiment = cluster.attach(kernel.value("context.experiment.id"))
     ended(experiment, ExperimentState.COMPLETED)

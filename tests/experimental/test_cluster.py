@@ -88,7 +88,7 @@ import _thread, threading
 endless = det.experimental.create(Line, config | {"searcher": single | {"max_length": {"epochs": 10**6}}})
 
 def interrupt():
-    while not any(trial.state == "RUNNING" for trial in endless.trials):
+    while not any(trial.state == "Running" for trial in endless.trials):
         time.sleep(0.05)
     _thread.interrupt_main()
 

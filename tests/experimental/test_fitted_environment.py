@@ -33,7 +33,7 @@ class Answering:
     def __init__(self, python: str, **modules: dict[str, str]) -> None:
         self._answer = {"python": python, "executable": "/env/bin/python", "modules": modules}
 
-    def post(self, path: str, json: Any) -> Any:
+    def post(self, path: str, json: Any, **_: object) -> Any:
         assert path == "/environment"
         return self._answer
 

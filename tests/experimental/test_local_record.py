@@ -57,6 +57,20 @@ def test_the_time_left_counts_from_the_first_batches_and_not_from_the_imports(
     assert store.experiment().seconds_left == pytest.approx(18.9)
 
 
+def test_a_trial_knows_since_when_it_has_its_best_value(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(["one", "two", "three"])
+    record.begin_trial(Stage(1, Sample({}, 1)), 100)
+    monkeypatch.setattr(module, "now", lambda: next(times))
+    reporter = LocalReporter("loss", smaller_is_better=True)
+    record.follow(reporter)
+    found = []
+    for batch, value in ((10, 0.5), (20, 0.6), (30, 0.4)):
+        reporter.validation(batch, {"loss": value})
+        looks[-1].tell(reporter, batch)
+        found.append(LocalStore.find("local-1").trials()[0].best_at)
+    assert found == ["one", "one", "two"]
+
+
 @pytest.mark.parametrize(("state", "progress"), [(TrialState.ERROR, 0.125), (TrialState.COMPLETED, 0.5)])
 def test_progress_is_what_was_done(record: Record, state: TrialState, progress: float) -> None:
     record.begin_trial(Stage(1, Sample({}, 1)), 64)

@@ -33,7 +33,7 @@ def run_cells(tmp_path: Path, *texts: str) -> RecordingHost:
         ("number = float(best)", "class Second:\n    scale = number\ntrain(Second)  # <- call", ["number"]),
         ("rates = []\nfor x in a.history:\n    rates.append(int(x))", "train(rates)  # <- call", ["rates"]),
         ("import numpy as np\nlast = np.asarray(a.history)", "double = last * 2\ntrain(double)  # <- call", ["last"]),
-        ("settings = {}\nsettings['big'] = a.state == 'COMPLETED'", "train(settings)  # <- call", ["settings"]),
+        ("settings = {}\nsettings['big'] = a.state == 'Completed'", "train(settings)  # <- call", ["settings"]),
         ("def pick(x):\n    return 1 if x else 2\nunits = pick(best)", "train(units)  # <- call", ["units"]),
     ],
 )
@@ -56,7 +56,7 @@ def test_a_training_that_depends_on_a_made_up_value_is_not_begun(
         "print(max(1.0, best))",
         "good = best > 0.5\nprint(good)",
         "scale = 2 if best > 0.5 else 1\nscale = 3",
-        "while a.state != 'COMPLETED':\n    break",
+        "while a.state != 'Completed':\n    break",
     ],
 )
 def test_what_the_training_does_not_depend_on_is_told_once(

@@ -47,6 +47,21 @@ def test_as_many_as_fit_are_reported_and_one_more_is_refused(tmp_path: Path) -> 
     assert len(told[0]["metrics"]) == MOST_METRICS
 
 
+def test_a_name_that_is_no_text_is_told_with_what_to_write(tmp_path: Path) -> None:
+    by_number = {0: 0.5}
+    words = r"returned a metric by the name 0 \(int\){}; names of metrics are text: write '0', or a word"
+    with pytest.raises(TrialDefinitionError, match=r"Digits\.evaluate_batch\(\) " + words.format(" for batch 7")):
+        checked_validation(by_number, "loss", "Digits.evaluate_batch()", batch=7)  # type: ignore[arg-type]
+    reporter = SpoolReporter(Master(), Spool(tmp_path / "spool"), metric=None)
+    with pytest.raises(TrialDefinitionError, match=words.format(" for batch 3")):
+        reporter.training([3], by_number)  # type: ignore[arg-type]
+    reporter.exit(ExitReason.USER_ERROR, 2)
+    assert reporter.close(30)
+    checked_by_name = pytest.importorskip("det_harness.frameworks.torch.checks").checked_by_name
+    with pytest.raises(TrialDefinitionError, match=words.format("")):
+        checked_by_name("Digits.evaluate_batch()", by_number)
+
+
 def test_a_validation_names_who_returned_them() -> None:
     with pytest.raises(TrialDefinitionError, match=r"Digits\.evaluate_batch\(\) returned 1,001 metrics for batch 7"):
         checked_validation(TOO_MANY, None, "Digits.evaluate_batch()", batch=7)

@@ -41,6 +41,23 @@ def test_what_was_left_half_made_goes_and_what_is_being_made_stays(
     assert found == {made.parents[1], other.parents[1], making}
 
 
+def test_the_versions_that_pip_names_are_told_in_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wheels = tmp_path / "wheels"
+    for number in range(40):
+        wheel(wheels, 10, version=f"1.{number}")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(WorkerEnvironmentError) as caught:
+        prepared.environment_with(["large-pack==9.9"], tmp_path / "environments")
+    short = "(from 40 versions, the last being 1.37, 1.38, 1.39)"
+    assert short in str(caught.value)
+    printed = capfd.readouterr().out
+    assert short in printed
+    assert "1.20" not in printed + str(caught.value)
+
+
 def test_a_full_disk_is_told_and_gets_its_room_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel(tmp_path / "wheels", 20_000_000)
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
@@ -53,12 +70,12 @@ def test_a_full_disk_is_told_and_gets_its_room_back(tmp_path: Path, monkeypatch:
         assert free - disk.free < 100_000
 
 
-def wheel(folder: Path, size: int) -> None:
+def wheel(folder: Path, size: int, version: str = "1.0") -> None:
     """Make the wheel of a package with a large file."""
-    folder.mkdir()
-    own = "large_pack-1.0.dist-info"
-    with zipfile.ZipFile(folder / "large_pack-1.0-py3-none-any.whl", "w") as file:
+    folder.mkdir(exist_ok=True)
+    own = f"large_pack-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"large_pack-{version}-py3-none-any.whl", "w") as file:
         file.writestr("large_pack/weights.bin", random.Random(0).randbytes(size))
-        file.writestr(f"{own}/METADATA", "Metadata-Version: 2.1\nName: large-pack\nVersion: 1.0\n")
+        file.writestr(f"{own}/METADATA", f"Metadata-Version: 2.1\nName: large-pack\nVersion: {version}\n")
         file.writestr(f"{own}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr(f"{own}/RECORD", "")

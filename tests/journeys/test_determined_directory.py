@@ -178,7 +178,7 @@ def test_from_a_notebook_beside_another_directory_of_the_same_names(notebook: No
         "here = det.experimental.create('model_def:MNistTrial', 'mnist/const.yaml', context_dir='mnist', local=True)"
     )
     assert "'Completed'" in notebook.run("print(repr(one.wait().state))").text
-    assert "True True" in notebook.run("print(here.state == 'COMPLETED', one.history == here.history)").text
+    assert "True True" in notebook.run("print(here.state == 'Completed', one.history == here.history)").text
     # The names of the second are those of the first, which this kernel has imported already.
     write_directory(
         notebook.folder / "other", model_def=MODEL_DEF.replace('"accuracy": accuracy', '"error": 1 - accuracy')

@@ -114,7 +114,7 @@ def test_a_quick_check_is_one_batch_and_says_so(notebook: Notebook, mode: str) -
 def test_local_and_cluster_give_the_same_numbers_by_the_same_line(notebook: Notebook) -> None:
     here = notebook.run(train("config, local=True") + "local = history.history")
     assert not here.text, "a silent fit stays silent: nobody typed epochs or batch_size, so nothing is contradicted"
-    assert value(notebook, "(context.experiment.state.value, context.experiment.history == local)") == (
+    assert value(notebook, "(context.experiment.state.name, context.experiment.history == local)") == (
         "COMPLETED",
         True,
     )
@@ -290,7 +290,7 @@ def test_the_stop_button_ends_a_local_fit_with_its_history(notebook: Notebook) -
     ran = notebook.run(INTERRUPTED, watch=stop)
     assert "Interrupted: the training ends after this batch, with a checkpoint." in ran.stdout
     assert value(notebook, "len(stopped.history['loss']) >= 1")
-    assert value(notebook, "context.experiment.state.value") == "CANCELED"
+    assert value(notebook, "context.experiment.state.name") == "CANCELED"
     ran = notebook.run("context.experiment.top_checkpoint().load().predict(x_val, verbose=0).shape")
     assert "(32, 2)" in ran.text
     assert value(notebook, "1 + 1") == 2

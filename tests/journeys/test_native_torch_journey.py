@@ -110,7 +110,7 @@ def trained(notebook: Notebook) -> dict[str, Ran]:
 @pytest.mark.parametrize(
     "expression",
     [
-        "e.state.value",
+        "e.state.name",
         "e.history",
         "e.trials[0].metrics('training')",
         "e.trials[0].metrics('validation')",
@@ -171,7 +171,7 @@ def test_a_random_search_runs_from_the_loop(notebook: Notebook) -> None:
     notebook.run(OBJECTS.format(init="search"))
     notebook.run(LOOP)
     notebook.run("experiment.wait()")
-    assert value(notebook, "(experiment.state.value, len({t.hparams['lr'] for t in experiment.trials}))") == (
+    assert value(notebook, "(experiment.state.name, len({t.hparams['lr'] for t in experiment.trials}))") == (
         "COMPLETED",
         2,
     )
@@ -185,7 +185,7 @@ def test_the_loop_may_stand_in_a_later_cell_here_too(notebook: Notebook) -> None
     assert "no loop has asked for its batches yet, so nothing is trained" in notebook.run(call).stdout
     assert value(notebook, "(context.experiment, seen)") == (None, 0)
     notebook.run(body.replace("    seen +=", "    if context.batch_idx == 5:\n        break\n    seen +="))
-    assert value(notebook, "(experiment.state.value, experiment.trials[0].detail().batches)") == ("COMPLETED", 6)
+    assert value(notebook, "(experiment.state.name, experiment.trials[0].detail().batches)") == ("COMPLETED", 6)
     again = notebook.run(body, fails=True)
     assert "A second loop over the same context.train" in again.error
 
@@ -200,7 +200,7 @@ def test_break_ends_the_training_there_on_a_worker_too(notebook: Notebook) -> No
         ends.append(
             value(
                 notebook,
-                "(experiment.state.value, experiment.trials[0].metrics(), [c.batch for c in experiment.checkpoints])",
+                "(experiment.state.name, experiment.trials[0].metrics(), [c.batch for c in experiment.checkpoints])",
             )
         )
     assert ends[0] == ends[1]
@@ -234,7 +234,7 @@ def test_ctrl_c_ends_a_local_loop_with_a_checkpoint(notebook: Notebook) -> None:
     ran = notebook.run(slow + "print('after the loop')", watch=watch)
     assert "with a checkpoint" in ran.stdout
     assert "after the loop" in ran.stdout
-    assert value(notebook, "(experiment.state.value, len(experiment.checkpoints) > 0)") == ("CANCELED", True)
+    assert value(notebook, "(experiment.state.name, len(experiment.checkpoints) > 0)") == ("CANCELED", True)
     assert value(notebook, "type(experiment.trials[0].checkpoints[-1].load()).__name__") == "Sequential"
 
 
@@ -277,7 +277,7 @@ import sys
 import det_native as det
 experiment = det.attach(sys.argv[1] if "-" in sys.argv[1] else int(sys.argv[1]))
 last = experiment.trials[0].checkpoints[-1]
-print((experiment.state.value, len(experiment.trials[0].metrics()), last.batch, last.load().weight.tolist()))
+print((experiment.state.name, len(experiment.trials[0].metrics()), last.batch, last.load().weight.tolist()))
 """
 
 
@@ -301,6 +301,6 @@ def test_a_script_that_fails_in_its_loop_has_failed(script: Script, tmp_path: Pa
     done = script("train.py", "here", "raise", folder=tmp_path, fails=True)
     assert "OSError: in the body" in done.stderr
     name = re.findall(r"det\.attach\('(local-\d+)'\)", done.stdout)[-1]
-    state = "import det_native as det, sys\nprint(det.attach(sys.argv[1]).state.value)"
+    state = "import det_native as det, sys\nprint(det.attach(sys.argv[1]).state.name)"
     (tmp_path / "state.py").write_text(state)
     assert script("state.py", name, folder=tmp_path).stdout.split() == ["ERROR"]

@@ -198,7 +198,7 @@ def test_a_declared_array_is_sent_once(notebook: Notebook, at_home: Home) -> Non
     second = notebook.run("two = det.experimental.create(Large, {**config, 'max_restarts': 0}, values=['large'])")
     assert re.search(r"^large +npy +20 MB .* already there", second.text, re.MULTILINE)
     notebook.run("one.kill()\ntwo.wait()")
-    assert value(notebook, "two.state.value") == "COMPLETED"
+    assert value(notebook, "two.state.name") == "COMPLETED"
 
 
 def _program(home: Home, experiment_id: object) -> list[object]:
@@ -230,7 +230,7 @@ def test_a_plain_ipython_session_submits_what_was_typed(project: Path, script: S
     )
     done = script("-m", "IPython", "--no-banner", "--colors=NoColor", "-c", typed, folder=project)
     experiment = det.experimental.attach(submitted(done.stdout)).wait()
-    assert experiment.state == "COMPLETED"
+    assert experiment.state == "Completed"
     assert {row.what for row in experiment.report if row.how == "file"} == {"models.py", "data/points.csv"}
 
 
@@ -250,12 +250,12 @@ def test_code_for_determined_runs_in_a_cell_and_in_a_script(
     notebook.run("import det_native.compat")
     notebook.run(DETERMINED.replace("import determined as det", "import determined"))
     notebook.run("old = determined.experimental.create(Old, config)\nold.wait()")
-    assert value(notebook, "(old.state.value, determined.pytorch.PyTorchTrial is det.pytorch.PyTorchTrial)") == (
+    assert value(notebook, "(old.state.name, determined.pytorch.PyTorchTrial is det.pytorch.PyTorchTrial)") == (
         "COMPLETED",
         True,
     )
     done = script("train_old.py", folder=project)
-    assert det.experimental.attach(submitted(done.stdout)).wait().state == "COMPLETED"
+    assert det.experimental.attach(submitted(done.stdout)).wait().state == "Completed"
     unknown = notebook.run("from determined import nonsense", fails=True)
     assert unknown.error.startswith("ImportError")
 

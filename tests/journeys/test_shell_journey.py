@@ -66,6 +66,31 @@ def test_a_directory_is_trained_and_its_results_are_fetched(det: Det, tmp_path: 
     assert [(slot["device"], slot["trial"]) for slot in slots] == [("cpu", None), ("cpu", None)]
 
 
+def damage(blobs: Path) -> None:
+    """Flip a bit in each blob of a store."""
+    for path in blobs.glob("??/*"):
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+
+
+def test_damaged_blobs_of_an_unchanged_directory_are_sent_again(
+    det: Det, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    blobs = Path(environment["DET_HOME"]) / "blobs"
+    folder = write_directory(tmp_path / "mnist")
+    words = ("mnist/const.yaml", "mnist", "--follow", "--config", "searcher.max_length=2")
+    det("experiment", "create", *words)
+    damage(blobs)
+    failed = det("experiment", "create", *words, "--config", "max_restarts=0", code=1)
+    assert "is damaged" in failed
+    assert "submit again" in failed
+    assert "is Completed." in det("experiment", "create", *words)
+    damage(blobs)
+    (folder / "data.py").write_text((folder / "data.py").read_text() + "# changed\n")
+    assert "is Completed." in det("experiment", "create", *words), "the check that precedes it has found the damage"
+
+
 def test_code_of_determined_that_refuses_hyperparameters_gets_others(det: Det, tmp_path: Path) -> None:
     write_directory(tmp_path / "mnist")
     code = tmp_path / "mnist/model_def.py"

@@ -107,10 +107,10 @@ def test_a_cell_that_the_class_does_not_need_is_not_sent(notebook: Notebook) -> 
 @pytest.mark.parametrize(
     "expression",
     [
-        "e.state.value",
+        "e.state.name",
         "e.history",
         "[t.hparams for t in e.trials]",
-        "[t.state.value for t in e.trials]",
+        "[t.state.name for t in e.trials]",
         "[t.metrics('training') for t in e.trials]",
         "[t.metrics('validation') for t in e.trials]",
         "[t.history for t in e.trials]",
@@ -179,7 +179,7 @@ def test_the_stop_button_ends_a_local_trial_with_a_checkpoint(notebook: Notebook
         "stopped = det.experimental.create(Slow, one, local=True)", watch=once("third batch", notebook.interrupt)
     )
     assert "with a checkpoint" in ran.stdout
-    assert value(notebook, "(stopped.state.value, 2 < len(stopped.trials[0].metrics()) < 5000)") == ("CANCELED", True)
+    assert value(notebook, "(stopped.state.name, 2 < len(stopped.trials[0].metrics()) < 5000)") == ("CANCELED", True)
     assert value(notebook, "list(stopped.history)[:1]") == ["loss"]
     assert value(notebook, "type(stopped.top_checkpoint().load()).__name__") == "Slow"
 
@@ -192,9 +192,9 @@ def test_the_stop_button_ends_the_waiting_only(notebook: Notebook) -> None:
         assert "goes on running: experiment.wait() shows it again, experiment.stop() ends it." in waited.stdout
         assert f"----> 1 {asked}" in waited.traceback
         assert "det_native" not in waited.traceback
-    assert value(notebook, "endless.state.value") == "ACTIVE"
+    assert value(notebook, "endless.state.name") == "ACTIVE"
     notebook.run("endless.kill()\nendless.wait()")
-    assert value(notebook, "(endless.state.value, endless.trials[0].state.value)") == ("CANCELED", "CANCELED")
+    assert value(notebook, "(endless.state.name, endless.trials[0].state.name)") == ("CANCELED", "CANCELED")
 
 
 def test_beside_the_notebook_lies_only_what_was_asked_for(notebook: Notebook) -> None:

@@ -46,7 +46,7 @@ def test_what_an_older_version_has_written_stays(database_url: str) -> None:
             "test, report, progress, collected, created) VALUES (1, 'user', 'old', 'ACTIVE', '{}', 'b', 'torch', "
             "'loss', true, false, '[]', 0.5, false, 'then')",
             "INSERT INTO trials (id, experiment_id, request, state, hparams, seed, restarts, target_batches, created, "
-            "started) VALUES (1, 1, 0, 'RUNNING', '{}', 7, 0, 100, 'then', 'later')",
+            "started) VALUES (1, 1, 0, 'RUNNING', '{}', 7, 0, 100, 'then', 'thereafter')",
             "INSERT INTO runs (run_id, trial_id, number, state, start_batch, last_seq, batches, training_rows, "
             "training_last, validation_rows, validation_last, token_hash, slots, log_offset, created) "
             "VALUES ('r', 1, 1, 'RUNNING', 0, 0, 0, 0, -1, 0, -1, 'h', '[]', 42, 'then')",
@@ -57,7 +57,7 @@ def test_what_an_older_version_has_written_stays(database_url: str) -> None:
     database = Database(database_url)
     with database.write() as transaction:
         old = experiments.get(transaction.connection, 1)
-        assert (old.name, old.started, old.seconds_left) == ("old", "later", None)
+        assert (old.name, old.started, old.seconds_left) == ("old", "thereafter", None)
         assert [(run.stop_asked, run.log_offsets) for run in runs.alive(transaction.connection)] == [(False, [42])]
         assert [(line.text, line.rank) for line in logs.after(transaction.connection, 1)] == [("a line", None)]
         assert bundles.is_checked(transaction.connection, "b")

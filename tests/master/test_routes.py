@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from master_parts import Master, Worker, configuration, manifest
 from sqlalchemy.exc import OperationalError
 
 from det_native import PROTOCOL
+from det_native.client import http_source
+from det_native.client.command import cli
+from det_native.errors import BundleCorruptError
+from det_native.master.store import trials
 from det_native.schema.rest import ErrorBody, MetricSeries
 from det_native.schema.states import ExperimentState
-from det_native.storage.packing import pack
+from det_native.storage.blobs import BlobStore
+from det_native.storage.packing import CONTENT_TYPE, pack
 
 
 def body(master: Master, **changes: Any) -> dict[str, Any]:
@@ -159,6 +166,76 @@ def test_a_bundle_whose_blobs_are_missing_is_refused_with_their_list(master: Mas
     assert master.launcher.wait_for_warmed().framework == "torch"
 
 
+def test_a_list_of_more_experiments_than_a_page_has_is_whole(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [master.create()["id"] for _ in range(5)]
+    monkeypatch.setattr(http_source, "_EXPERIMENTS", 2)
+    monkeypatch.setenv("DET_TOKEN", master.token)
+    for limit in (10_000, 4, 3):
+        words = ["-m", str(master.client.base_url), "experiment", "list", "--json", "-n", str(limit)]
+        printed = CliRunner().invoke(cli, words)
+        assert printed.exit_code == 0, printed.output
+        assert [one["id"] for one in json.loads(printed.stdout)] == numbers[::-1][:limit]
+
+
+def test_a_clock_that_is_set_back_puts_no_start_before_its_creation(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "now", lambda: "2001-01-01T00:00:00.000Z")
+    number = master.create()["id"]
+    (job,) = master.world.wait_for_jobs(1)
+    monkeypatch.setattr(trials, "now", lambda: "2000-01-01T00:00:00.000Z")
+    worker = Worker(master, job)
+    worker.start()
+    worker.exit(batch=100)
+    master.until_state(number, "COMPLETED")
+    trial, experiment = master.get("/trials/1"), master.get(f"/experiments/{number}")
+    for each in (trial, experiment):
+        assert each["created"] <= each["started"] <= each["ended"]
+
+
+def test_a_bundle_of_which_a_reader_found_damage_is_asked_for_again(master: Master) -> None:
+    contents = {hashlib.sha256(content).hexdigest(): content for content in (b"a = 1", b"b = 2")}
+    kind = {"Content-Type": CONTENT_TYPE}
+
+    def send() -> None:
+        assert master.client.post("/api/v1/blobs", content=b"".join(pack(contents)), headers=kind).status_code == 200
+
+    files = [{"path": f"{sha256}.py", "sha256": sha256, "size": 5} for sha256 in contents]
+    sent = {**manifest().model_dump(mode="json"), "files": files}
+    send()
+    bundle = master.client.post("/api/v1/bundles", json=sent).json()["id"]
+    store = BlobStore(master.service.blobs.uri)
+    asked = body(master, bundle_id=bundle)
+    for _ in range(2):
+        assert master.get(f"/bundles/{bundle}/created")["id"] == bundle
+        assert master.client.post("/api/v1/experiments", json=asked).status_code == 201
+        damaged = min(contents)
+        path = Path(store.uri) / damaged[:2] / damaged
+        path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(BundleCorruptError, match="submit again"):
+            store.read(damaged)
+        for answer in (
+            master.client.get(f"/api/v1/bundles/{bundle}/created"),
+            master.client.post("/api/v1/experiments", json=asked),
+        ):
+            assert "send it again" in refused(answer, 404).error
+        assert refused(master.client.post("/api/v1/bundles", json=sent), 409).missing == [damaged]
+        send()
+
+
+def test_a_check_that_failed_by_lost_blobs_asks_for_them(master: Master) -> None:
+    content = b"a = 1"
+    sha256 = hashlib.sha256(content).hexdigest()
+    master.service.blobs.put(sha256, content)
+    sent = {**manifest().model_dump(mode="json"), "files": [{"path": "a.py", "sha256": sha256, "size": 5}]}
+    bundle = master.client.post("/api/v1/bundles", json=sent).json()["id"]
+    problem = {"where": "bundle", "what": "a.py is damaged"}
+    master.launcher.check_result = {"ok": False, "problems": [problem]}
+    assert master.client.post(f"/api/v1/bundles/{bundle}/check").json()["ok"] is False
+    master.service.blobs.delete(sha256)
+    assert "send it again" in refused(master.client.post(f"/api/v1/bundles/{bundle}/check"), 404).error
+
+
 def test_files_of_a_checkpoint_are_those_of_its_manifest(master: Master) -> None:
     master.create()
     (job,) = master.world.wait_for_jobs(1)
@@ -271,4 +348,4 @@ def test_experiments_are_listed_by_each_state(master: Master) -> None:
     assert listed("Running") == listed("ACTIVE") == [running["id"]]
     assert listed("Queued") == [waiting["id"]]
     for state in ExperimentState:
-        assert listed(state.value) == listed(state.word)
+        assert listed(state.name) == listed(state.value)

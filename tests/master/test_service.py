@@ -18,6 +18,7 @@ from det_native.errors import MasterStartError
 from det_native.master.app import build
 from det_native.master.service import OWNER
 from det_native.master.store import events
+from det_native.master.store.encoding import now
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import FileEntry
 from det_native.schema.states import ExitReason
@@ -150,6 +151,26 @@ def test_a_killed_worker_continues_from_its_latest_checkpoint(master: Master) ->
     master.until_state(experiment["id"], "COMPLETED")
     assert master.get("/trials/1")["error"] is None
     assert len(master.get("/trials/1/metrics", kind="training")) == 100
+
+
+def test_a_trial_knows_since_when_it_has_its_best_value(master: Master) -> None:
+    experiment = master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    worker = Worker(master, job)
+    worker.start()
+    assert master.get("/trials/1")["best_at"] is None
+    worker.validate(10, loss=0.5)
+    first = master.get("/trials/1")["best_at"]
+    while now() <= first:
+        pass
+    worker.validate(20, loss=0.6)
+    assert master.get("/trials/1")["best_at"] == first
+    worker.validate(30, loss=0.4)
+    second = master.get("/trials/1")["best_at"]
+    assert first < second <= now()
+    worker.exit(batch=100)
+    master.until_state(experiment["id"], "COMPLETED")
+    assert master.get("/trials/1")["best_at"] == second
 
 
 def test_a_damaged_checkpoint_is_passed_over(master: Master) -> None:

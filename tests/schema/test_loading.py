@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tracemalloc
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -15,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.errors import ConfigurationError, Problem, UnsupportedFeatureError
+from det_native.errors import ArgumentError, ConfigurationError, Problem, UnsupportedFeatureError
+from det_native.experimental.directories import changed
 from det_native.frameworks import get_framework
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.loading import ConfigurationWarning, load_config, refuse_unsupported
@@ -112,6 +114,48 @@ def test_folder_and_binary_file_are_refused(tmp_path: Path) -> None:
 )
 def test_error_of_yaml_has_its_line(text: str, where: str) -> None:
     assert f"  - {where}: is not YAML" in problem_of(text)
+
+
+BOMB = "a0: &a0 [1, 1]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
+MERGED = "a0: &a0 {x0: 1}\n" + "".join(
+    f"a{n}: &a{n} {{'<<': [{', '.join([f'*a{n - 1}'] * 9)}], x{n}: 1}}\n" for n in range(1, 10)
+)
+
+
+@pytest.mark.parametrize("text", [BOMB, MERGED.replace("'<<'", "<<")])
+def test_aliases_that_expand_to_too_much_are_refused_before_they_do(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "bomb.yaml"
+    file.write_text(text)
+    tracemalloc.start()
+    try:
+        for bomb in (text, file):
+            assert "is not YAML: the aliases (*name) here expand to more than" in problem_of(bomb)
+        with pytest.raises(ArgumentError, match=r"aliases .* expand to more than"):
+            changed(file, [])
+        file.write_text("searcher: {}")
+        with pytest.raises(ArgumentError, match=r"aliases .* expand to more than"):
+            changed(file, [f"searcher={{{text.replace(chr(10), ', ')}}}"])
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_aliases_in_reason_and_large_plain_files_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "large.yaml"
+    base = "data:\n  base: &base {rate: 1e-4, units: 8}\n  other: {<<: *base, units: 4}\n"
+    file.write_text(base + "  rows:\n" + "  - *base\n" * 2_000 + "  numbers: [" + "1, " * 150_000 + "1]\n")
+    data = changed(file, ["data.learning_rate=1e-4"])["data"]
+    assert data["other"] == {"rate": 1e-4, "units": 4}
+    assert (len(data["rows"]), len(data["numbers"]), data["learning_rate"]) == (2_000, 150_001, 1e-4)
+
+
+@pytest.mark.parametrize(("text", "said"), [("a: 2026-13-01", "month"), ("a: " + "1" * 5_000, "digits")])
+def test_values_that_are_not_what_they_look_like_are_told(text: str, said: str, tmp_path: Path) -> None:
+    assert said in problem_of(text)
+    if said == "digits":
+        file = tmp_path / "a.json"
+        file.write_text(f'{{"a": {text[3:]}}}')
+        assert said in problem_of(file)
 
 
 def test_error_of_json_has_its_line(tmp_path: Path) -> None:

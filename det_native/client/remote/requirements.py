@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import sys
-from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, requires, version
 from pathlib import Path
 
 from det_native.errors import ArgumentError
@@ -18,11 +20,15 @@ _FRAMEWORKS = ("torch", "tensorflow")
 _WITH_GPUS = {"tensorflow-cpu": "tensorflow"}
 _OWN = ("det-native", "determined")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+#: Extras that are chosen by a word of the configuration: the searcher, and where checkpoints lie.
+_CONFIGURED = ("optuna", "s3")
 _MAGIC = re.compile(r"^\s*[%!?]")
 
 
 def pinned(notebook: Path | None, more: tuple[str, ...]) -> list[str]:
-    """Return requirements: what det_native needs, what the notebook imports or else the frameworks, and `more`.
+    """Return requirements: what det_native and configurations need, what the notebook imports or else the frameworks,
+    and `more`.
 
     Parameters
     ----------
@@ -35,7 +41,9 @@ def pinned(notebook: Path | None, more: tuple[str, ...]) -> list[str]:
     ArgumentError
         If the notebook is none, or one of `more` is neither installed here nor has a version.
     """
-    names = [_NAME.match(line)[0] for line in requires("det-native") or [] if "extra ==" not in line]  # type: ignore[index]
+    own = requires("det-native") or []
+    names = [_NAME.match(line)[0] for line in own if "extra ==" not in line]  # type: ignore[index]
+    names += _configured(own)
     known = packages_distributions()
     frameworks = [each for name in _FRAMEWORKS for each in known.get(name, [])]
     names += frameworks if notebook is None else _imported(notebook)
@@ -47,6 +55,28 @@ def pinned(notebook: Path | None, more: tuple[str, ...]) -> list[str]:
             raise ArgumentError(f"{requirement} is not installed here: write it with its version, {requirement}==1.0.")
         found[_normal(match[0])] = text
     return sorted(found.values(), key=str.lower)
+
+
+def installed_size(requirements: Iterable[str]) -> int:
+    """Return how many bytes these packages take here, without what they depend on."""
+    found = 0
+    for requirement in requirements:
+        with suppress(PackageNotFoundError):
+            for file in distribution(requirement.partition("==")[0]).files or ():
+                with suppress(OSError):
+                    found += os.stat(file.locate()).st_size
+    return found
+
+
+def _configured(lines: Sequence[str]) -> list[str]:
+    """Return what a configuration may ask for, of which no import tells, as far as all of it is installed here."""
+    extras = {extra: [_NAME.match(line)[0] for line in lines if _extra(line) == extra] for extra in _CONFIGURED}  # type: ignore[index]
+    return [name for names in extras.values() if all(map(_version, names)) for name in names]
+
+
+def _extra(line: str) -> str | None:
+    match = _EXTRA.search(line)
+    return match[1] if match else None
 
 
 def _imported(notebook: Path) -> list[str]:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import platform
 import shlex
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from det_native._version import __version__
 from det_native.client.remote.asking import ENVIRONMENT
+from det_native.client.remote.requirements import installed_size
 from det_native.client.remote.ssh import Line
 from det_native.client.remote.target import Target
 from det_native.client.remote.wheel import NAME, pack_wheel
@@ -43,7 +48,10 @@ place={ENVIRONMENT}
 while [ ! -d "$place" ]; do place="$(dirname "$place")"; done
 df -Pk "$place" | tail -n 1 | awk '{{print $4}}'
 """
-_LEAST_KIB = 10_000
+_LEAST_FREE = 10_000_000
+# Builds for another machine differ in size; half of what they take here is less than they take anywhere.
+_CERTAINLY_TOO_SMALL = 0.5
+_TELL_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -67,10 +75,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done, and what should be known before."""
+    """What is to be done, what should be known before, and the command that removes what it makes anew."""
 
     steps: Sequence[Step]
     notes: Sequence[str]
+    undo: str = ""
 
 
 def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
@@ -88,6 +97,8 @@ def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
     ------
     MasterUnreachableError
         If there is nothing to make an environment with.
+    DiskFullError
+        If there is by far no room for them.
     """
     printed = line.run(_LOOK, seconds=_LOOK_SECONDS).printed.splitlines()
     pairs = [text.partition("=")[::2] for text in printed if "=" in text]
@@ -104,6 +115,8 @@ def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
         uv, place = facts.get("uv", ""), facts["environment"]
         python = shlex.quote(f"{place}/bin/python")
         made, notes = _environment(target, facts, pythons)
+    if made:
+        notes += _check_room(line, installed_size(requirements), certain=not uv)
     sent = f"{place}/{NAME}"
     install = f"{shlex.quote(uv)} pip install --python {python}" if uv else f"{python} -m pip install"
     again = "--reinstall-package det-native" if uv else "--force-reinstall"
@@ -119,38 +132,51 @@ def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
             f"{install} {again} --no-deps {sent}", f"{install} {again} --no-deps {quoted} </dev/null && rm -f {quoted}"
         ),
     ]
-    return Plan(steps, notes)
+    return Plan(steps, notes, f"rm -rf {shlex.quote(place)}" if made else f"rm -f {quoted}")
 
 
-def carry_out(line: Line, steps: Sequence[Step], tell: Callable[[int], None]) -> None:
+def _check_room(line: Line, wanted: int, *, certain: bool) -> list[str]:
+    """Refuse a disk that packages do not fit on by far; return what should be known of one that is small.
+
+    Where uv is, it links packages that it has fetched before, and they take no room.
+    """
+    free = _free(line)
+    if free is None or free > wanted:
+        return []
+    told = f"The packages take {wanted / 1e6:,.0f} MB here, and {free / 1e6:,.0f} MB are free"
+    if certain and free < wanted * _CERTAINLY_TOO_SMALL:
+        raise _full(line, f"{told} there. ")
+    return [f"{told} on {line.target.machine}: they may not fit."]
+
+
+def carry_out(line: Line, plan: Plan, tell: Callable[[int, float], None]) -> None:
     """Do what was planned.
 
     Parameters
     ----------
     line : Line
-    steps : sequence of Step
+    plan : Plan
     tell : callable
-        Takes the number of each step as it begins, from 1.
+        Takes the number of each step, from 1, as it begins and every few seconds while it goes on, and these seconds.
 
     Raises
     ------
     DiskFullError
-        If there is no room.
+        If there is no room; what was made anew is removed, so that the disk is as it was.
     RemoteSetupError
         If a step fails; nothing else there was touched, and it can be done again.
     """
-    for number, step in enumerate(steps, 1):
-        tell(number)
+    for number, step in enumerate(plan.steps, 1):
         body = b"" if step.body is None else step.body.read_bytes()
-        done = line.run_command(f"sh -c {shlex.quote(step.command)}", body, seconds=_STEP_SECONDS)
+        with _told(partial(tell, number)):
+            done = line.run_command(f"sh -c {shlex.quote(step.command)}", body, seconds=_STEP_SECONDS)
         if done.code == 0:
             continue
         said = (done.complained.strip() or done.printed.strip() or f"exit code {done.code}").splitlines()
         if any(words in text for words in _NO_ROOM for text in said) or _is_full(line):
-            raise DiskFullError(
-                f"The disk of {line.target.machine} is full: make room there, then run `det remote setup "
-                f"{line.target.name}` again."
-            )
+            with suppress(MasterUnreachableError):
+                line.run(plan.undo, seconds=_LOOK_SECONDS)
+            raise _full(line, "")
         if any(_NO_ENSUREPIP in text for text in said):
             raise RemoteSetupError(
                 f"Python on {line.target.machine} cannot make environments: install its package there (`sudo apt "
@@ -163,10 +189,42 @@ def carry_out(line: Line, steps: Sequence[Step], tell: Callable[[int], None]) ->
         )
 
 
+@contextmanager
+def _told(tell: Callable[[float], None]) -> Iterator[None]:
+    """Call `tell` now and every few seconds, with how long the block has taken."""
+    begun, done = time.monotonic(), threading.Event()
+
+    def go_on() -> None:
+        while not done.wait(_TELL_SECONDS):
+            tell(time.monotonic() - begun)
+
+    tell(0.0)
+    thread = threading.Thread(target=go_on, name="det-setup", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _full(line: Line, why: str) -> DiskFullError:
+    return DiskFullError(
+        f"The disk of {line.target.machine} is full: {why}Make room there, then run `det remote setup "
+        f"{line.target.name}` again."
+    )
+
+
 def _is_full(line: Line) -> bool:
     """Whether there is no room where the environment is: not every tool says so."""
-    free = line.run(_ROOM, seconds=_LOOK_SECONDS).printed.strip()
-    return free.isdigit() and int(free) < _LEAST_KIB
+    free = _free(line)
+    return free is not None and free < _LEAST_FREE
+
+
+def _free(line: Line) -> int | None:
+    """Return the bytes that are free where the environment is, None where that cannot be told."""
+    told = line.run(_ROOM, seconds=_LOOK_SECONDS).printed.strip()
+    return int(told) * 1024 if told.isdigit() else None
 
 
 def _environment(

@@ -160,7 +160,7 @@ class Record:
     def _tell(self, reporter: LocalReporter, batches: int) -> None:
         """Write how far the trial is, and the experiment with it."""
         self._compare_by(reporter)
-        changes = {"batches": batches, "best_validation": reporter.best_metric(), "warning": reporter.told}
+        changes = {"batches": batches, "warning": reporter.told} | self._best(reporter)
         trial = self._trials[self._at].model_copy(update=changes | self._told(reporter))
         self._trials[self._at] = trial
         self._store.write_trial(trial)
@@ -168,6 +168,12 @@ class Record:
         part = min(batches / trial.target_batches, 1.0) if trial.target_batches else 0.0
         progress = self._progress(part)
         self._update(progress=progress, seconds_left=self._time_left.observe(time.monotonic(), progress))
+
+    def _best(self, reporter: LocalReporter) -> dict[str, Any]:
+        """Return the best value of the trial that runs, and since when it has it."""
+        value, trial = reporter.best_metric(), self._trials[self._at]
+        unchanged = value is None or value == trial.best_validation
+        return {"best_validation": value, "best_at": trial.best_at if unchanged else now()}
 
     def _compare_by(self, reporter: LocalReporter) -> None:
         """Keep by which metric trials are compared, which the first batch of a training may have told."""
@@ -215,13 +221,13 @@ class Record:
         changes |= self._told(reporter)
         if is_refused(trial.model_copy(update={"state": state, "error": error})):
             assert error is not None
-            changes |= {"notice": refused_because(error), "best_validation": None}
+            changes |= {"notice": refused_because(error), "best_validation": None, "best_at": None}
         told = (self._whole_epochs and not trial.stages) or not trial.target_batches
         if state is TrialState.COMPLETED and told and batches:
             # fit() counts the smaller last batch of each epoch, which a length in records does not know; and a script
             # says by itself how long it trains.
             changes["target_batches"] = batches
-        trial = trial.model_copy(update={"best_validation": reporter.best_metric(), "warning": reporter.told} | changes)
+        trial = trial.model_copy(update=self._best(reporter) | {"warning": reporter.told} | changes)
         self._trials[self._at] = trial
         self._store.write_trial(trial)
         part = 1.0 if state is TrialState.COMPLETED else min(done / max(trial.target_batches, 1), 1.0)

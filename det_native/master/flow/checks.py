@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from det_native.errors import NotFoundError
 from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import check_job, dry_job, worker_kind
 from det_native.master.launch.base import Exit
@@ -19,6 +20,7 @@ from det_native.master.store import runs as run_store
 from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
+from det_native.storage.blobs import BlobStore
 
 logger = logging.getLogger(__name__)
 
@@ -112,8 +114,12 @@ class Checks:
             what = "; ".join(f"{problem.where}: {problem.what}" for problem in result.problems)
             logger.info("check of bundle %s failed: %s", check.bundle_id, what)
         shutil.rmtree(check.directory, ignore_errors=True)
+        lost = None if result.ok or not check.bundle_id else self._lost(check.bundle_id)
         for future in check.waiting:
-            future.set_result(result)
+            if lost is None:
+                future.set_result(result)
+            else:
+                future.set_exception(lost)
         return True
 
     def tick(self) -> None:
@@ -131,6 +137,12 @@ class Checks:
             for future in check.waiting:
                 future.set_result(_failed("The master was stopped during the check.", ""))
         self.active = {}
+
+    def _lost(self, bundle_id: str) -> NotFoundError | None:
+        """Return that blobs are gone, if that is why a check failed: a damaged one is removed by who reads it."""
+        with self._context.database.read() as connection:
+            lost = BlobStore(self._context.places.blobs).missing(bundles.get(connection, bundle_id).hashes())
+        return NotFoundError(f"{len(lost)} blobs of bundle {bundle_id} are gone; send it again.") if lost else None
 
     def _result(self, check: Check, exit: Exit) -> BundleChecked:
         try:

@@ -33,6 +33,11 @@ def dumps(value: Any) -> str:
         return json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
 
 
+def not_before(time: str | None, *earlier: str | None) -> str | None:
+    """Return a time as it is shown beside earlier ones, for a clock may have been set back between them."""
+    return None if time is None else max([time, *filter(None, earlier)])
+
+
 def check_text(value: Any) -> None:
     """Refuse text that no reader could be sent.
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, ScalarSelect, Select, Update, bindparam,
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store.database import WAY_OUT, Transaction
-from det_native.master.store.encoding import now
+from det_native.master.store.encoding import not_before, now
 from det_native.master.store.tables import experiments, trials
 from det_native.schema import rest
 from det_native.schema.manifests import Framework
@@ -21,8 +21,8 @@ from det_native.storage.backups import DamagedDatabaseError
 
 logger = logging.getLogger(__name__)
 
-TERMINAL = [state.value for state in ExperimentState if state.terminal]
-_LIVE = [state.value for state in TrialState if not state.terminal]
+TERMINAL = [state for state in ExperimentState if state.terminal]
+_LIVE = [state for state in TrialState if not state.terminal]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def listing(
         query = query.where(experiments.c.id < before)
     if state is not None:
         waits = state is ExperimentState.QUEUED
-        query = query.where(experiments.c.state == (ExperimentState.ACTIVE if waits else state).value)
+        query = query.where(experiments.c.state == (ExperimentState.ACTIVE if waits else state))
         if waits or state is ExperimentState.ACTIVE:
             queued = _started().is_(None) | experiments.c.waits_for.is_not(None)
             query = query.where(queued if waits else ~queued)
@@ -352,6 +352,7 @@ def _readable(connection: Connection, experiment_id: int) -> rest.Experiment:
 
 
 def _experiment(row: Row[Any]) -> rest.Experiment:
+    started = not_before(row.started, row.created)
     return rest.Experiment(
         id=row.id,
         name=row.name or f"Experiment {row.id}",
@@ -369,8 +370,8 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         best_validation=row.best_validation,
         error=row.error,
         created=row.created,
-        started=row.started,
-        ended=row.ended,
+        started=started,
+        ended=not_before(row.ended, started, row.created),
         seconds_left=row.seconds_left if row.state == ExperimentState.ACTIVE else None,
         waits_for=(row.waits_for or "") if row.state == ExperimentState.ACTIVE else "",
         warning=row.warning,

@@ -16,6 +16,7 @@ from det_native.master.store import experiments as experiment_store
 from det_native.master.store import logs as log_store
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
+from det_native.master.store.encoding import now
 from det_native.master.store.tables import experiments, runs
 from det_native.master.store.tables import trials as trial_table
 from det_native.schema import rest
@@ -146,13 +147,15 @@ def refresh_best(transaction: Transaction, trial_id: int) -> None:
     choose = min if experiment.smaller_is_better else max
     found = metrics.validations(transaction.connection, trial_id, experiment.metric)
     values = [value for _, value in found if math.isfinite(value)]
-    trials.update_row(transaction, trial_id, best_validation=choose(values, default=None))
+    # Rows have no times: a value that is the best again was there earlier than the one that is gone.
+    kept = {} if values else {"best_at": None}
+    trials.update_row(transaction, trial_id, best_validation=choose(values, default=None), **kept)
     _refresh_experiment(transaction, experiment)
 
 
 def forget_best(transaction: Transaction, trial_id: int) -> None:
     """Have a trial count no more where trials are compared; its metrics stay."""
-    trials.update_row(transaction, trial_id, best_validation=None)
+    trials.update_row(transaction, trial_id, best_validation=None, best_at=None)
     experiment_id = trials.get(transaction.connection, trial_id).experiment_id
     _refresh_experiment(transaction, experiment_store.get(transaction.connection, experiment_id))
 
@@ -348,7 +351,7 @@ def _keep_best(transaction: Transaction, run: _Run) -> None:
     choose = min if experiment.smaller_is_better else max
     value = choose(run.values)
     trial = trials.get(transaction.connection, run.row.trial_id).best_validation
-    best_of_trial = value if trial is None else choose(value, trial)
-    trials.update_row(transaction, run.row.trial_id, best_validation=best_of_trial)
+    if trial is None or choose(value, trial) != trial:
+        trials.update_row(transaction, run.row.trial_id, best_validation=value, best_at=now())
     best = experiment.best_validation
     experiment_store.set_best(transaction, run.row.experiment_id, value if best is None else choose(value, best))

@@ -22,11 +22,14 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
 )
 
+from det_native.schema.states import ExperimentState, ShownState, TrialState
+
 if TYPE_CHECKING:
-    from sqlalchemy import Row
+    from sqlalchemy import Dialect, Row
 
     AnyRow = Row[*tuple[Any, ...]]
 
@@ -42,6 +45,26 @@ metadata = MetaData(
 # SQLite hands out increasing 64-bit ids only to a column that is declared INTEGER.
 Id = BigInteger().with_variant(Integer, "sqlite")
 Double = Float(53)
+
+
+class StateName(TypeDecorator[ShownState]):
+    """A state, stored by its name: its value is what is shown, and words that are shown may change."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, states: type[ShownState], length: int) -> None:
+        super().__init__(length)
+        self.states = states
+
+    def process_bind_param(self, value: ShownState | None, dialect: Dialect) -> str | None:
+        """Return the name of a state."""
+        return None if value is None else self.states(value).name
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> ShownState | None:
+        """Return the state of a name."""
+        return None if value is None else self.states[value]
+
 
 bundles = Table(
     "bundles",
@@ -60,7 +83,7 @@ experiments = Table(
     Column("id", Id, primary_key=True),
     Column("owner", String(64), nullable=False),
     Column("name", Text, nullable=False),
-    Column("state", String(32), nullable=False),
+    Column("state", StateName(ExperimentState, 32), nullable=False),
     Column("config", JSON, nullable=False),
     Column("bundle_id", String(64), ForeignKey("bundles.id"), nullable=False),
     Column("framework", String(16), nullable=False),
@@ -101,7 +124,7 @@ trials = Table(
     Column("id", Id, primary_key=True),
     Column("experiment_id", Id, ForeignKey("experiments.id"), nullable=False),
     Column("request", Integer, nullable=False),
-    Column("state", String(16), nullable=False),
+    Column("state", StateName(TrialState, 16), nullable=False),
     Column("hparams", JSON, nullable=False),
     Column("seed", BigInteger, nullable=False),
     Column("restarts", Integer, nullable=False),
@@ -111,6 +134,7 @@ trials = Table(
     Column("stages", JSON, nullable=True),
     Column("warm_start", String(64), nullable=True),
     Column("best_validation", Double, nullable=True),
+    Column("best_at", String(32), nullable=True),
     Column("error", JSON, nullable=True),
     Column("fingerprint", Text, nullable=True),
     Column("waiting", Text, nullable=True),

@@ -10,12 +10,12 @@ from sqlalchemy import Connection, Row, Select, Update, bindparam, func, insert,
 
 from det_native.errors import NotFoundError
 from det_native.master.store.database import Transaction
-from det_native.master.store.encoding import now
+from det_native.master.store.encoding import not_before, now
 from det_native.master.store.tables import experiments, runs, trials
 from det_native.schema import rest
 from det_native.schema.states import TrialState
 
-TERMINAL = [state.value for state in TrialState if state.terminal]
+TERMINAL = [state for state in TrialState if state.terminal]
 
 
 def create(
@@ -206,6 +206,7 @@ def owned(owner: str | None) -> Select[Any]:
 
 
 def _trial(row: Row[Any]) -> rest.Trial:
+    started = not_before(row.started, row.created)
     return rest.Trial(
         id=row.id,
         experiment_id=row.experiment_id,
@@ -217,12 +218,13 @@ def _trial(row: Row[Any]) -> rest.Trial:
         batches=row.batches,
         target_batches=row.target_batches,
         best_validation=row.best_validation,
+        best_at=row.best_at,
         warm_start=row.warm_start,
         stages=row.stages or [],
         error=row.error,
         created=row.created,
-        started=row.started,
-        ended=row.ended,
+        started=started,
+        ended=not_before(row.ended, started, row.created),
         slots=(row.slots or []) if row.state == TrialState.RUNNING else [],
         notice="; ".join(filter(None, (row.waiting, row.notice))),
         warning=row.warning,

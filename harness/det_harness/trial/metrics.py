@@ -29,16 +29,23 @@ def scalar(value: Any) -> float | None:
     return float(number) if isinstance(number, Real) else None
 
 
-def refuse_too_many(names: Collection[str], batch: int, owner: str = "The code", verb: str = "return") -> None:
-    """Refuse more metrics of one batch than a report of it can have.
+def check_names(names: Collection[str], batch: int | None, owner: str = "The code", verb: str = "return") -> None:
+    """Refuse metrics of one batch that a report of it cannot have: too many, or names that are no text.
 
     Raises
     ------
     TrialDefinitionError
     """
+    place = "" if batch is None else f" for batch {batch}"
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:
+        raise TrialDefinitionError(
+            f"{owner} {verb}ed a metric by the name {wrong!r} ({type(wrong).__name__}){place}; names of "
+            f"metrics are text: write {str(wrong)!r}, or a word that says what it is."
+        )
     if len(names) > MOST_METRICS:
         raise TrialDefinitionError(
-            f"{owner} {verb}ed {len(names):,} metrics for batch {batch}; at most {MOST_METRICS:,} names can be "
+            f"{owner} {verb}ed {len(names):,} metrics{place}; at most {MOST_METRICS:,} names can be "
             "reported of a batch. Leave some out, or report one number for many of them: a mean, or a largest value."
         )
 
@@ -91,6 +98,7 @@ def checked_validation(
     DivergedError
         If the searcher's metric is NaN.
     """
+    check_names(metrics, batch, owner, verb)
     if searcher_metric and searcher_metric not in metrics:
         found = ", ".join(map(str, metrics)) or "no metrics"
         raise TrialDefinitionError(
@@ -104,7 +112,6 @@ def checked_validation(
             f"searcher.metrics names '{missing}', but {owner} {verb}ed {', '.join(map(str, metrics))}. "
             f"{suggestion(missing, list(metrics))}{verb.capitalize()} that metric, or leave it out of searcher.metrics."
         )
-    refuse_too_many(metrics, batch or 0, owner, verb)
     at = "" if batch is None else f" at batch {batch}"
     checked: dict[str, float] = {}
     for name, value in metrics.items():

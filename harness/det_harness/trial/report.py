@@ -13,7 +13,7 @@ from typing import Protocol
 
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
-from det_harness.trial.metrics import refuse_long_names, refuse_too_many
+from det_harness.trial.metrics import check_names, refuse_long_names
 from det_harness.trial.spool import Spool, SpooledBatch
 from det_native.errors import AuthenticationError, DiskFullError, FencedError, MasterError, RequestError, StorageError
 from det_native.schema.manifests import CheckpointManifest
@@ -155,7 +155,7 @@ class SpoolReporter:
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Report rows of training metrics by column; ``batches[i]`` counts the batches done, from 1."""
         end_forked_child()
-        refuse_too_many(metrics, batches[-1] if batches else 0)
+        check_names(metrics, batches[-1] if batches else 0)
         with self._wake:
             while self._held_bytes > _MOST_HELD and not self._stop:
                 self._wake.wait(_LONGEST_BACKOFF)
@@ -176,7 +176,7 @@ class SpoolReporter:
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Report the metrics of one validation."""
-        refuse_too_many(metrics, batch)
+        check_names(metrics, batch)
         refuse_long_names(metrics, batch)
         with self._wake:
             self._append_rows()

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -33,6 +34,8 @@ _MADE = "made.json"
 _KEPT_SECONDS = 30 * 86_400.0
 _PIP = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off")
 _SAID = "ERROR: "
+_VERSIONS = re.compile(r"\(from versions: ([^()]*)\)")
+_VERSIONS_SHOWN = 5
 
 
 def main() -> None:
@@ -114,7 +117,8 @@ def _run(command: Sequence[str], packages: Sequence[str]) -> None:
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         assert process.stdout is not None
-        for line in process.stdout:
+        for text in process.stdout:
+            line = _without_versions(text)
             print(line, end="", flush=True)
             said.append(line.strip())
     if process.returncode == 0:
@@ -128,6 +132,17 @@ def _run(command: Sequence[str], packages: Sequence[str]) -> None:
         "environment.packages, or mend pip's index there.",
         [],
     )
+
+
+def _without_versions(line: str) -> str:
+    """Return a line of pip's without the hundreds of versions that it names where it finds none that fits."""
+
+    def shorten(match: re.Match[str]) -> str:
+        versions = match[1].split(", ")
+        few = len(versions) <= _VERSIONS_SHOWN
+        return match[0] if few else f"(from {len(versions)} versions, the last being {', '.join(versions[-3:])})"
+
+    return _VERSIONS.sub(shorten, line)
 
 
 @contextmanager

@@ -2034,10 +2034,13 @@ export interface components {
      *     `warning` is what has happened in its training and is no failure, such as a loss that became NaN. `warm_start` is
      *     the checkpoint of another trial whose weights it begins with. `stages` are the lengths to which a search that
      *     decides in stages has had it trained, in the unit of the search, the last being that of now; empty for others.
+     *     `best_at` is when `best_validation` was reported; None where that is not known.
      */
     Trial: {
       /** Batches */
       batches: number;
+      /** Best At */
+      best_at?: string | null;
       /** Best Validation */
       best_validation: number | null;
       /** Created */

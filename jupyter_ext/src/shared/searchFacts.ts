@@ -24,7 +24,7 @@ export interface SearchAxis {
   place(value: unknown): number | null;
 }
 
-/** A trial that has ended, and the best value of all that had ended by then. */
+/** A trial that has a value, and the best value of all that had theirs by then. */
 export interface BestStep {
   readonly trialId: number;
   readonly seconds: number;
@@ -137,7 +137,7 @@ function numericAxis(
   };
 }
 
-/** Each trial that has ended with a value, in order of time since the first one was made. */
+/** Each trial with a value, in order of the time since the first one was made at which it had it, or had ended. */
 export function bestSoFar(view: ExperimentView): BestStep[] {
   const begun = Math.min(
     ...view.trials.map(({ created }) => Date.parse(created))
@@ -145,12 +145,12 @@ export function bestSoFar(view: ExperimentView): BestStep[] {
   const smaller = view.experiment?.smaller_is_better !== false;
   let best = smaller ? Infinity : -Infinity;
   return pointsOf(view)
-    .filter(({ trial }) => typeof trial.ended === 'string')
     .map(({ trial, value }) => ({
       trialId: trial.id,
-      seconds: (Date.parse(trial.ended ?? '') - begun) / 1000,
+      seconds: (Date.parse(trial.best_at ?? trial.ended ?? '') - begun) / 1000,
       value
     }))
+    .filter(({ seconds }) => Number.isFinite(seconds))
     .sort((one, other) => one.seconds - other.seconds)
     .map(step => {
       best = smaller ? Math.min(best, step.value) : Math.max(best, step.value);

@@ -97,8 +97,8 @@ export class SearchSection {
       return;
     }
     const seen = view.trials.map(
-      ({ id, state, best_validation, ended, stages }) =>
-        `${id} ${state} ${best_validation} ${ended} ${stages?.length}`
+      ({ id, state, best_validation, best_at, ended, stages }) =>
+        `${id} ${state} ${best_validation} ${best_at} ${ended} ${stages?.length}`
     );
     const drawn = `${view.experiment?.metric} ${seen.join('|')}`;
     if (drawn === this._drawn) {
@@ -197,8 +197,8 @@ function drawBest(view: ExperimentView, values: SearchAxis): HTMLElement {
   );
   const last = steps.at(-1);
   const text = last
-    ? `${steps.length} trials have ended, the best ${values.name} is ${formatValue(last.best)}`
-    : 'no trial has ended yet';
+    ? `${steps.length} trials have a value, the best ${values.name} is ${formatValue(last.best)}`
+    : 'no trial has a value yet';
   return figure('Best so far', `Best so far over time: ${text}`, SMALL, [
     ...area.frame,
     ...steps.map(({ trialId, seconds, value }) =>

@@ -121,9 +121,7 @@ export function withBest(
   checkpoints: readonly Checkpoint[]
 ): ExperimentView {
   const metrics = new Map(checkpoints.map(each => [each.uuid, each.metrics]));
-  const best = new Map(
-    trials.map(({ id, best_validation }) => [id, best_validation])
-  );
+  const best = new Map(trials.map(each => [each.id, each]));
   return {
     ...view,
     checkpoints: view.checkpoints.map(each => ({
@@ -131,10 +129,11 @@ export function withBest(
       metrics: metrics.get(each.uuid) ?? each.metrics
     })),
     trials: view.trials.map(trial => {
-      const value = best.get(trial.id) ?? trial.best_validation;
+      const asked = best.get(trial.id);
+      const value = asked?.best_validation ?? trial.best_validation;
       return value === trial.best_validation
         ? trial
-        : { ...trial, best_validation: value };
+        : { ...trial, best_validation: value, best_at: asked?.best_at };
     })
   };
 }

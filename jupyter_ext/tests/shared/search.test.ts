@@ -50,6 +50,23 @@ describe('the facts of a search', () => {
     expect(steps.map(({ seconds }) => seconds)).toEqual([1, 2, 3, 4]);
   });
 
+  it('are the best value when it was there, of trials that run too', () => {
+    const found: Trial[] = trials(2);
+    found[0] = { ...found[0]!, best_at: '2026-11-20T11:50:00.250Z' };
+    const running = trial({
+      id: 9,
+      state: 'RUNNING',
+      best_validation: 0.5,
+      best_at: '2026-11-20T11:50:03Z',
+      ended: null
+    });
+    const steps = bestSoFar(
+      view({ ...search(2), trials: [running, ...found] })
+    );
+    expect(steps.map(({ seconds }) => seconds)).toEqual([0.25, 2, 3]);
+    expect(steps.map(({ best }) => best)).toEqual([1, 1, 0.5]);
+  });
+
   it('are who was promoted and stopped at each rung', () => {
     const rungs = rungsOf(view(search(3)));
     expect(rungs).toEqual([

@@ -132,7 +132,7 @@ def test_a_trial_tells_how_much_of_its_gpu_is_used(environment: dict[str, str], 
     )
     assert done.returncode == 0, done.stderr
     state, samples = json.loads(done.stdout.splitlines()[-1])
-    assert state == "COMPLETED"
+    assert state == "Completed"
     assert samples
     for sample in samples:
         assert (sample["gpu0_percent"], sample["gpu0_memory_bytes"]) == (87.0, USED)

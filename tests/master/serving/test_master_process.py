@@ -136,6 +136,26 @@ def test_a_master_whose_home_was_deleted_stops(home: Home, made_anew: bool) -> N
         master.wait()
 
 
+@pytest.mark.slow
+def test_a_runtime_file_that_was_removed_comes_back(home: Home) -> None:
+    master = subprocess.Popen([sys.executable, "-P", "-m", "det_native.master", "--home", str(home.path)])
+    try:
+        deadline = time.monotonic() + 60
+        while not home.runtime.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        announced = read_runtime(home)
+        assert announced is not None
+        home.runtime.unlink()
+        while not home.runtime.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert read_runtime(home) == announced
+        assert stat.S_IMODE(home.runtime.stat().st_mode) == 0o600
+    finally:
+        master.terminate()
+        assert master.wait(60) == 0
+    assert not home.runtime.exists()
+
+
 class TestSocket:
     def test_the_port_of_the_last_start_is_taken_again_if_it_is_free(self, home: Home) -> None:
         config = MasterConfig(home)

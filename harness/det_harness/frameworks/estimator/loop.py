@@ -15,7 +15,7 @@ from det_harness.frameworks.estimator.gradients import Gradients
 from det_harness.frameworks.estimator.randomness import BatchNumber, replace_random_operations
 from det_harness.frameworks.estimator.ranks import Ranks
 from det_harness.trial import activity
-from det_harness.trial.metrics import refuse_too_many, scalar
+from det_harness.trial.metrics import check_names, scalar
 from det_harness.trial.services import Services
 from det_native.errors import DetError
 
@@ -138,7 +138,7 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         activity.step()
         self.done += 1
         results, told = run_values.results
-        refuse_too_many(results, self.done, "The graph of model_fn()")
+        check_names(results, self.done, "The graph of model_fn()")
         self._rows.append((self.done, {name: scalar(value) for name, value in results.items()}))
         if training.ranks.several:
             stop, evaluate = bool(told[0]), bool(told[1])

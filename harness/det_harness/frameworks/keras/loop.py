@@ -25,7 +25,7 @@ from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.frameworks.keras.training_step import Told, TrainingStep
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
-from det_harness.trial.metrics import refuse_too_many, scalar
+from det_harness.trial.metrics import check_names, scalar
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
 from det_native.keras.callbacks import Callback
@@ -190,7 +190,7 @@ class TrainingCallbacks(NamingCallbacks):
         if self._wants_batches:
             super().on_train_batch_end(batch, logs)
         self._done = done = self._epoch_start + batch + 1
-        refuse_too_many(logs, done, "fit()")
+        check_names(logs, done, "fit()")
         self._rows.append((done, logs))
         if self._together is None:
             stops, reports = self._stop_requested() or self._context.stop_requested, time.monotonic() >= self._report_at

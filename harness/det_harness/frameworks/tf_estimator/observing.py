@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from det_harness.trial import activity
-from det_harness.trial.metrics import refuse_too_many, scalar
+from det_harness.trial.metrics import check_names, scalar
 
 # Rows of training metrics wait at most so long (seconds) before they are reported.
 _REPORT_INTERVAL = 0.25
@@ -65,7 +65,7 @@ class StepHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow
         step = max(self._step + 1, int(run_values.results["step"]))
         self._step = step if self._most is None else min(step, self._most)
         scalars = run_values.results["scalars"]
-        refuse_too_many(scalars, self._step, "The graph of model_fn()")
+        check_names(scalars, self._step, "The graph of model_fn()")
         self._rows.append((self._step, {name: scalar(value) for name, value in scalars.items()}))
         if self._observer.stop_asked():
             run_context.request_stop()

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+from det_harness.trial.metrics import check_names
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext, Reducer
 from det_native.pytorch.data import adapt_data_loader
@@ -191,8 +192,9 @@ def checked_by_name(owner: str, metrics: Any) -> dict[str, Any]:
     TrialDefinitionError
         If they are anything else.
     """
-    if not isinstance(metrics, dict) or not all(isinstance(one, str) for one in metrics):
+    if not isinstance(metrics, dict):
         raise TrialDefinitionError(f"{owner} returned {type(metrics).__name__}; return metrics by name, a dictionary.")
+    check_names(metrics, None, owner)
     return metrics
 
 

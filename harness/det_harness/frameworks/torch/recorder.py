@@ -12,7 +12,7 @@ import torch
 
 from det_harness.trial import activity
 from det_harness.trial.averages import Columns, Rows
-from det_harness.trial.metrics import refuse_too_many, scalar
+from det_harness.trial.metrics import check_names, scalar
 from det_harness.trial.services import Reporter
 from det_native.errors import TrialDefinitionError
 
@@ -156,12 +156,12 @@ class TrainingRecorder:
                 columns[name] = [*[None] * (rows - 1), *numbers]
 
     def _checked_names(self, batch: int, metrics: Any) -> dict[str, list[Any]]:
-        if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
+        if not isinstance(metrics, Mapping):
             raise TrialDefinitionError(
                 f"{self._owner} returned {type(metrics).__name__}; return a scalar tensor (the loss), or metrics by "
                 "name, a dictionary."
             )
-        refuse_too_many(metrics, batch, self._owner, self._verb)
+        check_names(metrics, batch, self._owner, self._verb)
         if not self._named:
             self._named = True
             self._columns = {name: [] for name in metrics}
