@@ -5,18 +5,18 @@ from __future__ import annotations
 import json as json_text
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import requests
 from pydantic import ValidationError
-from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client import silence
-from det_native.client.addresses import Route, is_loopback, normal_url
+from det_native.client.addresses import Route, is_loopback, normal_url, proves_itself
+from det_native.client.lines import Lines
+from det_native.client.secrecy import Bearer, Nobody, Secret
 from det_native.client.silence import reason_of_silence, told_if_silent
 from det_native.errors import (
     AuthenticationError,
@@ -28,6 +28,7 @@ from det_native.errors import (
     RequestError,
 )
 from det_native.schema.rest import ErrorBody, Health
+from det_native.schema.sockets import NotOursError
 
 API = "/api/v1"
 PROTOCOL_HEADER = "X-Det-Protocol"
@@ -42,7 +43,6 @@ _LONGEST_PAUSE_SECONDS = 2.0
 
 # A generator of our own: drawing from the global one would change what the user's code draws next.
 _chance = random.Random()
-_CONNECTIONS = 16
 _REPEATED_STATUSES = {429, 502, 503, 504}
 _IDEMPOTENT_METHODS = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}
 _UPGRADE_REQUIRED = 426
@@ -53,30 +53,7 @@ _OTHER_FIELDS = ("Extra inputs are not permitted", "Field required")
 _EXPERIMENT_PATHS = ("/experiments/", "/trials/")
 
 Body = Iterable[bytes] | bytes
-
-
-class _Bearer(AuthBase):
-    """Puts the token on a request; not as a header of the session, which ``requests`` lets a ``.netrc`` replace."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._token}"
-        return request
-
-
-class _Adapter(HTTPAdapter):
-    """Closes its connections when told to; urllib3 waits for the garbage collector to find that nobody uses them."""
-
-    def close(self) -> None:
-        """Close all connections."""
-        pools = self.poolmanager.pools
-        for key in pools.keys():  # noqa: SIM118 - the container cannot be iterated itself
-            pool = pools.get(key)
-            if pool is not None:
-                pool.close()
-        super().close()
+Find = Callable[[], tuple[str, str] | None]
 
 
 class Session:
@@ -88,16 +65,19 @@ class Session:
     Parameters
     ----------
     url : str
-        ``http://127.0.0.1:8080``, or ``https://`` for a master on another machine. Without a scheme it is ``https``,
-        on this machine ``http``.
+        ``unix:/path`` of a socket, ``http://127.0.0.1:8080``, or ``https://`` for a master on another machine. Without
+        a scheme it is ``https``, on this machine ``http``.
     token : str
-        Bearer token; never shown.
+        Never shown. It is sent over a socket of this user's and over TLS; over plain TCP both sides prove that they
+        know it.
     attempts : int
         How often a repeatable request is sent at most.
     tell_silence : bool
         Whether to say on standard error within 5 s that the master is silent, while a request waits for it.
     route : Route, optional
         How the master is reached, where `url` is only where it is reached now.
+    find : callable, optional
+        Returns where the master is now and its token, None if it does not run: asked after a failure.
 
     Raises
     ------
@@ -113,19 +93,20 @@ class Session:
         attempts: int = _ATTEMPTS,
         tell_silence: bool = True,
         route: Route | None = None,
+        find: Find | None = None,
     ) -> None:
         self.url = normal_url(url) if route is None else route.name
         self.route = route
         self._attempts = attempts
         self._tell_silence = tell_silence
+        self._find = find
+        self._token = Secret(token)
+        self._doubted = False
         self._http = requests.Session()
-        self._http.auth = _Bearer(token)
+        self._lines = Lines(self._http)
         self._http.headers.update({PROTOCOL_HEADER: str(PROTOCOL), "User-Agent": f"det_native/{__version__}"})
         # A proxy cannot reach this machine's loopback for us.
         self._http.trust_env = route is None and not is_loopback(self.url)
-        adapter = _Adapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
-        self._http.mount("http://", adapter)
-        self._http.mount("https://", adapter)
 
     def __repr__(self) -> str:
         return f"Session({self.url!r})"
@@ -200,19 +181,20 @@ class Session:
         except requests.RequestException as error:
             if self.route is not None:  # who reads a stream goes on by itself, once there is a way again
                 raise self.route.cut(_root_cause(error)) from error
+            self._doubt_way(error)
             raise self._unreachable(error) from error
         finally:
             response.close()
 
     def health(self) -> Health:
-        """Ask the master who it is.
+        """Ask the master who it is; the token is not needed.
 
         Raises
         ------
         MasterUnreachableError
             If nothing, or something else than a master, answers.
         """
-        response = self._request("GET", "/health")
+        response = self._request("GET", "/health", public=True)
         try:
             return Health.model_validate_json(response.content)
         except ValidationError as error:
@@ -233,6 +215,7 @@ class Session:
         params: Mapping[str, Any] | None = None,
         read_timeout: float = _READ_SECONDS,
         stream: bool = False,
+        public: bool = False,
     ) -> requests.Response:
         sent = dict(headers or {})
         body = data
@@ -245,12 +228,13 @@ class Session:
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
             seconds = silence.QUESTION_SECONDS if question and attempt == 1 else read_timeout
-            base = self._way()
+            url, token = self._way()
             try:
-                with told_if_silent(base, self.url) if self._tell_silence else nullcontext():
+                with told_if_silent(url, self.url) if self._tell_silence else nullcontext():
                     response = self._http.request(
                         method,
-                        f"{base}{API}{path}",
+                        f"{self._lines.base(url, '' if public else token)}{API}{path}",
+                        auth=Nobody() if public or proves_itself(url) else Bearer(token),
                         params=_shown(params or {}),
                         data=body,
                         headers=sent,
@@ -262,7 +246,7 @@ class Session:
                 self._doubt_way(error)
                 # One that was silent for so long is not waited for again.
                 silent = isinstance(error, requests.exceptions.ReadTimeout) and (
-                    seconds == read_timeout or silence.is_hung(base)
+                    seconds == read_timeout or silence.is_hung(url)
                 )
                 again = (repeatable and not silent) or (resendable and _never_sent(error))
                 if last or not again or isinstance(error, requests.exceptions.SSLError):
@@ -276,16 +260,22 @@ class Session:
             _pause(attempt, response.headers.get("Retry-After"))
         raise AssertionError("every attempt returns, raises or is followed by another")
 
-    def _way(self) -> str:
-        """Return the address to send to now."""
-        if self.route is None:
-            return self.url
-        base, token = self.route.address()
-        self._http.auth = _Bearer(token)
-        return base
+    def _way(self) -> tuple[str, str]:
+        """Return the address to send to now, and the token."""
+        if self.route is not None:
+            return self.route.address()
+        if self._doubted and self._find is not None:
+            self._doubted = False
+            place = self._find()
+            if place is not None:
+                self.url, self._token = place[0], Secret(place[1])
+        return self.url, self._token
 
     def _doubt_way(self, error: requests.RequestException) -> None:
-        if self.route is not None and not isinstance(error, requests.exceptions.ReadTimeout):
+        if isinstance(error, requests.exceptions.ReadTimeout):
+            return
+        self._doubted = True
+        if self.route is not None:
             self.route.doubt()
 
     @staticmethod
@@ -297,6 +287,12 @@ class Session:
             return MasterUnreachableError(
                 f"The certificate of the master at {self.url} is not accepted: {_root_cause(error)}. "
                 "If it is your own, set REQUESTS_CA_BUNDLE to the file of its certificate."
+            )
+        stranger = _innermost(error)
+        if isinstance(stranger, NotOursError):
+            return MasterUnreachableError(
+                f"The token was not told to what listens at {self.url}: {stranger}. `det status` shows whether a "
+                "master runs on this machine, `det down` and `det up` renew an older one."
             )
         if isinstance(error, requests.exceptions.Timeout):
             why = reason_of_silence(self.url) or "`det status` shows whether it answers again."
@@ -371,7 +367,7 @@ def _error_body(response: requests.Response) -> ErrorBody | None:
 
 def _never_sent(error: BaseException) -> bool:
     """Return whether a request failed before any of it reached the other side."""
-    refused = isinstance(_innermost(error), ConnectionRefusedError)
+    refused = isinstance(_innermost(error), ConnectionRefusedError | FileNotFoundError | NotOursError)
     return refused or isinstance(error, requests.exceptions.ConnectTimeout)
 
 

@@ -12,10 +12,11 @@ from det_native.schema.private_files import write_private
 from det_native.schema.processes import start_mark
 
 
-def announce(home: Home, url: str) -> RuntimeFile:
-    """Write ``runtime.json`` for this process."""
+def announce(home: Home, url: str, tcp: str | None = None) -> RuntimeFile:
+    """Write ``runtime.json`` for this process: the address of its socket, and that of TCP if it has one."""
     runtime = RuntimeFile(
         url=url,
+        tcp=tcp,
         pid=os.getpid(),
         start=start_mark(os.getpid()) or "",
         version=__version__,

@@ -187,7 +187,9 @@ class TrialRun:
     def _check(self, runner: ProgramRunner) -> InputCheck | ComparedElsewhere | None:
         job = self._job
         if waits_for_proof(job) and job.master_url is not None:
-            pending = partial(MasterConnection(job.master_url, job.token, job.run_id).proof_pending, job.bundle_id)
+            pending = partial(
+                MasterConnection(job.master_url, job.token, job.run_id, job.home).proof_pending, job.bundle_id
+            )
             return ComparedElsewhere(pending, self._must_stop)
         return input_check(job, runner.source.program.title)
 
