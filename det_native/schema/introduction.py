@@ -90,7 +90,7 @@ def conversation(token: str, address: str) -> Generator[bytes, bytes, None]:
     named = str(answer["address"])
     meeting = Meeting(drawn, str(answer["nonce"]), named)
     if not hmac.compare_digest(meeting.proof_of_master(token).encode(), str(answer["proof"]).encode()):
-        _refuse("it does not know the token, so that it is another master or a stranger")
+        _refuse("it does not know our token (DET_TOKEN is of another master, or a stranger listens there)")
     if named != address:
         here, there = address.replace(" ", " port "), named.replace(" ", " port ") or "no port"
         _refuse(f"it was called at {here} and listens at {there}, which must be the same, through a tunnel too")

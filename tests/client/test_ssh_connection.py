@@ -143,16 +143,18 @@ class TestConnected:
         assert "token" not in shown.stdout
 
     @pytest.mark.long
-    def test_nothing_listens_beyond_loopback(self, machine: SshMachine) -> None:
+    def test_no_port_is_open_and_the_sockets_are_their_users_only(self, machine: SshMachine) -> None:
         connect(machine.address)
         link = machine.connection().standing()
         assert link is not None
-        listening = [
-            each.laddr for each in psutil.Process(link.pid).net_connections() if each.status == psutil.CONN_LISTEN
-        ]
-        assert [(each.ip, each.port) for each in listening] == [("127.0.0.1", link.port)]
-        there = psutil.Process(machine.master.pid).net_connections()
-        assert {each.laddr.ip for each in there if each.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
+        for process in (link.pid, machine.master.pid):
+            connections = psutil.Process(process).net_connections()
+            assert [each for each in connections if each.status == psutil.CONN_LISTEN] == []
+        here = Path(link.socket)
+        assert here.stat().st_uid == os.getuid()
+        assert (here.stat().st_mode & 0o777, here.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        there = machine.home_there.socket
+        assert (there.stat().st_mode & 0o777, there.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
     @pytest.mark.long
     def test_the_users_agent_and_jump_hosts_are_used(self, machine: SshMachine) -> None:
@@ -201,7 +203,7 @@ class TestConnected:
         after = machine.connection().standing()
         assert before is not None
         assert after is not None
-        assert (after.port, after.pid == before.pid) == (before.port, False)
+        assert (after.socket, after.pid == before.pid) == (before.socket, False)
 
     @pytest.mark.long
     def test_a_connection_that_was_idle_for_long_is_made_again(self, machine: SshMachine) -> None:
@@ -406,9 +408,22 @@ class TestRefused:
         assert "Make room there" in text
 
     def test_a_server_that_forwards_nothing(self, machine: SshMachine) -> None:
-        with machine.configured("AllowTcpForwarding no"):
+        with machine.configured("AllowStreamLocalForwarding no"):
             text = refusal(machine.address, MasterUnreachableError)
-        assert "lets no port be forwarded" in text
+        assert "lets no socket be forwarded" in text
+
+    def test_an_older_master_at_a_port_is_told_nothing(self, machine: SshMachine) -> None:
+        connect(machine.address)
+        assert machine.connection().close()
+        runtime, kept = machine.home_there.runtime, machine.home_there.runtime.read_text()
+        older = machine.master.model_copy(update={"url": "http://127.0.0.1:9", "version": "0.0.1"})
+        runtime.write_text(older.model_dump_json())
+        try:
+            text = refusal(machine.address, ProtocolMismatchError)
+        finally:
+            runtime.write_text(kept)
+        assert "is version 0.0.1" in text
+        assert f"`det -m {machine.address} down` ends the older master" in text
 
     def test_no_ssh_here(self, machine: SshMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
