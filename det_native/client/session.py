@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import os
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,6 +48,8 @@ _REPEATED_STATUSES = {429, 502, 503, 504}
 _IDEMPOTENT_METHODS = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}
 _UPGRADE_REQUIRED = 426
 _MOST_PROBLEMS = 3
+# Those of requests, which it only looks at together with the proxies.
+_BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 # What a master says of fields that it does not know, or misses.
 _OTHER_FIELDS = ("Extra inputs are not permitted", "Field required")
 # What has a number that is easily taken for one of another master.
@@ -107,6 +110,8 @@ class Session:
         self._http.headers.update({PROTOCOL_HEADER: str(PROTOCOL), "User-Agent": f"det_native/{__version__}"})
         # A proxy cannot reach this machine's loopback for us.
         self._http.trust_env = route is None and not is_loopback(self.url)
+        if not self._http.trust_env:
+            self._http.verify = next(filter(None, map(os.environ.get, _BUNDLE_VARIABLES)), True)
 
     def __repr__(self) -> str:
         return f"Session({self.url!r})"
@@ -255,10 +260,12 @@ class Session:
                 continue
             if response.ok and not response.is_redirect:
                 return response
+            if response.status_code == requests.codes.unauthorized and resendable and self._token_has_changed(token):
+                continue
             if response.status_code not in _REPEATED_STATUSES or last or not repeatable:
                 raise self._refusal(response, path)
             _pause(attempt, response.headers.get("Retry-After"))
-        raise AssertionError("every attempt returns, raises or is followed by another")
+        raise MasterUnreachableError(f"The master at {self.url} changes its token all the time.")
 
     def _way(self) -> tuple[str, str]:
         """Return the address to send to now, and the token."""
@@ -270,6 +277,14 @@ class Session:
             if place is not None:
                 self.url, self._token = place[0], Secret(place[1])
         return self.url, self._token
+
+    def _token_has_changed(self, refused: str) -> bool:
+        """Whether the master has another token now than the one that it refuses, as after its replacement."""
+        place = None if self._find is None else self._find()
+        if place is None or place[1] == refused:
+            return False
+        self.url, self._token = place[0], Secret(place[1])
+        return True
 
     def _doubt_way(self, error: requests.RequestException) -> None:
         if isinstance(error, requests.exceptions.ReadTimeout):

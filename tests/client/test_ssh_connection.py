@@ -14,6 +14,7 @@ import psutil
 import pytest
 from small_disks import small_disk
 from ssh_machine import SshMachine, running_machine
+from stranger import needs_another_user, stranger
 
 from det_native import PROTOCOL, __version__
 from det_native.client.connect import connect
@@ -155,6 +156,20 @@ class TestConnected:
         assert (here.stat().st_mode & 0o777, here.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         there = machine.home_there.socket
         assert (there.stat().st_mode & 0o777, there.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+    @pytest.mark.long
+    def test_another_user_cannot_take_their_places(self, machine: SshMachine, tmp_path: Path) -> None:
+        needs_another_user()
+        connect(machine.address)
+        link = machine.connection().standing()
+        assert link is not None
+        here, there = Path(link.socket), machine.home_there.socket
+        assert machine.connection().stop(kill=False)
+        assert not here.exists()
+        assert not there.exists()
+        for place in (here, there):
+            with pytest.raises(PermissionError), stranger(place, tmp_path):
+                pass
 
     @pytest.mark.long
     def test_the_users_agent_and_jump_hosts_are_used(self, machine: SshMachine) -> None:

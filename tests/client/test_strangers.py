@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -44,7 +45,7 @@ import sys
 from pathlib import Path
 from det_native.client.starting import ensure_master
 from det_native.schema.home import Home
-ensure_master(Home(Path(sys.argv[1])), ["--port", sys.argv[2]])
+ensure_master(Home(Path(sys.argv[1])), sys.argv[2:])
 """
 DET = [sys.executable, "-c", "from det_native.client.command import main; main()"]
 CONFIG = {
@@ -90,10 +91,12 @@ def home(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Home]:
     assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)
 
 
-def start(home: Home, port: int) -> RuntimeFile:
+def start(home: Home, port: int, *more: str) -> RuntimeFile:
     """Start the master if it does not run, by a process that ends: it is no child of the tests."""
     environment = {**os.environ, "DET_SLOTS": "cpu:1"}
-    subprocess.run([sys.executable, "-c", START, str(home.path), str(port)], env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "-c", START, str(home.path), "--port", str(port), *more], env=environment, check=True
+    )
     runtime = read_runtime(home)
     assert runtime is not None
     return runtime
@@ -252,6 +255,51 @@ def test_another_user_cannot_take_the_socket_and_is_told_nothing_at_one(
             assert impostor.heard == ""
     finally:
         open_to_all.rmdir()
+
+
+def test_beyond_plain_tcp_the_certificate_says_who_it_is(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl here, which makes the certificate")
+    folder, port = tmp_path_factory.mktemp("tls"), free_port()
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    made = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    extra = ["-addext", "subjectAltName=DNS:localhost", "-out", str(certificate), "-keyout", str(key)]
+    subprocess.run([*made, *extra], check=True, capture_output=True)
+    home = Home(folder / "home")
+    runtime = start(home, port, "--host", "localhost", "--tls-cert", str(certificate), "--tls-key", str(key))
+    try:
+        assert runtime.tcp == f"https://localhost:{port}"
+        with contextlib.closing(Session(runtime.url, token_of(home))) as session:  # the socket has no TLS
+            assert session.get("/master")["pid"] == runtime.pid
+        with (
+            contextlib.closing(Session(runtime.tcp, token_of(home))) as session,
+            pytest.raises(MasterUnreachableError, match="certificate"),
+        ):
+            session.get("/master")
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+        with contextlib.closing(Session(runtime.tcp, token_of(home))) as session:
+            assert session.get("/master")["pid"] == runtime.pid
+    finally:
+        with contextlib.closing(Session(runtime.url, token_of(home))) as session:
+            session.post("/master/shutdown", params={"kill": True})
+        assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)
+
+
+def test_a_session_takes_up_a_token_that_was_replaced(home: Home, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DET_HOME", str(home.path))
+    kill(start(home, port))
+    home.exposing_port.write_text(f"{port}\n")  # as an earlier version has left it
+    before = token_of(home)
+    runtime = start(home, port)
+    assert token_of(home) != before
+    session = connect()
+    kill(runtime)
+    home.token.unlink()
+    again = start(home, port)
+    assert session.get("/master")["pid"] == again.pid
 
 
 def test_the_home_of_an_older_master_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -162,8 +162,11 @@ class Connection:
 
     @property
     def forbidden(self) -> bool:
-        """Whether the server there does not let a socket be forwarded."""
-        return "administratively prohibited" in self.line.said()
+        """Whether the server there does not let a socket be forwarded, though the master there runs.
+
+        It says no more than that opening has failed.
+        """
+        return "open failed" in self.line.said()
 
     def close(self) -> bool:
         """End the connection, nothing else; return whether there was one."""
