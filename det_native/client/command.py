@@ -160,7 +160,8 @@ def status(context: click.Context, *, as_json: bool) -> None:
     from det_native.schema.rest import MasterInfo
 
     home = Home.default()
-    if not context.obj and read_runtime(home) is None:
+    runtime = None if context.obj else read_runtime(home)
+    if not context.obj and runtime is None:
         click.echo(f"No master runs in {home.path}. `det up` starts one.", err=as_json)
         context.exit(_NOT_RUNNING)
     session = connect(context.obj, start=False)
@@ -175,6 +176,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
         facts(
             [
                 ("master", f"{session.url}, process {info.pid}, since {info.started}"),
+                *([("by TCP", runtime.tcp)] if runtime is not None and runtime.tcp else []),
                 ("version", f"{info.version} (protocol {info.protocol}), {info.python}"),
                 ("home", info.home),
                 ("slots", f"{busy} of {len(info.slots)} busy ({', '.join(f'{n} {d}' for d, n in devices.items())})"),

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from det_native._version import PROTOCOL, __version__
 from det_native.client import silence
 from det_native.client.addresses import Route, is_loopback, normal_url, proves_itself
+from det_native.client.causes import innermost, never_sent, root_cause
 from det_native.client.lines import Lines
 from det_native.client.secrecy import Bearer, Nobody, Secret
 from det_native.client.silence import reason_of_silence, told_if_silent
@@ -185,7 +186,7 @@ class Session:
             yield response
         except requests.RequestException as error:
             if self.route is not None:  # who reads a stream goes on by itself, once there is a way again
-                raise self.route.cut(_root_cause(error)) from error
+                raise self.route.cut(root_cause(error)) from error
             self._doubt_way(error)
             raise self._unreachable(error) from error
         finally:
@@ -253,7 +254,7 @@ class Session:
                 silent = isinstance(error, requests.exceptions.ReadTimeout) and (
                     seconds == read_timeout or silence.is_hung(url)
                 )
-                again = (repeatable and not silent) or (resendable and _never_sent(error))
+                again = (repeatable and not silent) or (resendable and never_sent(error))
                 if last or not again or isinstance(error, requests.exceptions.SSLError):
                     raise self._unreachable(error) from error
                 _pause(attempt)
@@ -300,10 +301,10 @@ class Session:
     def _unreachable(self, error: requests.RequestException) -> MasterError:
         if isinstance(error, requests.exceptions.SSLError):
             return MasterUnreachableError(
-                f"The certificate of the master at {self.url} is not accepted: {_root_cause(error)}. "
+                f"The certificate of the master at {self.url} is not accepted: {root_cause(error)}. "
                 "If it is your own, set REQUESTS_CA_BUNDLE to the file of its certificate."
             )
-        stranger = _innermost(error)
+        stranger = innermost(error)
         if isinstance(stranger, NotOursError):
             return MasterUnreachableError(
                 f"The token was not told to what listens at {self.url}: {stranger}. `det status` shows whether a "
@@ -314,16 +315,16 @@ class Session:
             return MasterUnreachableError(f"The master at {self.url} does not answer in time. {why}")
         if self.route is not None:
             return MasterUnreachableError(
-                f"The connection to the master at {self.url} broke off ({_root_cause(error)}). What trains there goes "
+                f"The connection to the master at {self.url} broke off ({root_cause(error)}). What trains there goes "
                 "on. Do it once more: the connection is made anew by itself."
             )
         if is_loopback(self.url):
             return MasterUnreachableError(
-                f"No master answers at {self.url} ({_root_cause(error)}). `det status` shows whether one runs on this "
+                f"No master answers at {self.url} ({root_cause(error)}). `det status` shows whether one runs on this "
                 "machine, `det up` starts it."
             )
         return MasterUnreachableError(
-            f"No master answers at {self.url} ({_root_cause(error)}). Check the address and the network."
+            f"No master answers at {self.url} ({root_cause(error)}). Check the address and the network."
         )
 
     def _refusal(self, response: requests.Response, path: str) -> MasterError:
@@ -380,12 +381,6 @@ def _error_body(response: requests.Response) -> ErrorBody | None:
         return None
 
 
-def _never_sent(error: BaseException) -> bool:
-    """Return whether a request failed before any of it reached the other side."""
-    refused = isinstance(_innermost(error), ConnectionRefusedError | FileNotFoundError | NotOursError)
-    return refused or isinstance(error, requests.exceptions.ConnectTimeout)
-
-
 def _pause(attempt: int, retry_after: str | None = None) -> None:
     """Wait before the next attempt: longer each time, by chance not all clients at once."""
     longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
@@ -393,21 +388,3 @@ def _pause(attempt: int, retry_after: str | None = None) -> None:
     if retry_after is not None and retry_after.isdigit():
         seconds = max(seconds, min(_LONGEST_PAUSE_SECONDS, float(retry_after)))
     time.sleep(seconds)
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """Return the reason that ``requests`` and ``urllib3`` have wrapped in several layers."""
-    while True:
-        inner = error.__cause__ or error.__context__
-        if inner is None:
-            return error
-        error = inner
-
-
-def _root_cause(error: BaseException) -> str:
-    reason = _innermost(error)
-    if isinstance(reason, OSError) and reason.strerror:
-        return reason.strerror
-    if isinstance(error, requests.exceptions.ChunkedEncodingError):  # the reason is how the rest could not be read
-        return "the answer broke off"
-    return str(reason) or type(reason).__name__
