@@ -113,16 +113,13 @@ def token_of(home: Home) -> str:
 def waiting(number: int, address: str, home: Home) -> Iterator[subprocess.Popen[str]]:
     """Have a process wait for an experiment."""
     environment = {**os.environ, "DET_HOME": str(home.path), "DET_MASTER": address}
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAIT, str(number)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment,
-    )
+    with (home.path / "waiter-errors").open("w") as errors:  # with whatever warning comes in between
+        process = subprocess.Popen(
+            [sys.executable, "-c", WAIT, str(number)], stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+        )
     assert process.stdout is not None
     try:
-        assert process.stdout.readline() == "waits\n", process.stdout.read()
+        assert process.stdout.readline() == "waits\n", (home.path / "waiter-errors").read_text()
         yield process
     finally:
         process.kill()
