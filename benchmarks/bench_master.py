@@ -14,6 +14,7 @@ from det_native.master.app import build
 from det_native.master.launch.base import Exit, Output, WorkerKind
 from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.rest import SlotInfo
+from det_native.schema.sockets import short_path, url_of
 
 
 class SpokenFor:
@@ -61,15 +62,15 @@ class SpokenFor:
 def main(home: Path) -> None:
     """Serve until standard input ends."""
     slots = [SlotInfo(id=f"cpu:{number}", device="cpu") for number in range(32)]
-    service, app = build(home, SpokenFor(), slots, "http://127.0.0.1:1")
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False))
+    place = short_path(str(home))
+    service, app = build(home, SpokenFor(), slots, url_of(place))
+    server = uvicorn.Server(uvicorn.Config(app, uds=str(place), log_config=None, access_log=False))
     startup = server.startup
 
     async def tell(sockets: Any = None) -> None:
         await startup(sockets)
-        port = server.servers[0].sockets[0].getsockname()[1]
         token = (home / "token").read_text().strip()
-        print(json.dumps({"url": f"http://127.0.0.1:{port}", "token": token}), flush=True)
+        print(json.dumps({"url": url_of(place), "token": token}), flush=True)
 
     server.startup = tell  # type: ignore[method-assign]
 
@@ -84,6 +85,7 @@ def main(home: Path) -> None:
         server.run()
     finally:
         service.close()
+        place.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

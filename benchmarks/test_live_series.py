@@ -25,7 +25,7 @@ def test_readers(figure: Any, tmp_path: Path, rest: float, goal: float | None) -
             run.log(range(first, first + 1000))
         path = f"/api/v1/trials/{run.trial_id}/series?name=loss&buckets={BUCKETS}"
         shares = [READERS // PROCESSES + (number < READERS % PROCESSES) for number in range(PROCESSES)]
-        command = [sys.executable, str(PROGRAM), server.url.removeprefix("http://"), path, server.token]
+        command = [sys.executable, str(PROGRAM), server.url.removeprefix("unix:"), path, server.token]
         processes = [
             subprocess.Popen([*command, str(share), str(SECONDS), str(rest)], stdout=subprocess.PIPE, text=True)
             for share in shares

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import sys
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from det_native.errors import ArgumentError, DetError
+from det_native.schema.sockets import is_socket, path_of
 
 #: What is asked of a machine behind SSH: its master, the same and started if need be, or to end it (and its workers).
 Verb = Literal["find", "start", "stop", "kill"]
@@ -34,7 +36,7 @@ class Route(Protocol):
 
 
 def normal_url(url: str) -> str:
-    """Return an address as ``scheme://host:port`` without a path's trailing slash.
+    """Return an address as ``unix:/path``, or ``scheme://host:port`` without a path's trailing slash.
 
     Raises
     ------
@@ -42,6 +44,8 @@ def normal_url(url: str) -> str:
         If it is no HTTP address, or plain HTTP to another machine.
     """
     text = url.strip()
+    if is_socket(text):
+        return _socket(text)
     if text.lower().startswith("ssh:") or ("://" not in text and "@" in text and ":" not in text.partition("@")[0]):
         machine = re.sub(r"(?i)^ssh:/*", "", text)
         raise ArgumentError(f'A machine that is reached by SSH is named "ssh://{machine}".')
@@ -60,13 +64,23 @@ def normal_url(url: str) -> str:
         raise ArgumentError("The master's address must not hold a name or password; the token goes into DET_TOKEN.")
     if parts.scheme == "http" and not is_loopback(text):
         raise ArgumentError(
-            f"The token would travel in the clear to {parts.hostname}: use https://, or an SSH tunnel to this machine."
+            f"What is sent would travel in the clear to {parts.hostname}: use https://, or ssh://{parts.hostname}."
         )
     return text
 
 
+def _socket(url: str) -> str:
+    if not path_of(url).is_absolute():
+        raise ArgumentError(f'The master\'s address "{url}" is not of the form "unix:/path/of/master.sock".')
+    if sys.platform == "win32":
+        raise ArgumentError("A Unix socket cannot be used on Windows: name the master by https://host:port.")
+    return url
+
+
 def is_loopback(url: str) -> bool:
     """Return whether an address is on this machine."""
+    if is_socket(url):
+        return True
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -74,3 +88,8 @@ def is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def proves_itself(url: str) -> bool:
+    """Return whether what listens at an address has to prove who it is, and is not told the token: plain TCP."""
+    return url.startswith("http://")

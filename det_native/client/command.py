@@ -20,7 +20,6 @@ from det_native.client.data_commands import data as data_group
 from det_native.client.experiment_commands import config as config_command
 from det_native.client.experiment_commands import create as create_command
 from det_native.client.experiment_commands import wait as wait_command
-from det_native.client.home import read_token
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
@@ -87,13 +86,16 @@ def _slots(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--slots", metavar="N", callback=_slots, help='Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.'
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; that of the last start by default.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address; others than this machine's need TLS.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen at this port, too (TCP).")
+@click.option("--host", help="Listen at this address, too; others than this machine's (127.0.0.1) need TLS.")
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Certificate, PEM.")
 @click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Its key, PEM.")
 @click.pass_context
 def up(context: click.Context, /, **options: Any) -> None:
-    """Start a master on this machine, in the background."""
+    """Start a master on this machine, in the background.
+
+    It listens at a socket in its home, which only you can open. --port or --host open a port besides.
+    """
     from det_native.client.connect import check_version
     from det_native.client.session import Session
     from det_native.client.starting import ensure_master
@@ -111,14 +113,15 @@ def up(context: click.Context, /, **options: Any) -> None:
         for text in (f"--{name.replace('_', '-')}", str(value))
     ]
     started = ensure_master(home, arguments)
-    url = started.runtime.url
+    runtime = started.runtime
+    places = runtime.url if runtime.tcp is None else f"{runtime.url} and {runtime.tcp}"
     if started.fresh:
-        click.echo(f"The master runs at {url} (home {home.path}).")
+        click.echo(f"The master runs at {places} (home {home.path}).")
         return
-    click.echo(f"A master runs already at {url} (home {home.path}).")
+    click.echo(f"A master runs already at {places} (home {home.path}).")
     if arguments:
         click.echo("The options have no effect on it; `det down` first.", err=True)
-    check_version(Session(url, read_token(home) or "").health(), url)
+    check_version(Session(runtime.url, "").health(), runtime.url)
 
 
 @cli.command()
@@ -162,7 +165,8 @@ def status(context: click.Context, *, as_json: bool) -> None:
     from det_native.schema.rest import MasterInfo
 
     home = Home.default()
-    if not context.obj and read_runtime(home) is None:
+    runtime = None if context.obj else read_runtime(home)
+    if not context.obj and runtime is None:
         click.echo(f"No master runs in {home.path}. `det up` starts one.", err=as_json)
         context.exit(_NOT_RUNNING)
     session = connect(context.obj, start=False)
@@ -177,6 +181,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
         facts(
             [
                 ("master", f"{session.url}, process {info.pid}, since {info.started}"),
+                *([("by TCP", runtime.tcp)] if runtime is not None and runtime.tcp else []),
                 ("version", f"{info.version} (protocol {info.protocol}), {info.python}"),
                 ("home", info.home),
                 ("slots", f"{busy} of {len(info.slots)} busy ({', '.join(f'{n} {d}' for d, n in devices.items())})"),
@@ -371,7 +376,7 @@ def version(context: click.Context, *, as_json: bool) -> None:
     stopped = ""
     if runtime is not None:
         stopped = f", stopped by a signal (kill -CONT {runtime.pid})" if is_stopped(runtime.pid) else ""
-        master = {"version": runtime.version, "protocol": runtime.protocol, "url": runtime.url}
+        master = {"version": runtime.version, "protocol": runtime.protocol, "url": runtime.url, "tcp": runtime.tcp}
     elif context.obj:
         from det_native.client.connect import address_of
         from det_native.client.session import Session

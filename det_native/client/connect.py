@@ -6,14 +6,15 @@ import os
 import threading
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client.addresses import Verb, is_loopback, normal_url
-from det_native.client.home import read_token
+from det_native.client.home import find_master, read_token
 from det_native.client.remote.target import Target, is_ssh, parse_target
-from det_native.client.session import Session
+from det_native.client.session import Find, Session
 from det_native.errors import (
     AuthenticationError,
     DetError,
@@ -23,6 +24,7 @@ from det_native.errors import (
 )
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.rest import Health
+from det_native.schema.sockets import is_socket
 
 if TYPE_CHECKING:
     from det_native.client.remote.link import Link
@@ -103,7 +105,8 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
     Parameters
     ----------
     master_url : str, optional
-        ``https://host:port``, ``ssh://user@host:port``, or ``http://127.0.0.1:port`` for one on this machine.
+        ``https://host:port``, ``ssh://user@host:port``, or for one on this machine ``unix:/path/of/master.sock`` or, if
+        it was started with a port, ``http://127.0.0.1:port``.
     start : bool
         Whether to start one where none runs.
     framework : str, optional
@@ -138,7 +141,7 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
             if not start:
                 raise MasterUnreachableError(f"No master runs in {home.path}. Start one with `det up`.")
             runtime = _start(home, framework)
-        return _session(_local(runtime, home))
+        return _session(_local(runtime, home), partial(find_master, home))
 
 
 def _saying_who_names_it(error: DetError, named: str) -> DetError:
@@ -201,8 +204,8 @@ def _over_ssh(named: str, home: Home, start: bool) -> Session:
         if not connection.forbidden:
             raise
         raise MasterUnreachableError(
-            f"The SSH server of {target.machine} lets no port be forwarded: its sshd_config needs `AllowTcpForwarding "
-            "local` (or yes)."
+            f"The SSH server of {target.machine} lets no socket be forwarded: its sshd_config needs "
+            "`AllowStreamLocalForwarding local` (or yes)."
         ) from error
     check_version(health, target.name)
     _sessions[key] = session
@@ -218,6 +221,12 @@ def _say_started(target: Target, link: Link) -> None:
 
 
 def _local(runtime: RuntimeFile, home: Home) -> Address:
+    if not is_socket(runtime.url):
+        raise ProtocolMismatchError(
+            f"The master of {home.path} is version {runtime.version}, from before this client ({__version__}), and "
+            "listens at a port, where others may listen too: it is told nothing. Restart it: `det down` and `det up`; "
+            "running trials go on."
+        )
     token = read_token(home)
     if token is None:
         raise AuthenticationError(
@@ -235,12 +244,12 @@ def _start(home: Home, framework: str | None) -> RuntimeFile:
     return started.runtime
 
 
-def _session(address: Address) -> Session:
+def _session(address: Address, find: Find | None = None) -> Session:
     key = (os.getpid(), address.url, f"{address.incarnation} {address.token}")
     known = _sessions.get(key)
     if known is not None:
         return known
-    session = Session(address.url, address.token)
+    session = Session(address.url, address.token, find=find)
     check_version(session.health(), address.url)
     for other in [other for other in _sessions if other[:2] == key[:2]]:
         _sessions.pop(other).close()  # of an earlier master at this address

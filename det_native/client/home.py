@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from det_native.errors import AuthenticationError
-from det_native.schema.home import Home
+from det_native.schema.home import Home, read_runtime
+from det_native.schema.sockets import is_socket
 
 
 def read_token(home: Home) -> str | None:
@@ -20,3 +21,10 @@ def read_token(home: Home) -> str | None:
         return None
     except PermissionError as error:
         raise AuthenticationError(f"The token {home.token} cannot be read: it belongs to another user.") from error
+
+
+def find_master(home: Home) -> tuple[str, str] | None:
+    """Return the address and token of the master that runs in a home now, None if none does, or an older one."""
+    runtime = read_runtime(home)
+    token = read_token(home)
+    return None if runtime is None or token is None or not is_socket(runtime.url) else (runtime.url, token)

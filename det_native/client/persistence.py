@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from det_native.client.session import broke_off
+from det_native.client.causes import broke_off
 from det_native.errors import MasterUnreachableError, NoMasterError
 
 Result = TypeVar("Result")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json as json_text
+import os
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import requests
 from pydantic import ValidationError
-from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client import silence
-from det_native.client.addresses import Route, is_loopback, normal_url
+from det_native.client.addresses import Route, is_loopback, normal_url, proves_itself
+from det_native.client.causes import innermost, never_sent, root_cause
+from det_native.client.lines import Lines
+from det_native.client.secrecy import Bearer, Nobody, Secret
 from det_native.client.silence import reason_of_silence, told_if_silent
 from det_native.errors import (
     AuthenticationError,
@@ -28,6 +30,7 @@ from det_native.errors import (
     RequestError,
 )
 from det_native.schema.rest import ErrorBody, Health
+from det_native.schema.sockets import NotOursError
 
 API = "/api/v1"
 PROTOCOL_HEADER = "X-Det-Protocol"
@@ -42,41 +45,19 @@ _LONGEST_PAUSE_SECONDS = 2.0
 
 # A generator of our own: drawing from the global one would change what the user's code draws next.
 _chance = random.Random()
-_CONNECTIONS = 16
 _REPEATED_STATUSES = {429, 502, 503, 504}
 _IDEMPOTENT_METHODS = {"GET", "HEAD", "PUT", "PATCH", "DELETE"}
 _UPGRADE_REQUIRED = 426
 _MOST_PROBLEMS = 3
+# Those of requests, which it only looks at together with the proxies.
+_BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 # What a master says of fields that it does not know, or misses.
 _OTHER_FIELDS = ("Extra inputs are not permitted", "Field required")
 # What has a number that is easily taken for one of another master.
 _EXPERIMENT_PATHS = ("/experiments/", "/trials/")
 
 Body = Iterable[bytes] | bytes
-
-
-class _Bearer(AuthBase):
-    """Puts the token on a request; not as a header of the session, which ``requests`` lets a ``.netrc`` replace."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._token}"
-        return request
-
-
-class _Adapter(HTTPAdapter):
-    """Closes its connections when told to; urllib3 waits for the garbage collector to find that nobody uses them."""
-
-    def close(self) -> None:
-        """Close all connections."""
-        pools = self.poolmanager.pools
-        for key in pools.keys():  # noqa: SIM118 - the container cannot be iterated itself
-            pool = pools.get(key)
-            if pool is not None:
-                pool.close()
-        super().close()
+Find = Callable[[], tuple[str, str] | None]
 
 
 class Session:
@@ -88,16 +69,19 @@ class Session:
     Parameters
     ----------
     url : str
-        ``http://127.0.0.1:8080``, or ``https://`` for a master on another machine. Without a scheme it is ``https``,
-        on this machine ``http``.
+        ``unix:/path`` of a socket, ``http://127.0.0.1:8080``, or ``https://`` for a master on another machine. Without
+        a scheme it is ``https``, on this machine ``http``.
     token : str
-        Bearer token; never shown.
+        Never shown. It is sent over a socket of this user's and over TLS; over plain TCP both sides prove that they
+        know it.
     attempts : int
         How often a repeatable request is sent at most.
     tell_silence : bool
         Whether to say on standard error within 5 s that the master is silent, while a request waits for it.
     route : Route, optional
         How the master is reached, where `url` is only where it is reached now.
+    find : callable, optional
+        Returns where the master is now and its token, None if it does not run: asked after a failure.
 
     Raises
     ------
@@ -113,19 +97,22 @@ class Session:
         attempts: int = _ATTEMPTS,
         tell_silence: bool = True,
         route: Route | None = None,
+        find: Find | None = None,
     ) -> None:
         self.url = normal_url(url) if route is None else route.name
         self.route = route
         self._attempts = attempts
         self._tell_silence = tell_silence
+        self._find = find
+        self._token = Secret(token)
+        self._doubted = False
         self._http = requests.Session()
-        self._http.auth = _Bearer(token)
+        self._lines = Lines(self._http)
         self._http.headers.update({PROTOCOL_HEADER: str(PROTOCOL), "User-Agent": f"det_native/{__version__}"})
         # A proxy cannot reach this machine's loopback for us.
         self._http.trust_env = route is None and not is_loopback(self.url)
-        adapter = _Adapter(pool_connections=_CONNECTIONS, pool_maxsize=_CONNECTIONS)
-        self._http.mount("http://", adapter)
-        self._http.mount("https://", adapter)
+        if not self._http.trust_env:
+            self._http.verify = next(filter(None, map(os.environ.get, _BUNDLE_VARIABLES)), True)
 
     def __repr__(self) -> str:
         return f"Session({self.url!r})"
@@ -209,20 +196,21 @@ class Session:
             yield response
         except requests.RequestException as error:
             if self.route is not None:  # who reads a stream goes on by itself, once there is a way again
-                raise self.route.cut(_root_cause(error)) from error
+                raise self.route.cut(root_cause(error)) from error
+            self._doubt_way(error)
             raise self._unreachable(error) from error
         finally:
             response.close()
 
     def health(self) -> Health:
-        """Ask the master who it is.
+        """Ask the master who it is; the token is not needed.
 
         Raises
         ------
         MasterUnreachableError
             If nothing, or something else than a master, answers.
         """
-        response = self._request("GET", "/health")
+        response = self._request("GET", "/health", public=True)
         try:
             return Health.model_validate_json(response.content)
         except ValidationError as error:
@@ -244,6 +232,7 @@ class Session:
         read_timeout: float = _READ_SECONDS,
         stream: bool = False,
         repeatable: bool = False,
+        public: bool = False,
     ) -> requests.Response:
         sent = dict(headers or {})
         body = data
@@ -258,12 +247,13 @@ class Session:
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
             seconds = silence.QUESTION_SECONDS if question and (attempt == 1 or renewed) else read_timeout
-            base = self._way()
+            url, token = self._way()
             try:
-                with told_if_silent(base, self.url) if self._tell_silence else nullcontext():
+                with told_if_silent(url, self.url) if self._tell_silence else nullcontext():
                     response = self._http.request(
                         method,
-                        f"{base}{API}{path}",
+                        f"{self._lines.base(url, '' if public else token)}{API}{path}",
+                        auth=Nobody() if public or proves_itself(url) else Bearer(token),
                         params=_shown(params or {}),
                         data=body,
                         headers=sent,
@@ -275,34 +265,50 @@ class Session:
                 self._doubt_way(error)
                 # One that was silent for so long is not waited for again; but the reply to a POST may have been lost.
                 waited = seconds == read_timeout and (method != "POST" or attempt > 1)
-                silent = isinstance(error, requests.exceptions.ReadTimeout) and (waited or silence.is_hung(base))
+                silent = isinstance(error, requests.exceptions.ReadTimeout) and (waited or silence.is_hung(url))
                 if silent and question and self.route is not None and not renewed:
                     # After a sleep the line is dead, which `ssh` takes a while to notice: it is looked at first.
                     renewed = True
                     self.route.doubt()
                     continue
-                again = (repeatable and not silent) or (resendable and _never_sent(error))
+                again = (repeatable and not silent) or (resendable and never_sent(error))
                 if last or not again or isinstance(error, requests.exceptions.SSLError):
                     raise self._unreachable(error) from error
                 _pause(attempt)
                 continue
             if response.ok and not response.is_redirect:
                 return response
+            if response.status_code == requests.codes.unauthorized and resendable and self._token_has_changed(token):
+                continue
             if response.status_code not in _REPEATED_STATUSES or last or not repeatable:
                 raise self._refusal(response, path)
             _pause(attempt, response.headers.get("Retry-After"))
-        raise AssertionError("every attempt returns, raises or is followed by another")
+        raise MasterUnreachableError(f"The master at {self.url} changes its token all the time.")
 
-    def _way(self) -> str:
-        """Return the address to send to now."""
-        if self.route is None:
-            return self.url
-        base, token = self.route.address()
-        self._http.auth = _Bearer(token)
-        return base
+    def _way(self) -> tuple[str, str]:
+        """Return the address to send to now, and the token."""
+        if self.route is not None:
+            return self.route.address()
+        if self._doubted and self._find is not None:
+            self._doubted = False
+            place = self._find()
+            if place is not None:
+                self.url, self._token = place[0], Secret(place[1])
+        return self.url, self._token
+
+    def _token_has_changed(self, refused: str) -> bool:
+        """Whether the master has another token now than the one that it refuses, as after its replacement."""
+        place = None if self._find is None else self._find()
+        if place is None or place[1] == refused:
+            return False
+        self.url, self._token = place[0], Secret(place[1])
+        return True
 
     def _doubt_way(self, error: requests.RequestException) -> None:
-        if self.route is not None and not isinstance(error, requests.exceptions.ReadTimeout):
+        if isinstance(error, requests.exceptions.ReadTimeout):
+            return
+        self._doubted = True
+        if self.route is not None:
             self.route.doubt()
 
     @staticmethod
@@ -312,24 +318,30 @@ class Session:
     def _unreachable(self, error: requests.RequestException) -> MasterError:
         if isinstance(error, requests.exceptions.SSLError):
             return MasterUnreachableError(
-                f"The certificate of the master at {self.url} is not accepted: {_root_cause(error)}. "
+                f"The certificate of the master at {self.url} is not accepted: {root_cause(error)}. "
                 "If it is your own, set REQUESTS_CA_BUNDLE to the file of its certificate."
+            )
+        stranger = innermost(error)
+        if isinstance(stranger, NotOursError):
+            return MasterUnreachableError(
+                f"The token was not told to what listens at {self.url}: {stranger}. `det status` shows whether a "
+                "master runs on this machine, `det down` and `det up` renew an older one."
             )
         if isinstance(error, requests.exceptions.Timeout):
             why = reason_of_silence(self.url) or "`det status` shows whether it answers again."
             return MasterUnreachableError(f"The master at {self.url} does not answer in time. {why}")
         if self.route is not None:
             return MasterUnreachableError(
-                f"The connection to the master at {self.url} broke off ({_root_cause(error)}). What trains there goes "
+                f"The connection to the master at {self.url} broke off ({root_cause(error)}). What trains there goes "
                 "on. Do it once more: the connection is made anew by itself."
             )
         if is_loopback(self.url):
             return MasterUnreachableError(
-                f"No master answers at {self.url} ({_root_cause(error)}). `det status` shows whether one runs on this "
+                f"No master answers at {self.url} ({root_cause(error)}). `det status` shows whether one runs on this "
                 "machine, `det up` starts it."
             )
         return MasterUnreachableError(
-            f"No master answers at {self.url} ({_root_cause(error)}). Check the address and the network."
+            f"No master answers at {self.url} ({root_cause(error)}). Check the address and the network."
         )
 
     def _refusal(self, response: requests.Response, path: str) -> MasterError:
@@ -386,20 +398,6 @@ def _error_body(response: requests.Response) -> ErrorBody | None:
         return None
 
 
-def _never_sent(error: BaseException) -> bool:
-    """Return whether a request failed before any of it reached the other side."""
-    refused = isinstance(_innermost(error), ConnectionRefusedError)
-    return refused or isinstance(error, requests.exceptions.ConnectTimeout)
-
-
-def broke_off(error: BaseException | None) -> bool:
-    """Return whether the connection was lost after something had been sent: the reply may have been on its way."""
-    lost = isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError)
-    if error is None or not lost or isinstance(error, requests.exceptions.SSLError | requests.exceptions.Timeout):
-        return False
-    return not _never_sent(error)
-
-
 def _pause(attempt: int, retry_after: str | None = None) -> None:
     """Wait before the next attempt: longer each time, by chance not all clients at once."""
     longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
@@ -407,21 +405,3 @@ def _pause(attempt: int, retry_after: str | None = None) -> None:
     if retry_after is not None and retry_after.isdigit():
         seconds = max(seconds, min(_LONGEST_PAUSE_SECONDS, float(retry_after)))
     time.sleep(seconds)
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """Return the reason that ``requests`` and ``urllib3`` have wrapped in several layers."""
-    while True:
-        inner = error.__cause__ or error.__context__
-        if inner is None:
-            return error
-        error = inner
-
-
-def _root_cause(error: BaseException) -> str:
-    reason = _innermost(error)
-    if isinstance(reason, OSError) and reason.strerror:
-        return reason.strerror
-    if isinstance(error, requests.exceptions.ChunkedEncodingError):  # the reason is how the rest could not be read
-        return "the answer broke off"
-    return str(reason) or type(reason).__name__

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import requests
 
+from det_native.client.lines import Lines
 from det_native.schema.home import Home, read_runtime
 
 # What is told comes at most 5 s after the request: the wait, then a question that takes two seconds at most.
@@ -49,7 +50,7 @@ def told_if_silent(url: str, name: str) -> Iterator[None]:
 def reason_of_silence(url: str) -> str:
     """Return why a master of this machine's home is silent and what to do; "" where that is not known."""
     runtime = read_runtime(Home.default())
-    if runtime is None or runtime.url != url:
+    if runtime is None or not runtime.is_at(url):
         return ""
     import psutil  # slow to load, and hardly ever needed
 
@@ -84,6 +85,6 @@ def _tells_health(url: str, seconds: float = _PROBE_SECONDS) -> bool:
     try:
         with requests.Session() as session:
             session.trust_env = False
-            return session.get(url + _HEALTH, timeout=seconds, stream=True, verify=False).ok
+            return session.get(Lines(session).base(url) + _HEALTH, timeout=seconds, stream=True, verify=False).ok
     except requests.RequestException:
         return False

@@ -9,6 +9,7 @@ from det_native.client.home import read_token
 from det_native.errors import MasterError
 from det_native.schema.home import Home, RuntimeFile
 from det_native.schema.processes import is_stopped, wait_until_gone
+from det_native.schema.sockets import is_socket
 
 _STOP_SECONDS = 30.0
 
@@ -35,6 +36,11 @@ def stop_master(runtime: RuntimeFile, home: Home, *, kill: bool) -> None:
             f"The master (process {runtime.pid}) is stopped by a signal and cannot end: `kill -CONT {runtime.pid}` "
             f"lets it go on, then `det down` works; `kill -9 {runtime.pid}` ends it as it is, and nothing that it has "
             "acknowledged is lost."
+        )
+    if kill and not is_socket(runtime.url):
+        raise MasterError(
+            f"The master (process {runtime.pid}) is version {runtime.version} and listens at a port, where others may "
+            "listen too: it is told nothing. `det down` stops it; `det up` and `det down --kill` then end the trials."
         )
     if kill:
         Session(runtime.url, read_token(home) or "").post("/master/shutdown", params={"kill": True})

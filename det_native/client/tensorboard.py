@@ -121,7 +121,7 @@ def event_folders(source: Source, experiment_id: int | str) -> dict[str, Path]:
         return {f"trial-{trial}": source.store.trial_folder(trial) / "tensorboard" for trial in trials}
     home = Home.default()
     runtime = read_runtime(home)
-    if runtime is None or runtime.url.rstrip("/") != source.url.rstrip("/"):
+    if runtime is None or not runtime.is_at(source.url):
         raise UnsupportedFeatureError(
             f"The event files of experiment {experiment_id} lie with its master, {source.url}, on another machine or "
             "in another DET_HOME: run  det tensorboard  there."

@@ -171,7 +171,7 @@ def _own_folder(session: Session) -> Path | None:
     """
     home = Home.default()
     runtime = read_runtime(home)
-    if runtime is None or runtime.url != session.url:
+    if runtime is None or not runtime.is_at(session.url):
         return None
     return home.path / "blobs"
 

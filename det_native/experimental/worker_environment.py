@@ -111,7 +111,7 @@ def _is_own(session: Session, manifest: BundleManifest) -> bool:
     if session.route is not None or manifest.interpreter.executable != sys.executable:
         return False
     runtime = read_runtime(Home.default())
-    return runtime is not None and runtime.url == session.url and os.access(sys.executable, os.X_OK)
+    return runtime is not None and runtime.is_at(session.url) and os.access(sys.executable, os.X_OK)
 
 
 def _installed() -> Installed:

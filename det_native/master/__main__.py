@@ -7,6 +7,9 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from det_native._version import __version__
 from det_native.errors import DetError
@@ -67,26 +70,39 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
         from det_native.master import runtime_file
         from det_native.master.app import build
         from det_native.master.connections import raise_descriptor_limit
-        from det_native.master.serving import Server, listen, url_of
+        from det_native.master.serving import Server, listen, local_socket, tcp_url
+        from det_native.schema.sockets import url_of
 
         raise_descriptor_limit()
-        home_folder.token(config.home)
-        with listen(config, runtime_file.last_port(config.home)) as listening:
-            url = url_of(config, listening)
+        with ExitStack() as listening:
+            by_tcp = listen(config, runtime_file.last_port(config.home))
+            if by_tcp is not None:
+                listening.enter_context(by_tcp)
+                runtime_file.remember_port(config.home, by_tcp.getsockname()[1])
+            home_folder.renew_exposed_token(config.home)
+            local = listening.enter_context(local_socket(config.home))
+            url = url_of(Path(local.getsockname()))
+            tcp = None if by_tcp is None else tcp_url(config, by_tcp)
             service, app = build(
-                config.home.path, launcher, slots, url, policy=config.scheduler, without_slots=config.without_slots
+                config.home.path,
+                launcher,
+                slots,
+                url,
+                hosts=[] if tcp is None else [urlsplit(tcp).hostname or ""],
+                policy=config.scheduler,
+                without_slots=config.without_slots,
             )
 
             announced: list[RuntimeFile] = []
 
             def ready() -> None:
-                runtime_file.remember_port(config.home, listening.getsockname()[1])
-                announced.append(runtime_file.announce(config.home, url))
+                announced.append(runtime_file.announce(config.home, url, tcp))
                 if config.ready_fd is not None:
                     os.write(config.ready_fd, b"ready\n")
                     os.close(config.ready_fd)
                 seconds = time.monotonic() - begun
-                logger.info("version %s answers at %s with %d slots, %.2f s", __version__, url, len(slots), seconds)
+                places = url if tcp is None else f"{url} and {tcp}"
+                logger.info("version %s answers at %s with %d slots, %.2f s", __version__, places, len(slots), seconds)
 
             held = home_folder.locked_file(config.home)
 
@@ -107,7 +123,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             service.on_shutdown = server.stop
             try:
                 service.start()
-                server.serve_until_stopped(listening)
+                server.serve_until_stopped(*filter(None, (local, by_tcp)))
             finally:
                 runtime_file.withdraw(config.home)
                 service.close()

@@ -65,4 +65,4 @@ def build(
     service = Service(
         places, launcher, token=token(Home(home)), database_url=chosen, policy=policy, without_slots=without_slots
     )
-    return service, create_app(service, hosts=[*hosts, urlsplit(url).hostname or ""])
+    return service, create_app(service, hosts=[host for host in (*hosts, urlsplit(url).hostname) if host])

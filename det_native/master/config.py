@@ -24,8 +24,9 @@ class MasterConfig:
     Attributes
     ----------
     home : Home
-    host : str
-        Address to listen on; beyond loopback only with TLS.
+    host : str or None
+        Address to listen on by TCP, too; beyond loopback only with TLS. None for the home's socket only, unless a port
+        is given: then it is that of loopback.
     port : int
         0 for the port of the last start, or any free one.
     slots : str or None
@@ -43,7 +44,7 @@ class MasterConfig:
     """
 
     home: Home
-    host: str = LOOPBACK
+    host: str | None = None
     port: int = 0
     slots: str | None = None
     certificate: Path | None = None
@@ -66,12 +67,17 @@ class MasterConfig:
             )
 
     @property
+    def tcp(self) -> str | None:
+        """Address to listen on by TCP, None if that was not asked for."""
+        return self.host or (LOOPBACK if self.port or self.certificate is not None else None)
+
+    @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        if self.host == "localhost":
+        if self.tcp in (None, "localhost"):
             return True
         try:
-            return ipaddress.ip_address(self.host).is_loopback
+            return ipaddress.ip_address(self.tcp or "").is_loopback
         except ValueError:
             return False
 
@@ -91,7 +97,7 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     """
     parser = argparse.ArgumentParser(prog="det_native.master", description="The det_native master.")
     parser.add_argument("--home", type=lambda text: Path(text).expanduser().absolute())
-    parser.add_argument("--host", default=LOOPBACK)
+    parser.add_argument("--host")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--slots", default=environment.get("DET_SLOTS"))
     parser.add_argument("--tls-cert", type=Path)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
+import socket
 import time
 from collections import OrderedDict
 from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from det_native.schema.introduction import Meeting, address_text, draw
+from det_native.schema.sockets import peer_uid
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +23,7 @@ MOST_WITHOUT_TOKEN = 256
 _SECONDS_BETWEEN_WARNINGS = 60.0
 # Workers inherit the limit, and some programs close every descriptor that it allows before they start another.
 _MOST_DESCRIPTORS = 65536
+_ROOT = 0
 
 
 def raise_descriptor_limit() -> int:
@@ -94,10 +100,30 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     unknown: UnknownConnections
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Begin to count it."""
+        """Begin to count it; one of another user at our socket is closed."""
         self.app_state: dict[str, Any] = {**self.app_state, "connection": self}
+        #: What it and the master know of its introduction (:mod:`schema.introduction`), and whether that was a success.
+        self.meeting: Meeting | None = None
+        self.introduced = False
+        line = transport.get_extra_info("socket")
+        self.by_socket = line.family == socket.AF_UNIX
+        #: Whether others could read a token that is sent over it: by a port that is not encrypted.
+        self.in_the_clear = not self.by_socket and transport.get_extra_info("sslcontext") is None
         super().connection_made(transport)
         self.unknown.add(self)
+        if self.by_socket and peer_uid(line) not in (None, os.geteuid(), _ROOT):
+            logger.warning("a connection of another user (%s) to the master's socket was closed", peer_uid(line))
+            transport.abort()
+
+    def meet(self, drawn: str) -> Meeting:
+        """Begin an introduction; `drawn` is the client's number."""
+        self.meeting = Meeting(drawn, draw(), address_text(self.transport.get_extra_info("socket").getsockname()))
+        return self.meeting
+
+    def introduce(self) -> None:
+        """Take the client for one that knows the user's token, for as long as the connection stands."""
+        self.introduced = True
+        self.has_shown_token()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
@@ -114,8 +140,7 @@ def counted_by(unknown: UnknownConnections) -> type[asyncio.Protocol]:
     return type("CountedConnection", (Connection,), {"unknown": unknown})
 
 
-def mark_known(state: dict[str, Any]) -> None:
-    """Note that a request has come with a valid token; its state tells its connection, if it came over one."""
+def connection_of(state: dict[str, Any]) -> Connection | None:
+    """Return the connection over which a request has come; None where the server is none of ours."""
     connection = state.get("connection")
-    if isinstance(connection, Connection):
-        connection.has_shown_token()
+    return connection if isinstance(connection, Connection) else None

@@ -76,6 +76,14 @@ def token(home: Home) -> str:
     return text if _TOKEN.fullmatch(text) else _new_token(home)
 
 
+def renew_exposed_token(home: Home) -> None:
+    """Replace a token that earlier versions have sent in the clear to the port of their masters, whoever had it."""
+    if home.exposing_port.exists():
+        logger.warning("the token is replaced by a new one: earlier versions said it to whatever had the master's port")
+        _new_token(home)
+        home.exposing_port.unlink()
+
+
 def _new_token(home: Home) -> str:
     made = secrets.token_urlsafe(_TOKEN_BYTES)
     write_private(home.token, made + "\n")

@@ -15,10 +15,11 @@ from det_native.schema.processes import start_mark
 logger = logging.getLogger(__name__)
 
 
-def announce(home: Home, url: str) -> RuntimeFile:
-    """Write ``runtime.json`` for this process."""
+def announce(home: Home, url: str, tcp: str | None = None) -> RuntimeFile:
+    """Write ``runtime.json`` for this process: the address of its socket, and that of TCP if it has one."""
     runtime = RuntimeFile(
         url=url,
+        tcp=tcp,
         pid=os.getpid(),
         start=start_mark(os.getpid()) or "",
         version=__version__,

@@ -41,6 +41,7 @@ from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
 from det_native.schema import rest
 from det_native.schema.datasets import DataSetCreate, DataSetInfo
+from det_native.schema.introduction import Meeting
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 from det_native.storage.blobs import BlobStore
@@ -212,6 +213,15 @@ class Service:
     def is_user(self, token: str) -> bool:
         """Whether a token is the user's."""
         return hmac.compare_digest(token.encode(), self._token.encode())
+
+    def introduction(self, meeting: Meeting) -> rest.Introduction:
+        """Prove to a client that this master knows the user's token."""
+        proof = meeting.proof_of_master(self._token)
+        return rest.Introduction(nonce=meeting.master, address=meeting.address, proof=proof)
+
+    def knows_token(self, meeting: Meeting, proof: str) -> bool:
+        """Whether a client has proved that it knows the user's token."""
+        return hmac.compare_digest(meeting.proof_of_client(self._token).encode(), proof.encode())
 
     def is_run(self, run_id: str, token: str) -> bool:
         """Whether a token is that of a run."""

@@ -1,13 +1,16 @@
-"""The listening socket, and uvicorn with our order of starting and stopping."""
+"""The sockets that it listens at, and uvicorn with our order of starting and stopping."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -15,6 +18,8 @@ import uvicorn
 from det_native.errors import MasterStartError
 from det_native.master.config import MasterConfig
 from det_native.master.connections import UnknownConnections, counted_by
+from det_native.schema.home import Home
+from det_native.schema.sockets import fits, short_path
 
 logger = logging.getLogger(__name__)
 
@@ -22,30 +27,75 @@ _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 120
 _GRACEFUL_SECONDS = 5
 _CHECK_SECONDS = 3
+_SOCKET_MODE = 0o600
 
 
-def listen(config: MasterConfig, last_port: int) -> socket.socket:
-    """Return a bound socket: on the port that was asked for, else on that of the last start, else on any free one.
+@contextmanager
+def local_socket(home: Home) -> Iterator[socket.socket]:
+    """Listen at the socket of a home for the block, as the only one: the home's lock is held.
+
+    Its path is ``master.sock`` in the home, or a shorter one where that is too long, or the file system has no sockets.
+
+    Raises
+    ------
+    MasterStartError
+        If there is no place for it.
+    """
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path = _bind_locally(listening, home)
+        path.chmod(_SOCKET_MODE)
+        listening.listen(_BACKLOG)
+        made = path.lstat()
+        yield listening
+    finally:
+        listening.close()
+    with suppress(FileNotFoundError):
+        if os.path.samestat(path.lstat(), made):  # and not that of a master in a home that was made anew
+            path.unlink()
+
+
+def _bind_locally(listening: socket.socket, home: Home) -> Path:
+    reason: OSError | None = None
+    for short in (False, True):
+        try:
+            # Not below TMPDIR, which may be that of a job or a session and end with it.
+            path = short_path(str(home.path), ("/tmp",)) if short else home.socket
+            if fits(path):
+                path.unlink(missing_ok=True)
+                listening.bind(str(path))
+                return path
+        except OSError as error:
+            reason = error
+    raise MasterStartError(f"cannot listen at {home.socket}: {reason}") from reason
+
+
+def listen(config: MasterConfig, last_port: int) -> socket.socket | None:
+    """Return a socket of TCP, bound: to the port that was asked for, else that of the last start, else any free one.
+
+    Where TCP was not asked for, it is None.
 
     Raises
     ------
     MasterStartError
         If the address cannot be used.
     """
+    if config.tcp is None:
+        return None
     candidates = [config.port] if config.port else [last_port, 0] if last_port else [0]
     for port in candidates:
         try:
-            return _bound(config.host, port)
+            return _bound(config.tcp, port)
         except OSError as error:
             if port == candidates[-1]:
-                raise MasterStartError(f"cannot listen on {config.host}:{port}: {error.strerror}") from error
+                raise MasterStartError(f"cannot listen on {config.tcp}:{port}: {error.strerror}") from error
     raise AssertionError("the last candidate returns or raises")
 
 
-def url_of(config: MasterConfig, listening: socket.socket) -> str:
-    """Return the address that clients and workers use."""
+def tcp_url(config: MasterConfig, listening: socket.socket) -> str:
+    """Return the address of TCP that clients use."""
     port = listening.getsockname()[1]
-    host = config.host
+    host = config.tcp or ""
     if host in ("0.0.0.0", "::"):
         host = socket.getfqdn()
     return f"{config.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
@@ -101,10 +151,22 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
-        await super().startup(sockets)
+        """Begin to answer; TLS is for TCP only."""
+        await super().startup([])
+        loop = asyncio.get_running_loop()
+        for listening in sockets or []:
+            if listening.family == socket.AF_UNIX:
+                made = await loop.create_unix_server(self._connection, sock=listening, backlog=_BACKLOG)
+            else:
+                made = await loop.create_server(self._connection, sock=listening, ssl=self.config.ssl, backlog=_BACKLOG)
+            self.servers.append(made)
         if self.started and not self.should_exit:
             self._on_ready()
+
+    def _connection(self) -> asyncio.Protocol:
+        kind: Any = self.config.http_protocol_class
+        made: asyncio.Protocol = kind(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        return made
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop answering."""
@@ -118,13 +180,13 @@ class Server(uvicorn.Server):
             logger.warning("the master's folder was deleted: it stops")
             self.stop()
 
-    def serve_until_stopped(self, listening: socket.socket) -> None:
+    def serve_until_stopped(self, *listening: socket.socket) -> None:
         """Answer requests until SIGTERM or SIGINT."""
         # uvicorn sends itself the signal again when it is done; the rest of the program is still to come then.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: None)
-        self.run(sockets=[listening])
+        self.run(sockets=list(listening))
 
 
 def _bound(host: str, port: int) -> socket.socket:

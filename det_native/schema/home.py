@@ -17,9 +17,9 @@ FILE_HASHES = Path("cache", "file-hashes.sqlite")
 #: Names of files and folders at the top of one, as ``docs/architecture.md`` lists them.
 OWN_NAMES = frozenset(
     {
-        *("port", "runtime.json", "token", "start.lock", "master.lock", "master.log", "det.db"),
+        *("port", "tcp-port", "runtime.json", "master.sock", "token", "start.lock", "master.lock", "master.log"),
         *("blobs", "checkpoints", "runs", "tensorboard", "standby", "local", "cache", "backups", "remote"),
-        *("environments", "data"),
+        *("environments", "data", "det.db"),
     }
 )
 
@@ -67,8 +67,18 @@ class Home:
         return self.path / "det.db"
 
     @property
+    def socket(self) -> Path:
+        """Where the master listens, unless that path is too long for a socket: ``runtime.json`` says."""
+        return self.path / "master.sock"
+
+    @property
     def port(self) -> Path:
-        """The port of the last start, taken again if it is free: workers that lived on report there."""
+        """The port of the last start with one, taken again if it is free."""
+        return self.path / "tcp-port"
+
+    @property
+    def exposing_port(self) -> Path:
+        """The same of versions that sent the token in the clear."""
         return self.path / "port"
 
     @property
@@ -103,11 +113,20 @@ def _is_default(folder: Path) -> bool:
 
 
 class RuntimeFile(BaseModel):
-    """Content of ``runtime.json``: where the running master is, and which process it is."""
+    """Content of ``runtime.json``: where the running master is, and which process it is.
+
+    Attributes
+    ----------
+    url : str
+        Its Unix socket, ``unix:/path``; of an older master an address of TCP.
+    tcp : str or None
+        Its address of TCP, where it was asked for one.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     url: str
+    tcp: str | None = None
     pid: int
     start: str
     version: str
@@ -119,6 +138,10 @@ class RuntimeFile(BaseModel):
     def alive(self) -> bool:
         """Whether that very process still runs."""
         return is_alive(self.pid, self.start)
+
+    def is_at(self, url: str) -> bool:
+        """Whether an address is one of this master's."""
+        return url.rstrip("/") in (self.url, self.tcp)
 
 
 def read_runtime(home: Home) -> RuntimeFile | None:

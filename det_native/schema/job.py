@@ -95,6 +95,8 @@ class TrialJob(_Model):
     master_url : str or None
         None if there is no master: the reports go to ``reports.jsonl`` in `directory`, for the process that started
         this one.
+    home : str
+        The master's folder, whose ``runtime.json`` says where the one is that runs now; empty if there is no master.
     starter : int
         Number of that process: when it is gone the run is to end. Only without a master.
     token : str
@@ -123,6 +125,7 @@ class TrialJob(_Model):
     manifests: dict[str, Sha256] = Field(default_factory=dict)
     warm_start: WarmStartSource | None = None
     master_url: str | None = None
+    home: str = ""
     starter: int = 0
     token: str = ""
     run_id: str

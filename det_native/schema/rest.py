@@ -29,11 +29,25 @@ class _Answer(BaseModel):
 
 
 class Health(_Answer):
-    """Answer of the one public route."""
+    """Who the master is, which everybody may know."""
 
     status: Literal["ok"] = "ok"
     version: str
     protocol: int
+
+
+class Introduction(_Answer):
+    """The master's half of an introduction (``schema.introduction``): its number, where it was called, its proof."""
+
+    nonce: str
+    address: str
+    proof: str
+
+
+class ClientProof(_Model):
+    """The client's half of it."""
+
+    proof: str = Field(max_length=64)
 
 
 class SlotInfo(_Answer):

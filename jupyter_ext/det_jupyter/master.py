@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from http import HTTPStatus
-from pathlib import Path
 
 import httpx
 from pydantic import ValidationError
 
 from det_jupyter import statuses
+from det_jupyter.lines import Lines
 from det_jupyter.reaching import Reacher
 from det_jupyter.start import Starter
 from det_jupyter.statuses import Status, UnavailableError
 from det_native._version import PROTOCOL, __version__
-from det_native.client.addresses import is_loopback
+from det_native.client.addresses import proves_itself
 from det_native.client.connect import Address, locate, named_master
 from det_native.client.remote.target import is_ssh
 from det_native.client.session import API, PROTOCOL_HEADER
-from det_native.errors import ArgumentError, AuthenticationError
+from det_native.errors import ArgumentError, AuthenticationError, ProtocolMismatchError
 from det_native.schema.home import Home
 from det_native.schema.rest import Health
 
 Pairs = Sequence[tuple[str, str]]
 
 _CONNECT_SECONDS = 5.0
-_KEPT_CONNECTIONS = 16
-_BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 
 class Master:
@@ -48,7 +45,7 @@ class Master:
         self._answer_seconds = answer_seconds
         self._starter = Starter()
         self._reacher = Reacher(status_seconds)
-        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._lines = Lines()
         # Whose protocol is known to be ours.
         self._met: Address | None = None
 
@@ -104,9 +101,7 @@ class Master:
     async def close(self) -> None:
         """Close all connections; one of SSH stays, for it is not ours alone."""
         await self._reacher.close()
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
-            await client.aclose()
+        await self._lines.close()
 
     async def _locate(self) -> Address:
         named = named_master()
@@ -116,6 +111,8 @@ class Master:
             address = locate()
         except AuthenticationError as error:
             raise UnavailableError(statuses.without_token(str(error), named=named_master() is not None)) from error
+        except ProtocolMismatchError as error:
+            raise UnavailableError(statuses.out_of_reach(str(error), "mismatch")) from error
         except ArgumentError as error:
             raise UnavailableError(statuses.misnamed(str(error))) from error
         if address is not None:
@@ -130,7 +127,9 @@ class Master:
 
     async def _meet(self, address: Address) -> Health:
         """Ask who answers at an address, and refuse whom we cannot understand."""
-        async with self._send(address, "GET", "/health", seconds=self._status_seconds) as answer:
+        # Of somebody who may be anybody: he is told nothing.
+        unknown = replace(address, token="")
+        async with self._send(unknown, "GET", "/health", seconds=self._status_seconds) as answer:
             body = await self._read(answer, address)
         try:
             health = Health.model_validate_json(body)
@@ -159,17 +158,17 @@ class Master:
         headers: Pairs = (),
         content: bytes = b"",
     ) -> AsyncIterator[httpx.Response]:
-        client = self._client(address.url)
+        client, base = self._lines.client(address)
         request = client.build_request(
             method,
-            f"{address.url}{API}{path}",
+            f"{base}{API}{path}",
             params=list(params) or None,
             headers=[*headers, *_own_headers(address)],
             content=content or None,
             timeout=httpx.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
         )
         try:
-            answer = await client.send(request, stream=True)
+            answer = await client.send(request, auth=_as_it_is, stream=True)
         except httpx.TransportError as error:
             self._met = None
             raise await self._silent(address, error) from error
@@ -192,36 +191,20 @@ class Master:
             return gone
         return UnavailableError(statuses.silent(address.name, _cause(error), named=named_master() is not None))
 
-    def _client(self, url: str) -> httpx.AsyncClient:
-        local = is_loopback(url)
-        if local not in self._clients:
-            self._clients[local] = httpx.AsyncClient(
-                # A proxy cannot reach this machine's loopback for us.
-                trust_env=not local,
-                verify=_certificates(),
-                follow_redirects=False,
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS),
-            )
-        return self._clients[local]
-
 
 def _own_headers(address: Address) -> Pairs:
+    told = () if proves_itself(address.url) or not address.token else (("Authorization", f"Bearer {address.token}"),)
     return (
-        ("Authorization", f"Bearer {address.token}"),
+        *told,
         ("Accept-Encoding", "identity"),
         ("User-Agent", f"det_jupyter/{__version__}"),
         (PROTOCOL_HEADER, str(PROTOCOL)),
     )
 
 
-def _certificates() -> ssl.SSLContext | bool:
-    """Return whom to trust: what the client's own library, requests, is told by the environment."""
-    for name in _BUNDLE_VARIABLES:
-        path = os.environ.get(name)
-        if path:
-            folder = Path(path).is_dir()
-            return ssl.create_default_context(cafile=None if folder else path, capath=path if folder else None)
-    return True
+def _as_it_is(request: httpx.Request) -> httpx.Request:
+    """Keep ``httpx`` from putting a password of a ``.netrc`` on a request."""
+    return request
 
 
 def _cause(error: httpx.TransportError) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import http.client
 import http.server
 import json
+import socket
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from urllib.parse import urlsplit
+from pathlib import Path
 
 from det_native import PROTOCOL
+from det_native.schema.sockets import dial, path_of, url_of
 
 
 class StandIn:
@@ -23,10 +26,10 @@ class StandIn:
         Pass requests on to a real master; be a master of another protocol; be a web page.
     """
 
-    def __init__(self, master_url: str) -> None:
+    def __init__(self, master_url: str, socket: Path) -> None:
         self.mode = "master"
-        self.master = urlsplit(master_url)
-        self.url = ""
+        self.master = path_of(master_url)
+        self.url = url_of(socket)
 
     @contextmanager
     def serving(self) -> Iterator[StandIn]:
@@ -40,10 +43,13 @@ class StandIn:
             def log_message(self, format: str, *args: object) -> None:
                 """Say nothing."""
 
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        class AtSocket(http.server.ThreadingHTTPServer):
+            address_family = socket.AF_UNIX
+            server_bind = socketserver.TCPServer.server_bind  # HTTP's own wants a host and a port
+
+        with AtSocket(str(path_of(self.url)), Handler) as server:  # type: ignore[arg-type]
             thread = threading.Thread(target=server.serve_forever, name="stand-in")
             thread.start()
-            self.url = f"http://127.0.0.1:{server.server_port}"
             try:
                 yield self
             finally:
@@ -62,8 +68,8 @@ class StandIn:
             self._send(request, HTTPStatus.OK, json.dumps(health).encode())
 
     def _pass_on(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        assert self.master.hostname is not None
-        connection = http.client.HTTPConnection(self.master.hostname, self.master.port, timeout=10)
+        connection = http.client.HTTPConnection("localhost", timeout=10)
+        connection.sock = dial(self.master, 10)
         headers = {name: value for name, value in request.headers.items() if name != "Host"}
         connection.request("GET", request.path, headers=headers)
         found = connection.getresponse()

@@ -50,7 +50,7 @@ def stand_in(home: Home) -> Iterator[StandIn]:
     """What answers at the address that the next JupyterLab is told."""
     runtime = read_runtime(home)
     assert runtime is not None
-    with StandIn(runtime.url).serving() as serving:
+    with StandIn(runtime.url, home.path / "stand-in.sock").serving() as serving:
         yield serving
 
 

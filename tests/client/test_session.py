@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import socketserver
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from det_native.errors import (
     RequestError,
 )
 from det_native.schema.rest import ErrorBody, Health
+from det_native.schema.sockets import url_of
 
 TOKEN = "a-token-that-nobody-must-see"
 
@@ -49,15 +51,15 @@ class Server:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    """A server in a thread."""
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server at a socket of this user's, in a thread."""
     state = Server()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def _answer(self) -> None:
-            state.connections.add(self.client_address[1])
+            state.connections.add(id(self.connection))
             length = self.headers.get("Content-Length")
             body = self.rfile.read(int(length)) if length else b""
             if self.headers.get("Transfer-Encoding") == "chunked":
@@ -86,6 +88,8 @@ def server() -> Iterator[Server]:
             """Say nothing."""
 
     class Threads(ThreadingHTTPServer):
+        address_family = socket.AF_UNIX
+        server_bind = socketserver.TCPServer.server_bind  # HTTP's own wants a host and a port
         daemon_threads = False  # so that `server_close` waits for them
 
         def process_request(self, request: Any, client_address: Any) -> None:
@@ -93,8 +97,8 @@ def server() -> Iterator[Server]:
             super().process_request(request, client_address)
 
     accepted: list[socket.socket] = []
-    http = Threads(("127.0.0.1", 0), Handler)
-    state.url = f"http://127.0.0.1:{http.server_address[1]}"
+    http = Threads(str(tmp_path / "s"), Handler)  # type: ignore[arg-type]
+    state.url = url_of(tmp_path / "s")
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield state
@@ -132,7 +136,7 @@ def test_the_token_is_not_in_any_representation(session: Session) -> None:
 def test_a_netrc_does_not_replace_the_token(
     server: Server, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login other password other\n")
+    (tmp_path / ".netrc").write_text("default login other password other\n")
     (tmp_path / ".netrc").chmod(0o600)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
@@ -262,6 +266,12 @@ def test_nobody_there_says_what_to_do() -> None:
             session.get("/master")
 
 
+def test_no_socket_there_says_what_to_do(tmp_path: Path) -> None:
+    session = Session(url_of(tmp_path / "none"), TOKEN, attempts=2)
+    with pytest.raises(MasterUnreachableError, match=r"No such file.*det up"):
+        session.post("/master")
+
+
 def test_a_stream_is_read_as_it_comes_and_a_break_is_told(server: Server, session: Session) -> None:
     server.answer(200, b"data: 1\n\ndata: 2\n\n")
     with session.stream("/events", experiment_id=1, headers={"Last-Event-ID": "4"}) as response:
@@ -307,18 +317,20 @@ def test_a_stream_that_breaks_on_a_way_that_is_mended_says_since_when(server: Se
     assert route.reasons
 
 
-def test_a_stream_that_breaks_off_is_said_in_plain_words() -> None:
+def test_a_stream_that_breaks_off_is_said_in_plain_words(tmp_path: Path) -> None:
     def answer(listening: socket.socket) -> None:
         connection, _ = listening.accept()
         with connection:
             connection.recv(65_536)
             connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab\n\r\n")
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
         thread = threading.Thread(target=answer, args=(listening,))
         thread.start()
         with (
-            contextlib.closing(Session(f"http://127.0.0.1:{listening.getsockname()[1]}", TOKEN)) as session,
+            contextlib.closing(Session(url_of(tmp_path / "s"), TOKEN)) as session,
             pytest.raises(MasterUnreachableError, match=r"\(the answer broke off\)"),
             session.stream("/events") as response,
         ):
@@ -336,6 +348,7 @@ def test_something_else_at_the_address_is_no_master(server: Server, session: Ses
     ("given", "expected"),
     [
         ("127.0.0.1:80", "http://127.0.0.1:80"),
+        ("unix:/home/me/master.sock", "unix:/home/me/master.sock"),
         ("localhost:80/", "http://localhost:80"),
         ("http://[::1]:80", "http://[::1]:80"),
         ("cluster.example:443", "https://cluster.example:443"),
@@ -347,7 +360,7 @@ def test_addresses_are_completed(given: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["http://cluster.example:80", "ftp://127.0.0.1", "https://", "https://me:pw@host", "host:x"]
+    "given", ["http://cluster.example:80", "ftp://127.0.0.1", "https://", "https://me:pw@host", "host:x", "unix:here"]
 )
 def test_unsafe_or_malformed_addresses_are_refused(given: str) -> None:
     with pytest.raises(ArgumentError) as caught:

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from small_disks import small_disk
 from ssh_machine import SshMachine, running_machine
+from stranger import needs_another_user, stranger
 
 from det_native import PROTOCOL, __version__
 from det_native.client.connect import connect
@@ -144,16 +145,32 @@ class TestConnected:
         assert "token" not in shown.stdout
 
     @pytest.mark.long
-    def test_nothing_listens_beyond_loopback(self, machine: SshMachine) -> None:
+    def test_no_port_is_open_and_the_sockets_are_their_users_only(self, machine: SshMachine) -> None:
         connect(machine.address)
         link = machine.connection().standing()
         assert link is not None
-        listening = [
-            each.laddr for each in psutil.Process(link.pid).net_connections() if each.status == psutil.CONN_LISTEN
-        ]
-        assert [(each.ip, each.port) for each in listening] == [("127.0.0.1", link.port)]
-        there = psutil.Process(machine.master.pid).net_connections()
-        assert {each.laddr.ip for each in there if each.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
+        for process in (link.pid, machine.master.pid):
+            connections = psutil.Process(process).net_connections()
+            assert [each for each in connections if each.status == psutil.CONN_LISTEN] == []
+        here = Path(link.socket)
+        assert here.stat().st_uid == os.getuid()
+        assert (here.stat().st_mode & 0o777, here.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        there = machine.home_there.socket
+        assert (there.stat().st_mode & 0o777, there.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+    @pytest.mark.long
+    def test_another_user_cannot_take_their_places(self, machine: SshMachine, tmp_path: Path) -> None:
+        needs_another_user()
+        connect(machine.address)
+        link = machine.connection().standing()
+        assert link is not None
+        here, there = Path(link.socket), machine.home_there.socket
+        assert machine.connection().stop(kill=False)
+        assert not here.exists()
+        assert not there.exists()
+        for place in (here, there):
+            with pytest.raises(PermissionError), stranger(place, tmp_path):
+                pass
 
     @pytest.mark.long
     def test_the_users_agent_and_jump_hosts_are_used(self, machine: SshMachine) -> None:
@@ -202,7 +219,7 @@ class TestConnected:
         after = machine.connection().standing()
         assert before is not None
         assert after is not None
-        assert (after.port, after.pid == before.pid) == (before.port, False)
+        assert (after.socket, after.pid == before.pid) == (before.socket, False)
 
     @pytest.mark.long
     def test_a_question_over_a_dead_line_is_asked_over_a_new_one(self, machine: SshMachine) -> None:
@@ -425,9 +442,22 @@ class TestRefused:
         assert "Make room there" in text
 
     def test_a_server_that_forwards_nothing(self, machine: SshMachine) -> None:
-        with machine.configured("AllowTcpForwarding no"):
+        with machine.configured("AllowStreamLocalForwarding no"):
             text = refusal(machine.address, MasterUnreachableError)
-        assert "lets no port be forwarded" in text
+        assert "lets no socket be forwarded" in text
+
+    def test_an_older_master_at_a_port_is_told_nothing(self, machine: SshMachine) -> None:
+        connect(machine.address)
+        assert machine.connection().close()
+        runtime, kept = machine.home_there.runtime, machine.home_there.runtime.read_text()
+        older = machine.master.model_copy(update={"url": "http://127.0.0.1:9", "version": "0.0.1"})
+        runtime.write_text(older.model_dump_json())
+        try:
+            text = refusal(machine.address, ProtocolMismatchError)
+        finally:
+            runtime.write_text(kept)
+        assert "is version 0.0.1" in text
+        assert f"`det -m {machine.address} down` ends the older master" in text
 
     def test_no_ssh_here(self, machine: SshMachine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))

@@ -27,6 +27,7 @@ from det_native.errors import CaptureError, RequestError, StorageError
 from det_native.schema.home import Home, RuntimeFile
 from det_native.schema.manifests import BundleManifest, Cell, Program
 from det_native.schema.processes import start_mark
+from det_native.schema.sockets import url_of
 from det_native.storage.blobs import BlobStore
 from det_native.storage.packing import receive
 
@@ -46,7 +47,9 @@ class Master:
             Route("/api/v1/bundles", self._bundles, methods=["POST"]),
             Route("/api/v1/bundles/{id}/created", self._created),
         ]
-        config = uvicorn.Config(Starlette(routes=routes), port=0, log_level="warning", lifespan="off")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        place = folder.with_name("m.sock")
+        config = uvicorn.Config(Starlette(routes=routes), uds=str(place), log_level="warning", lifespan="off")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, name="master")
         self._thread.start()
@@ -54,7 +57,7 @@ class Master:
         while not self._server.started:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        self.url = f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
+        self.url = url_of(place)
 
     def close(self) -> None:
         self._server.should_exit = True

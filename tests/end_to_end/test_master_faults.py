@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from faults import GATE_CELL, PATIENCE, Cluster, Gate, Kernel, assert_complete_rows, ended
+from faults import GATE_CELL, PATIENCE, Cluster, Gate, Kernel, assert_complete_rows, checkpoint_at, ended
 from programs import BATCHES, CONFIG, TORCH_CREATE, TORCH_SETUP, TORCH_TRIAL
 
 from det_native.schema.processes import wait_until_gone
@@ -103,3 +103,30 @@ def test_two_kernels_at_once_start_one_master_which_outlives_them(
         for kernel in kernels:
             kernel.close()
         cluster.take_down()
+
+
+@pytest.mark.long
+def test_a_master_that_comes_back_elsewhere_gets_the_reports_and_waiting_goes_on(
+    kernel: Kernel, cluster: Cluster, gate: Gate
+) -> None:
+    number = kernel.submit_with(TORCH_CREATE, stops="4 8", port=gate.port)
+    visitor = gate.next()
+    waiting = kernel.begin("experiment.wait()")
+    kernel.shows(waiting, "running")
+    before = cluster.master
+    _kill_master(cluster)
+    cluster.home.socket.unlink()
+    cluster.home.socket.mkdir()  # where it was, none can listen
+    try:
+        cluster.start()
+        assert cluster.master.url != before.url
+        visitor.go()
+        visitor = gate.next()
+        checkpoint_at(cluster.attach(number), 6)  # of a worker that lives, and stands at the gate
+        visitor.go()
+        assert ended(cluster.attach(number), ExperimentState.COMPLETED).restarts == 0
+        assert_complete_rows(cluster.attach(number), BATCHES)
+        assert "Error" not in kernel.finish(waiting).text
+        assert kernel.value("experiment.state") == "COMPLETED"
+    finally:
+        cluster.home.socket.rmdir()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -28,12 +31,12 @@ class ReportsMaster:
     stop: bool = False
     refuse: int = 0
     lose_replies: int = 0
-    port: int = 0
+    socket: str = field(default_factory=lambda: f"{tempfile.gettempdir()}/reports-{secrets.token_hex(4)}")
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"unix:{self.socket}"
 
     def wait_for(self, condition: Callable[[], bool], timeout: float = 10.0) -> None:
         with self.changed:
@@ -86,12 +89,11 @@ class _Announcing(uvicorn.Server):
 
 @contextmanager
 def serving(master: ReportsMaster) -> Iterator[None]:
-    """Serve on a free port (or on the port that it had before) until the end of the block."""
-    config = uvicorn.Config(master.app(), host="127.0.0.1", port=master.port, log_level="warning", ws="none")
+    """Serve at the master's socket until the end of the block."""
+    config = uvicorn.Config(master.app(), uds=master.socket, log_level="warning", ws="none")
     answering = threading.Event()
     server = _Announcing(config, answering)
     listening = config.bind_socket()
-    master.port = listening.getsockname()[1]
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
     thread.start()
     try:
@@ -101,3 +103,4 @@ def serving(master: ReportsMaster) -> Iterator[None]:
         server.should_exit = True
         thread.join(10)
         listening.close()
+        Path(master.socket).unlink()

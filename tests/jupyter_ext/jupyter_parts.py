@@ -27,9 +27,10 @@ from det_native.schema.processes import wait_until_gone
 # Long, for what it waits for always comes: others use the machine too.
 PATIENCE = 150.0
 START = """
+import sys
 from det_native.client.starting import ensure_master
 from det_native.schema.home import Home
-ensure_master(Home.default())
+ensure_master(Home.default(), sys.argv[1:])
 """
 T = TypeVar("T")
 CONFIG = {
@@ -114,13 +115,13 @@ class MasterProcess:
     runtime: RuntimeFile
 
     @classmethod
-    def start(cls, home: Home) -> MasterProcess:
+    def start(cls, home: Home, *arguments: str) -> MasterProcess:
         """Start it by a process that ends: it is no child of the tests, nor are its workers."""
         temporary = home.path / "temporary"
         temporary.mkdir(parents=True, exist_ok=True)
         settings = {"DET_HOME": str(home.path), "DET_SLOTS": "cpu:1", "TMPDIR": str(temporary)}
         environment = os.environ | settings
-        subprocess.run([sys.executable, "-c", START], env=environment, check=True, timeout=PATIENCE)
+        subprocess.run([sys.executable, "-c", START, *arguments], env=environment, check=True, timeout=PATIENCE)
         runtime = read_runtime(home)
         assert runtime is not None
         return cls(home, runtime)

@@ -124,11 +124,9 @@ async def test_sixty_streams_at_once_hold_up_nobody(jupyter: Jupyter, master: Ma
 async def test_a_reader_that_goes_away_closes_the_connection_to_the_master(
     jupyter: Jupyter, master: MasterProcess
 ) -> None:
-    port = int(master.runtime.url.rpartition(":")[2])
-
     async def streams_at_master() -> int:
-        connections = psutil.Process().net_connections()
-        return sum(bool(one.raddr) and one.raddr.port == port and one.status == "ESTABLISHED" for one in connections)
+        connections = psutil.Process(master.runtime.pid).net_connections("unix")
+        return sum(one.laddr == str(master.home.socket) for one in connections)
 
     await jupyter.status()
     idle = await streams_at_master()

@@ -6,9 +6,12 @@ import asyncio
 import http.server
 import json
 import signal
+import socket
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,8 +25,8 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def answering(body: bytes, status: int = 200, **headers: str) -> Iterator[str]:
-    """Serve the same answer to every request; gives the address."""
+def answering(body: bytes, status: int = 200, *, at: Path | None = None, **headers: str) -> Iterator[str]:
+    """Serve the same answer to every request, at a port or a socket; gives the address."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -36,11 +39,17 @@ def answering(body: bytes, status: int = 200, **headers: str) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    class AtSocket(http.server.ThreadingHTTPServer):
+        address_family = socket.AF_UNIX
+        server_bind = socketserver.TCPServer.server_bind  # HTTP's own wants a host and a port
+
+    with (
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) if at is None else AtSocket(str(at), Handler)  # type: ignore[arg-type]
+    ) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"http://127.0.0.1:{server.server_port}" if at is None else f"unix:{at}"
         finally:
             server.shutdown()
             thread.join()
@@ -122,7 +131,7 @@ async def test_a_wrong_token_in_the_home_is_not_blamed_on_a_variable(
 
 
 async def test_a_runtime_file_that_names_another_server_is_said(jupyter: Jupyter, own_master: MasterProcess) -> None:
-    with answering(b"<html>") as url:
+    with answering(b"<html>", at=own_master.home.path / "other") as url:
         moved = own_master.runtime.model_copy(update={"url": url})
         own_master.home.runtime.write_text(moved.model_dump_json())
         status = await jupyter.status()
@@ -131,6 +140,16 @@ async def test_a_runtime_file_that_names_another_server_is_said(jupyter: Jupyter
     assert f"What answers at {url} is no det_native master" in status["message"]
     assert "`runtime.json`" in status["remedy"]
     assert "DET_MASTER" not in status["remedy"]
+
+
+async def test_an_older_master_at_a_port_is_told_nothing(jupyter: Jupyter, own_master: MasterProcess) -> None:
+    moved = own_master.runtime.model_copy(update={"url": "http://127.0.0.1:9", "version": "0.0.1"})
+    own_master.home.runtime.write_text(moved.model_dump_json())
+    status = await jupyter.status()
+    own_master.home.runtime.write_text(own_master.runtime.model_dump_json())
+    assert status["state"] == "mismatch"
+    assert "version 0.0.1" in status["message"]
+    assert "`det down` and `det up`" in status["message"]
 
 
 async def test_a_master_elsewhere_needs_a_token(jupyter: Jupyter, monkeypatch: pytest.MonkeyPatch) -> None:

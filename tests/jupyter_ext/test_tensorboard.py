@@ -45,7 +45,7 @@ class Source:
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> Source:
-    runtime = type("Runtime", (), {"url": Source.url})
+    runtime = type("Runtime", (), {"is_at": lambda _, url: url == Source.url})()
     monkeypatch.setattr("det_native.client.tensorboard.read_runtime", lambda home: runtime)
     return Source()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -17,6 +18,7 @@ from fastapi import FastAPI
 
 from det_native import PROTOCOL
 from det_native.master.app import build
+from det_native.master.connections import UnknownConnections, counted_by
 from det_native.master.launch.base import Exit, Output, WorkerKind
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
@@ -331,10 +333,20 @@ def running_master(
         service.close()
 
 
+class _Trusting(counted_by(UnknownConnections())):  # type: ignore[misc]
+    """Takes a token in the clear, so that tests can send what they like."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Pass for a connection that nobody else can read."""
+        super().connection_made(transport)
+        self.in_the_clear = False
+
+
 @contextmanager
 def served(app: FastAPI, service: Service) -> Iterator[str]:
     """Serve a master on loopback; gives its address. Streams end with the service's broker."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False))
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, http=_Trusting, log_level="warning", access_log=False)
+    server = uvicorn.Server(config)
     started = threading.Event()
     startup = server.startup
 

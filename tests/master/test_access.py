@@ -65,7 +65,10 @@ def test_every_route_wants_a_token(master: Master) -> None:
                     assert "token" in answer.json()["error"]
             else:
                 open_ones.add((method, path))
-        assert open_ones == {("GET", "/api/v1/health")}
+        introduction = "/api/v1/introduction"
+        assert open_ones == {("GET", "/api/v1/health"), ("GET", introduction), ("POST", introduction)}
+        assert master.client.get(introduction, headers=headers).status_code == 422
+        assert master.client.post(introduction, json={"proof": "0" * 64}, headers=headers).status_code == 401
 
 
 def test_unknown_paths_want_a_token_too(master: Master) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
@@ -22,10 +22,10 @@ from det_native.errors import (
     MasterUnreachableError,
     NoMasterError,
     ProtocolMismatchError,
-    UnsupportedFeatureError,
     error_class,
 )
 from det_native.schema.home import RuntimeFile
+from det_native.schema.sockets import is_socket, path_of
 
 # Where `det remote setup` makes the environment, there.
 ENVIRONMENT = '"${XDG_DATA_HOME:-$HOME/.local/share}"/det_native_environment'
@@ -88,11 +88,9 @@ class MasterThere(BaseModel):
     fresh: bool = False
 
     @property
-    def host_and_port(self) -> tuple[str, int]:
+    def socket(self) -> Path:
         """Where it listens, as seen there."""
-        parts = urlsplit(self.runtime.url)
-        host = parts.hostname or "127.0.0.1"
-        return f"[{host}]" if ":" in host else host, parts.port or 80
+        return path_of(self.runtime.url)
 
 
 def ask(line: Line, verb: Verb) -> MasterThere:
@@ -122,10 +120,12 @@ def ask(line: Line, verb: Verb) -> MasterThere:
             f"On {target.machine}: the token in {answer['home']} is gone; `det -m {target.name} down` and `up`."
         )
     found = MasterThere.model_validate(answer)
-    if urlsplit(found.runtime.url).scheme != "http":
-        raise UnsupportedFeatureError(
-            f"The master on {target.machine} serves TLS at {found.runtime.url}: name that address, with its name for "
-            "the machine, instead of ssh://; or start it there without a certificate."
+    if verb in ("find", "start") and not is_socket(found.runtime.url):
+        raise ProtocolMismatchError(
+            f"The master on {target.machine} is version {found.runtime.version}, from before this client "
+            f"({__version__}), and listens at a port, where others may listen too: it is told nothing. "
+            f"`det remote setup {target.name}` brings this version there; `det -m {target.name} down` ends the older "
+            "master, running trials go on, and the next submit starts the new one."
         )
     return found
 

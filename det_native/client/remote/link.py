@@ -1,4 +1,4 @@
-"""The way to a master behind SSH: one connection and one forwarded port for all kernels, Jupyter and ``det`` of a user.
+"""The way to a master behind SSH: one connection and one forwarded socket for all processes of a user.
 
 What stands is noted in a file of the home folder (``remote/``), and made anew by whoever finds that it stands no more.
 """
@@ -25,6 +25,7 @@ from det_native.errors import DetError, MasterUnreachableError, NoMasterError
 from det_native.schema.home import Home
 from det_native.schema.private_files import write_private
 from det_native.schema.processes import is_alive, start_mark
+from det_native.schema.sockets import url_of
 
 _LOCK_SECONDS = 150.0
 _LOCK_POLL_SECONDS = 0.02
@@ -41,14 +42,14 @@ class Link(BaseModel):
     name: str
     pid: int
     start: str
-    port: int
+    socket: str
     there: MasterThere
     made: str
 
     @property
     def url(self) -> str:
         """Where the master is reached on this machine."""
-        return f"http://127.0.0.1:{self.port}"
+        return url_of(Path(self.socket))
 
     @property
     def stands(self) -> bool:
@@ -161,8 +162,11 @@ class Connection:
 
     @property
     def forbidden(self) -> bool:
-        """Whether the server there does not let a port be forwarded."""
-        return "administratively prohibited" in self.line.said()
+        """Whether the server there does not let a socket be forwarded, though the master there runs.
+
+        It says no more than that opening has failed.
+        """
+        return "open failed" in self.line.said()
 
     def close(self) -> bool:
         """End the connection, nothing else; return whether there was one."""
@@ -195,20 +199,23 @@ class Connection:
         self._file.unlink(missing_ok=True)
 
     def _led(self, there: MasterThere, known: Link | None) -> Link:
-        """Lead a port to the master there, and note it."""
+        """Lead a socket to the master there, and note it."""
         pid = self.line.process()
         mark = None if pid is None else start_mark(pid)
         if pid is None or mark is None:
             raise MasterUnreachableError(f"The connection to {self.target.machine} broke off while it was made.")
-        port = None if known is None else known.port
-        host, number = there.host_and_port
         same = known is not None and (known.pid, known.start) == (pid, mark)
-        if known is None or port is None or not same or known.there.runtime != there.runtime or not answers(port):
+        if known is None or not same or known.there.runtime != there.runtime or not answers(self.line.forwarded):
             if known is not None and same:
-                self.line.forget(known.port, *known.there.host_and_port)
-            port = self.line.forward(host, number, port)
+                self.line.forget(known.there.socket)
+            self.line.forward(there.socket)
         link = Link(
-            name=self.target.name, pid=pid, start=mark, port=port, there=there, made=datetime.now(UTC).isoformat()
+            name=self.target.name,
+            pid=pid,
+            start=mark,
+            socket=str(self.line.forwarded),
+            there=there,
+            made=datetime.now(UTC).isoformat(),
         )
         noted = link.model_copy(update={"there": there.model_copy(update={"fresh": False})})
         write_private(self._file, noted.model_dump_json(indent=1) + "\n")

@@ -1,27 +1,23 @@
 """One connection of the system's ``ssh`` to a machine, which goes on in the background and is shared by processes.
 
-``ssh`` itself does the sharing (its control socket): commands and forwarded ports go over the connection that stands.
+``ssh`` itself does the sharing (its control socket): commands and forwarded sockets go over the connection that stands.
 The user's keys, agent, jump hosts and ``~/.ssh/config`` are used; nothing is asked.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
-import socket
-import stat
 import subprocess
 import sys
-import tempfile
-from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from det_native.client.remote.problems import problem_of
 from det_native.client.remote.target import Target
 from det_native.errors import MasterUnreachableError, MissingDependencyError, UnsupportedFeatureError
+from det_native.schema.sockets import dial, short_path
 
 # Seconds without any open request after which the connection ends by itself; the next request makes it anew.
 IDLE_SECONDS = 600
@@ -31,11 +27,9 @@ _CONNECT_SECONDS = 10
 _OPEN_SECONDS = 60.0
 _CONTROL_SECONDS = 10.0
 _SSH_FAILED = 255
-# Unix sockets have short names, and ssh adds 17 letters while it makes one.
-_LONGEST_PATH = 85
-_LOOPBACK = "127.0.0.1"
+# By so many letters ssh makes the name of a socket longer while it makes one.
+_ADDED_LETTERS = 17
 _PROCESS = re.compile(r"pid=(\d+)")
-_PORT_TRIES = 5
 
 
 class Done(NamedTuple):
@@ -63,7 +57,10 @@ class Line:
     def __init__(self, target: Target, key: str, log: Path) -> None:
         self.target = target
         self._log = log
-        self._socket = _socket_folder() / hashlib.sha256(key.encode()).hexdigest()[:16]
+        try:
+            self._socket = short_path(key, (os.environ.get("XDG_RUNTIME_DIR"),), room=_ADDED_LETTERS)
+        except OSError as error:
+            raise UnsupportedFeatureError(f"ssh cannot share a connection here: {error}.") from error
 
     def open(self) -> int:
         """Connect; returns the process that holds the connection.
@@ -147,39 +144,38 @@ class Line:
             raise problem_of(text or "the connection broke off", self.target)
         return Done(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
-    def forward(self, host: str, port: int, wish: int | None) -> int:
-        """Forward a port of this machine's loopback to one there; returns it.
+    @property
+    def forwarded(self) -> Path:
+        """The socket of this machine at which the master there is reached."""
+        return self._socket.with_name(f"{self._socket.name}.m")
 
-        Parameters
-        ----------
-        wish : int or None
-            The port to take, if it is free.
+    def forward(self, there: Path) -> Path:
+        """Forward a socket of this machine, which only this user can open, to one there; returns it.
 
         Raises
         ------
         MasterUnreachableError
-            If none can be forwarded.
+            If that is not possible.
         """
-        said = ""
-        for local in [*([wish] if wish else []), *(_free_port() for _ in range(_PORT_TRIES))]:
-            if answers(local):
-                continue
-            said = self._control("forward", "-L", f"{_LOOPBACK}:{local}:{host}:{port}")
-            if answers(local):
-                return local
-        raise MasterUnreachableError(
-            f"No port of this machine could be forwarded to {self.target.machine} ({said.strip() or 'none is free'})."
-        )
+        here = self.forwarded
+        here.unlink(missing_ok=True)
+        said = self._control("forward", "-L", f"{here}:{there}")
+        if not answers(here):
+            raise MasterUnreachableError(
+                f"No socket could be forwarded to {self.target.machine} ({said.strip() or 'ssh does not say why'})."
+            )
+        return here
 
-    def forget(self, local: int, host: str, port: int) -> None:
-        """Forward a port no more; what goes over it now goes on."""
-        self._control("cancel", "-L", f"{_LOOPBACK}:{local}:{host}:{port}")
+    def forget(self, there: Path) -> None:
+        """Forward it no more; what goes over it now goes on."""
+        self._control("cancel", "-L", f"{self.forwarded}:{there}")
 
     def close(self) -> None:
         """End the connection, if there is one."""
         if self._socket.exists():
             self._control("exit")
             self._socket.unlink(missing_ok=True)
+        self.forwarded.unlink(missing_ok=True)
 
     def _control(self, verb: str, *options: str) -> str:
         """Tell the process that holds the connection something; returns what is said about it."""
@@ -204,44 +200,23 @@ class Line:
         return [_program(), "-F", "none", "-S", str(self._socket), "-o", "ControlMaster=no", "-o", "ProxyCommand=false"]
 
 
-def answers(port: int) -> bool:
-    """Return whether something listens at a port of this machine's loopback."""
-    with closing(socket.socket()) as probe:
-        probe.settimeout(1.0)
-        return probe.connect_ex((_LOOPBACK, port)) == 0
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind((_LOOPBACK, 0))
-        number: int = probe.getsockname()[1]
-        return number
+def answers(place: Path) -> bool:
+    """Return whether a process of this user's listens at a socket of this machine."""
+    try:
+        dial(place, 1.0).close()
+    except OSError:
+        return False
+    return True
 
 
 def _program() -> str:
     if sys.platform == "win32":
         raise UnsupportedFeatureError(
-            "Windows' own ssh cannot share a connection: work in WSL, or forward the master's port with `ssh -L` and "
-            "set DET_MASTER and DET_TOKEN."
+            "Windows' own ssh cannot share a connection: work in WSL, or start the master there by `det up --port "
+            "8080`, forward that port by `ssh -L 8080:127.0.0.1:8080`, and set DET_MASTER=http://127.0.0.1:8080 and "
+            "DET_TOKEN."
         )
     found = shutil.which("ssh")
     if found is None:
         raise MissingDependencyError("There is no `ssh` on this machine: install OpenSSH's client (openssh-client).")
     return found
-
-
-def _socket_folder() -> Path:
-    """Return a folder with a short name that only this user can open."""
-    name = f"det-native-{os.getuid()}"
-    given = [Path(base) / name for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir()) if base]
-    for folder in (*given, Path("/tmp", name)):
-        if len(str(folder)) + 17 + 17 > _LONGEST_PATH:
-            continue
-        with suppress(OSError):
-            folder.mkdir(mode=0o700, parents=False, exist_ok=True)
-            found = folder.lstat()
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077:
-                return folder
-    raise UnsupportedFeatureError(
-        f"There is no folder for the connections of ssh: make {given[0] if given else name} one that only you can open."
-    )

@@ -13,10 +13,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from det_native._version import __version__
 from det_native.master.api.errors import refusal
-from det_native.master.connections import mark_known
+from det_native.master.connections import Connection, connection_of
+from det_native.schema.introduction import PATH
 
-PUBLIC = frozenset({("GET", "/api/v1/health")})
+# An introduction over plain TCP is how a client shows that it knows the token.
+PUBLIC = frozenset({("GET", "/api/v1/health"), ("GET", PATH), ("POST", PATH)})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 BODY_LIMIT = 8 << 20
@@ -35,6 +38,11 @@ LIMITS = {
 }
 
 _RUN = re.compile(r"/api/v1/runs/([0-9A-HJKMNP-TV-Z]{26})/.+")
+_IN_THE_CLEAR = (
+    f"This master ({__version__}) takes no token in the clear: another user may have had its port before. Upgrade the "
+    f"client (pip install det-native=={__version__}), or use the master's socket, DET_HOME/master.sock; the token "
+    "that was sent is best replaced: `det down`, remove DET_HOME/token, `det up`."
+)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
@@ -96,8 +104,12 @@ class Gate:
         origin = headers.get("origin")
         if origin is not None and scope["method"] not in SAFE_METHODS and urlsplit(origin).netloc != host:
             return refusal(403, f"Pages of {origin!r} may not use this master.")
-        if self._is_known(scope["path"], headers):
-            mark_known(scope.get("state", {}))
+        connection = connection_of(scope.get("state", {}))
+        if connection is not None and connection.in_the_clear and "authorization" in headers:
+            return refusal(426, _IN_THE_CLEAR)
+        if self._is_known(scope["path"], headers, connection):
+            if connection is not None:
+                connection.has_shown_token()
         elif (scope["method"], scope["path"]) not in PUBLIC:
             return refusal(
                 401,
@@ -109,7 +121,9 @@ class Gate:
             return refusal(413, f"The body is larger than {limit >> 20} MiB.")
         return None
 
-    def _is_known(self, path: str, headers: Headers) -> bool:
+    def _is_known(self, path: str, headers: Headers, connection: Connection | None) -> bool:
+        if connection is not None and connection.introduced:
+            return True
         scheme, _, token = headers.get("authorization", "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:

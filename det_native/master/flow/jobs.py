@@ -200,6 +200,7 @@ def trial_job(
         manifests=dict(manifests),
         warm_start=warm_start,
         master_url=places.url,
+        home=str(places.home),
         token=token,
         run_id=run_id,
         experiment_id=experiment.id,

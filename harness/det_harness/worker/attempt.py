@@ -189,7 +189,9 @@ class TrialRun:
     def _check(self, runner: ProgramRunner, blobs: BlobStore) -> InputCheck | None:
         job, title = self._job, runner.source.program.title
         if waits_for_proof(job) and job.master_url is not None:
-            pending = partial(MasterConnection(job.master_url, job.token, job.run_id).proof_pending, job.bundle_id)
+            pending = partial(
+                MasterConnection(job.master_url, job.token, job.run_id, job.home).proof_pending, job.bundle_id
+            )
             before = ComparedElsewhere(pending, self._must_stop).wait
             return input_check(job, title, blobs.read, self._reporter.rows, before)
         return input_check(job, title, blobs.read, self._reporter.rows)

@@ -9,6 +9,7 @@ from pathlib import Path
 from det_harness.trial.report import Connection
 from det_native.client.session import Session
 from det_native.errors import FencedError, MasterError
+from det_native.schema.home import Home, read_runtime
 from det_native.schema.job import REPORTS_NAME, TrialJob
 from det_native.schema.rest import BestMetric, ProofState, ReportsAccepted
 
@@ -21,7 +22,7 @@ def connection_of(job: TrialJob) -> Connection:
     """Return the way for the reports of a job."""
     if job.master_url is None:
         return FolderConnection(Path(job.directory), job.starter)
-    return MasterConnection(job.master_url, job.token, job.run_id)
+    return MasterConnection(job.master_url, job.token, job.run_id, job.home)
 
 
 class MasterConnection:
@@ -34,13 +35,21 @@ class MasterConnection:
     token : str
         The run's bearer token.
     run_id : str
+    home : str
+        The master's folder, where the address of the next one is found when this one is gone; empty if it is not here.
     """
 
-    def __init__(self, url: str, token: str, run_id: str) -> None:
+    def __init__(self, url: str, token: str, run_id: str, home: str = "") -> None:
         # One attempt each: the reporter repeats by itself, and a pause here would draw from the user's random
         # numbers. A silent master is the reporter's business too.
-        self._session = Session(url, token, attempts=1, tell_silence=False)
+        self._session = Session(url, token, attempts=1, tell_silence=False, find=self._find if home else None)
         self._path = f"/runs/{run_id}"
+        self._home = Home(Path(home))
+        self._token = token
+
+    def _find(self) -> tuple[str, str] | None:
+        runtime = read_runtime(self._home)
+        return None if runtime is None else (runtime.url, self._token)
 
     def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
         """Send reports, each as JSON, how much the worker has done, and what the run waits for if that is new.

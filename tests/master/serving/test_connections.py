@@ -10,14 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 import psutil
 import pytest
-import requests
 
+from det_native.client.session import Session
 from det_native.master import home as home_folder
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.sockets import dial, url_of
 
 pytestmark = pytest.mark.slow
 
@@ -53,21 +53,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         master.wait(PATIENCE)
 
 
-def address_of(home: Home) -> tuple[str, int]:
-    """Where a master listens."""
-    runtime = read_runtime(home)
-    assert runtime is not None
-    parts = urlsplit(runtime.url)
-    assert parts.hostname
-    assert parts.port
-    return parts.hostname, parts.port
+def connected(home: Home) -> socket.socket:
+    """Connect to a master."""
+    return dial(home.socket, PATIENCE)
 
 
-def ask(home: Home) -> int:
-    """Send an honest request; return the status."""
-    host, port = address_of(home)
-    headers = {"Authorization": f"Bearer {home.token.read_text().strip()}"}
-    return requests.get(f"http://{host}:{port}/api/v1/master", headers=headers, timeout=PATIENCE).status_code
+def ask(home: Home) -> str:
+    """Send an honest request; return whose home the master has."""
+    session = Session(url_of(home.socket), home.token.read_text().strip())
+    try:
+        return str(session.get("/master")["home"])
+    finally:
+        session.close()
 
 
 def is_open(stream: socket.socket) -> bool:
@@ -88,9 +85,9 @@ def test_a_thousand_connections_without_a_token_block_nobody(home: Home) -> None
     opened = []
     try:
         for _ in range(many):
-            opened.append(socket.create_connection(address_of(home), PATIENCE))
+            opened.append(connected(home))
             opened[-1].sendall(b"GET /api/v1/master HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-        assert ask(home) == 200
+        assert ask(home) == str(home.path)
         runtime = read_runtime(home)
         assert runtime is not None
         assert psutil.Process(runtime.pid).num_fds() < many
@@ -102,7 +99,7 @@ def test_a_thousand_connections_without_a_token_block_nobody(home: Home) -> None
 
 
 def test_headers_that_do_not_end_are_not_waited_for(home: Home) -> None:
-    with socket.create_connection(address_of(home), PATIENCE) as slow:
+    with connected(home) as slow:
         slow.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
         assert slow.recv(1) == b""
 
@@ -113,7 +110,7 @@ def test_a_body_that_does_not_come_is_given_up(home: Home) -> None:
         "POST /api/v1/blobs/missing HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: 100\r\nAuthorization: Bearer {token}\r\n\r\n{{"
     )
-    with socket.create_connection(address_of(home), PATIENCE) as slow:
+    with connected(home) as slow:
         slow.sendall(head.encode())
         answer = ""
         while "came for" not in answer:  # head and body may come in pieces
@@ -125,12 +122,11 @@ def test_a_body_that_does_not_come_is_given_up(home: Home) -> None:
 
 
 def test_a_connection_with_a_token_stays(home: Home) -> None:
-    host, port = address_of(home)
     token = home.token.read_text().strip()
     request = f"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
     with (
-        socket.create_connection((host, port), PATIENCE) as stream,
-        socket.create_connection((host, port), PATIENCE) as later,
+        connected(home) as stream,
+        connected(home) as later,
     ):
         stream.sendall(request.encode())
         assert b"200" in stream.recv(4096)

@@ -21,10 +21,11 @@ from det_native.master import home as home_folder
 from det_native.master.config import MasterConfig, parse_arguments
 from det_native.master.logs import set_up_logging
 from det_native.master.runtime_file import announce, last_port, remember_port, withdraw
-from det_native.master.serving import listen, url_of
+from det_native.master.serving import listen, local_socket, tcp_url
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.private_files import write_private
 from det_native.schema.processes import start_mark
+from det_native.schema.sockets import dial, fits
 
 
 @pytest.fixture
@@ -40,7 +41,9 @@ class TestSettings:
         config = parse_arguments(["--home", str(tmp_path), "--warm", "torch", "--warm", "keras"], {"DET_SLOTS": "4"})
         assert (config.home.path, config.slots, config.warm) == (tmp_path, "4", ("torch", "keras"))
         assert parse_arguments(["--slots", "cpu:2"], {"DET_SLOTS": "4"}).slots == "cpu:2"
-        assert (config.host, config.scheme) == ("127.0.0.1", "http")
+        assert (config.tcp, config.scheme) == (None, "http")
+        assert parse_arguments(["--port", "7"], {}).tcp == "127.0.0.1"
+        assert parse_arguments(["--host", "::1"], {}).tcp == "::1"
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "cluster.example"])
     def test_beyond_loopback_needs_tls(self, host: str, tmp_path: Path) -> None:
@@ -76,6 +79,15 @@ class TestHome:
         home.token.chmod(0o640)
         assert home_folder.token(home) != first
         assert stat.S_IMODE(home.token.stat().st_mode) == 0o600
+
+    def test_a_token_that_earlier_versions_said_to_a_port_is_replaced(self, home: Home) -> None:
+        first = home_folder.token(home)
+        home_folder.renew_exposed_token(home)
+        assert home_folder.token(home) == first
+        home.exposing_port.write_text("8080")
+        home_folder.renew_exposed_token(home)
+        assert home_folder.token(home) != first
+        assert not home.exposing_port.exists()
 
     def test_a_private_file_is_whole_or_not_there(self, home: Home) -> None:
         path = home.path / "file"
@@ -157,15 +169,47 @@ def test_a_runtime_file_that_was_removed_comes_back(home: Home) -> None:
 
 
 class TestSocket:
+    def test_it_is_its_users_only_and_goes_with_the_master(self, home: Home) -> None:
+        home.socket.write_text("what a killed master left")
+        with local_socket(home) as listening:
+            assert listening.getsockname() == str(home.socket)
+            assert stat.S_IMODE(home.socket.stat().st_mode) == 0o600
+            dial(home.socket, 5).close()
+        assert not home.socket.exists()
+
+    def test_the_socket_of_another_master_stays(self, home: Home) -> None:
+        with local_socket(home):
+            home.socket.unlink()
+            with local_socket(home) as other:
+                home.socket.rename(home.path / "kept")
+                home.socket.symlink_to("kept")
+                assert other.getsockname() == str(home.socket)
+        assert home.socket.is_symlink()
+
+    @pytest.mark.parametrize("name", ["long" * 30, "with space", "with:colon"])
+    def test_a_home_whose_path_no_socket_can_have(self, tmp_path: Path, name: str) -> None:
+        home = Home(tmp_path / name)
+        home_folder.prepare(home)
+        with local_socket(home) as listening:
+            path = Path(listening.getsockname())
+            assert fits(path)
+            assert path.parent != home.path
+            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+            dial(path, 5).close()
+        assert not path.exists()
+
+    def test_tcp_is_for_those_who_ask(self, home: Home) -> None:
+        assert listen(MasterConfig(home), 0) is None
+
     def test_the_port_of_the_last_start_is_taken_again_if_it_is_free(self, home: Home) -> None:
-        config = MasterConfig(home)
-        with listen(config, last_port(home)) as first:
+        config = MasterConfig(home, host="127.0.0.1")
+        with listening_at(config) as first:
             port = first.getsockname()[1]
-            assert url_of(config, first) == f"http://127.0.0.1:{port}"
+            assert tcp_url(config, first) == f"http://127.0.0.1:{port}"
             remember_port(home, port)
-            with listen(config, last_port(home)) as second:
+            with listening_at(config) as second:
                 assert second.getsockname()[1] != port
-        with listen(config, last_port(home)) as third:
+        with listening_at(config) as third:
             assert third.getsockname()[1] == port
 
     def test_a_port_that_was_asked_for_is_taken_or_refused(self, home: Home) -> None:
@@ -175,6 +219,13 @@ class TestSocket:
             port = taken.getsockname()[1]
             with pytest.raises(MasterStartError, match=f"cannot listen on 127.0.0.1:{port}"):
                 listen(MasterConfig(home, port=port), 0)
+
+
+def listening_at(config: MasterConfig) -> socket.socket:
+    """Listen by TCP as a master does."""
+    made = listen(config, last_port(config.home))
+    assert made is not None
+    return made
 
 
 class TestLog:

@@ -4,19 +4,46 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from det_native.errors import RequestError
 from det_native.master.api.answers import TheService, refusals, reply
-from det_native.schema.rest import Health, MasterInfo
+from det_native.master.connections import Connection, connection_of
+from det_native.schema.rest import ClientProof, Health, Introduction, MasterInfo
 
 router = APIRouter(tags=["master"])
+
+Nonce = Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="A number that the client has drawn, in hex.")]
 
 
 @router.get("/health", response_model=Health, responses=refusals())
 def get_health(service: TheService) -> Response:
-    """Say that the master lives. The one public route."""
+    """Say that the master lives. Public."""
     return reply(service.health())
+
+
+@router.get("/introduction", response_model=Introduction, responses=refusals(409))
+def introduce_master(service: TheService, request: Request, nonce: Nonce) -> Response:
+    """Prove to a client over plain TCP that this is the master of its token. Public."""
+    return reply(service.introduction(_connection(request).meet(nonce)))
+
+
+@router.post("/introduction", response_model=Health, responses=refusals(409))
+def introduce_client(service: TheService, request: Request, body: ClientProof) -> Response:
+    """Take the proof of a client that it knows the token: all further requests of its connection are the user's."""
+    connection = _connection(request)
+    if connection.meeting is None or not service.knows_token(connection.meeting, body.proof):
+        raise RequestError(401, "This is no proof of the token for what the master has asked over this connection.")
+    connection.introduce()
+    return reply(service.health())
+
+
+def _connection(request: Request) -> Connection:
+    found = connection_of(request.scope.get("state", {}))
+    if found is None:
+        raise RequestError(409, "An introduction is of a connection, and this request has none of its own.")
+    return found
 
 
 @router.get("/master", response_model=MasterInfo, responses=refusals())

@@ -1,0 +1,40 @@
+"""Why a request has failed: what ``requests`` and ``urllib3`` have wrapped."""
+
+from __future__ import annotations
+
+import requests
+
+from det_native.schema.sockets import NotOursError
+
+
+def never_sent(error: BaseException) -> bool:
+    """Return whether a request failed before any of it reached the other side."""
+    refused = isinstance(innermost(error), ConnectionRefusedError | FileNotFoundError | NotOursError)
+    return refused or isinstance(error, requests.exceptions.ConnectTimeout)
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the reason that ``requests`` and ``urllib3`` have wrapped in several layers."""
+    while True:
+        inner = error.__cause__ or error.__context__
+        if inner is None:
+            return error
+        error = inner
+
+
+def root_cause(error: BaseException) -> str:
+    """Return that reason in a few words."""
+    reason = innermost(error)
+    if isinstance(reason, OSError) and reason.strerror:
+        return reason.strerror
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):  # the reason is how the rest could not be read
+        return "the answer broke off"
+    return str(reason) or type(reason).__name__
+
+
+def broke_off(error: BaseException | None) -> bool:
+    """Return whether the connection was lost after something had been sent: the reply may have been on its way."""
+    lost = isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError)
+    if error is None or not lost or isinstance(error, requests.exceptions.SSLError | requests.exceptions.Timeout):
+        return False
+    return not never_sent(error)
