@@ -160,7 +160,9 @@ def test_no_large_artefact_is_committed() -> None:
 
 
 def test_no_two_test_files_share_a_name() -> None:
-    names = sorted(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")
+    names = sorted(
+        path.name for path in (ROOT / "tests").rglob("*.py") if path.name not in ("conftest.py", "__init__.py")
+    )
     assert len(names) == len(set(names)), [name for name in names if names.count(name) > 1]
 
 

@@ -58,8 +58,9 @@ def masked_text(text: str) -> str:
     temporary = text.find("<temporary>")
     if temporary >= 0:  # the folders and files in there have names made at random
         return text[:temporary] + "<temporary>"
+    has_many_digits = len(_DIGIT.findall(text)) >= _DIGITS
     text = _RANDOM_NAME.sub("<random>", text)
-    return _DIGIT.sub("#", text) if len(_DIGIT.findall(text)) >= _DIGITS else text
+    return _DIGIT.sub("#", text) if has_many_digits else text
 
 
 def portable_text(text: str, *, masked: bool) -> str:

@@ -120,7 +120,7 @@ def test_the_same_notebook_reads_the_same(made: Any) -> None:
     names = {fact.name for fact in proof.facts if fact.role != "state"}
     read = {"weights", "alpha", "names", "classes", "options", "settings", "teacher", "unseen"}
     assert read | {"train_batch", "scaled", "loss", "forward"} <= names
-    assert not {"step", "history", "totals", "best", "curves", "bank", "logger"} & names
+    assert not {"step", "history", "totals", "best", "curves", "bank"} & names
     began, options = time.time() - 0.5, {"made": "20250101-000000", "size": 3}
     assert _differing(proof, made(began=began, options=options, folder=Path("/tmp/other"))) == []
 
