@@ -218,9 +218,13 @@ def test_values_travel_up_to_a_size_and_the_rest_is_an_error() -> None:
 
 
 def test_secrets_do_not_travel() -> None:
-    notes = noted(Call({}, _reading(api_key="sk-live-0123456789abcdefghijk")))
+    secret = "sk-live-0123456789abcdefghijk"
+    there = Call({"settings": {"keys": ["a", secret]}}, _reading(api_key=secret))
+    notes = noted(there)
     assert "sk-live" not in notes.proof.model_dump_json()
     assert notes.values == {}
+    rows = compared(notes, Call({"settings": {"keys": ["a", "sk-live-other"]}}, _reading(api_key="sk-live-other")))
+    assert [row.note for row in rows] == ["a text that looks like a secret has another value on the worker"]
 
 
 def test_models_begin_with_the_notebooks_weights() -> None:

@@ -16,7 +16,7 @@ from det_native.proof.inputs import Input, as_inputs
 from det_native.proof.lookups import identities_of, read_by
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
-from det_native.schema.proof import CallProof
+from det_native.schema.proof import SECRET, CallProof
 from det_native.schema.rest import CaptureRow
 
 logger = logging.getLogger("det_harness")
@@ -283,6 +283,8 @@ def _parts_of(payload: Any) -> tuple[dict[str, Input], frozenset[int]]:
 def _sides(difference: Difference) -> str:
     there = difference.there.text if difference.there is not None else "nothing"
     here = difference.here.content.text if difference.here is not None else "nothing"
+    if there == SECRET:
+        return f"{SECRET} has another value on the worker"
     if there == here:
         return f"{here} on the worker and in the notebook, with other content"
     return f"{here} on the worker, {there} in the notebook"
