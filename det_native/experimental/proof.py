@@ -77,9 +77,10 @@ def _facts(call: Any, inputs: dict[str, Input], luggage: _Luggage) -> tuple[Inpu
     if any(id(model) in _trained for model in call.models):
         # The worker's are untrained, and that is what was asked for.
         inputs = {part: given for part, given in inputs.items() if given.role not in _OF_MODEL}
-    by_themselves = [*call.models, *(given.value for given in inputs.values())]
+    apart = list(getattr(call, "compared_parts", call.models))
+    by_themselves = [*apart, *(given.value for given in inputs.values())]
     parts = inputs | read_by(call.code(), without=by_themselves)
-    skipped = frozenset(identities_of(call.models))
+    skipped = frozenset(identities_of(apart))
     facts = facts_of(parts, _name_of, note=luggage.note, skipped=skipped)
     model = _name_of(call.models[0]) if len(call.models) == 1 else ""
     # Of what is taken from a model, the cells are told that make the model.

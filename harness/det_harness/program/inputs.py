@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from det_harness.program.input_advice import advice
+from det_harness.program.input_advice import advice, bound_in
 from det_harness.program.put_right import notebook_value, put_right
 from det_native.errors import InputDiffersError, MasterError
 from det_native.proof.call import Difference, Severity, differences, in_words, severity_of
@@ -121,6 +120,8 @@ class InputCheck:
                 settled |= {place} if place is not None else set()
             elif self._is_decisive(difference):
                 decisive.append(difference)
+        if rows and hasattr(payload, "inputs_changed"):
+            payload.inputs_changed()
         for row in rows:
             logger.warning("%s: %s.", row.what, row.note)
         if rows:
@@ -198,7 +199,7 @@ class InputCheck:
 
     def _made_in(self, name: str) -> str:
         """Return which cells of the program bind a name."""
-        cells = [place for place, cell in enumerate(self._program.cells) if name and name in _bound_in(cell.source)]
+        cells = [place for place, cell in enumerate(self._program.cells) if name and name in bound_in(cell.source)]
         return ", ".join(dict.fromkeys(self._title(place) for place in cells))
 
 
@@ -275,9 +276,9 @@ def input_check(
 
 def _parts_of(payload: Any) -> tuple[dict[str, Input], frozenset[int]]:
     inputs = as_inputs(payload.inputs())
-    models = list(getattr(payload, "models", ()))
-    by_themselves = [*models, *(given.value for given in inputs.values())]
-    return inputs | read_by(payload.code(), without=by_themselves), frozenset(identities_of(models))
+    apart = list(getattr(payload, "compared_parts", getattr(payload, "models", ())))
+    by_themselves = [*apart, *(given.value for given in inputs.values())]
+    return inputs | read_by(payload.code(), without=by_themselves), frozenset(identities_of(apart))
 
 
 def _sides(difference: Difference) -> str:
@@ -295,15 +296,3 @@ def _title_of(difference: Difference) -> str:
     words = [path] if path.startswith((".", "[")) or not path else [f": {path}"]
     named = name and not part.startswith((name, "the function"))
     return f"{name}{words[0]} ({part})" if named else f"{part}{words[0]}"
-
-
-def _bound_in(source: str) -> set[str]:
-    """Return the names that a cell binds at any depth of its own code."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return set()
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return bound | {
-        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    }
