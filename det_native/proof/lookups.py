@@ -102,7 +102,7 @@ def identities_of(values: Iterable[Any]) -> set[int]:
     found: set[int] = set()
     for value in values:
         found.add(id(value))
-        names = ("modules", "parameters", "buffers") if _is_module(value) else ("_flatten_layers",)
+        names = ("modules", "parameters") if _is_module(value) else ("_flatten_layers",)
         for name in names:
             parts = getattr(value, name, None)
             if callable(parts):
