@@ -18,8 +18,9 @@ from typing import Any
 class _TellingLoader(Loader):
     """Does what a loader does, and tells when it has executed its module; that has the loader itself by then."""
 
-    def __init__(self, loader: Any, tell: Callable[[], None]) -> None:
+    def __init__(self, loader: Any, begin: Callable[[], None], tell: Callable[[], None]) -> None:
         self._loader = loader
+        self._begin = begin
         self._tell = tell
 
     def __getattr__(self, name: str) -> Any:
@@ -36,6 +37,7 @@ class _TellingLoader(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
+        self._begin()
         self._loader.exec_module(module)
         self._tell()
 
@@ -45,6 +47,13 @@ class FirstImports(MetaPathFinder):
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Callable[[], None]]] = {}
+        self._preparing: dict[str, list[Callable[[], None]]] = {}
+
+    def call_around(self, module: str, before: Callable[[], None], after: Callable[[], None]) -> None:
+        """Call `before` as the first import of a module begins and `after` as it ends; see :meth:`call_after`."""
+        if module not in sys.modules:
+            self._preparing.setdefault(module, []).append(before)
+            self.call_after(module, after)
 
     def call_after(self, module: str, action: Callable[[], None]) -> None:
         """Call `action` as soon as a module has been imported that is not loaded yet; an error of it is nobody's.
@@ -72,11 +81,17 @@ class FirstImports(MetaPathFinder):
             spec: ModuleSpec | None = find(name, path, target) if find is not None else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = _TellingLoader(spec.loader, lambda: self._imported(name))
+                    spec.loader = _TellingLoader(spec.loader, lambda: self._begun(name), lambda: self._imported(name))
                 return spec
         return None
 
+    def _begun(self, name: str) -> None:
+        for action in self._preparing.get(name, ()):
+            with suppress(Exception):
+                action()
+
     def _imported(self, name: str) -> None:
+        self._preparing.pop(name, None)
         for action in self._waiting.pop(name, ()):
             with suppress(Exception):  # it would be an error of the user's import
                 action()

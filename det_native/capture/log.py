@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from det_native.capture.first_imports import first_imports
+from det_native.capture.import_draws import ImportDraws
 from det_native.capture.shell_state import (
     cell_that_runs,
     compiled_files,
@@ -23,6 +24,7 @@ from det_native.capture.shell_state import (
 )
 from det_native.capture.stream_states import BEGINNINGS, current_streams, stream_of
 from det_native.errors import is_own
+from det_native.frameworks import known_frameworks
 
 if TYPE_CHECKING:
     from det_native.capture.observation.graph import Look
@@ -186,6 +188,9 @@ class ExecutionLog:
         self._outside.listen()
         for module in BEGINNINGS:
             first_imports.call_after(module, partial(self._note_beginning, module))
+        for framework in known_frameworks():
+            drawn = ImportDraws(lambda: self.running)
+            first_imports.call_around(framework.module, drawn.begin, drawn.end)
         self._take_history()
         self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, "")
         self.fixed = self._watch.fixed()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,7 +19,7 @@ from det_native.proof.inputs import Input, as_inputs
 from det_native.proof.leaves import Leaf
 from det_native.proof.lookups import identities_of, read_by
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.proof import CallProof, InputFact, InputLeaf, LeafValue
+from det_native.schema.proof import SECRET, CallProof, InputFact, InputLeaf, LeafValue
 
 #: Bytes of values that travel for the case that the worker makes others, of all together.
 VALUES_LIMIT = 8 << 20
@@ -75,9 +77,10 @@ def _facts(call: Any, inputs: dict[str, Input], luggage: _Luggage) -> tuple[Inpu
     if any(id(model) in _trained for model in call.models):
         # The worker's are untrained, and that is what was asked for.
         inputs = {part: given for part, given in inputs.items() if given.role not in _OF_MODEL}
-    by_themselves = [*call.models, *(given.value for given in inputs.values())]
+    apart = list(getattr(call, "compared_parts", call.models))
+    by_themselves = [*apart, *(given.value for given in inputs.values())]
     parts = inputs | read_by(call.code(), without=by_themselves)
-    skipped = frozenset(identities_of(call.models))
+    skipped = frozenset(identities_of(apart))
     facts = facts_of(parts, _name_of, note=luggage.note, skipped=skipped)
     model = _name_of(call.models[0]) if len(call.models) == 1 else ""
     # Of what is taken from a model, the cells are told that make the model.
@@ -98,8 +101,8 @@ class _Luggage:
     def note(self, fact: InputFact, leaf: Leaf, noted: InputLeaf) -> InputLeaf:
         """Add to what is noted of a leaf: its value where that is small, and whether ``init()`` found it there."""
         name = f"{fact.name}{leaf.path}"
-        if isinstance(leaf.value, str) and looks_secret(leaf.value, name):
-            return noted.model_copy(update={"text": "a text that looks like a secret", "literal": ""})
+        if any(looks_secret(text, name) for text in _texts_in(leaf.value)):
+            return noted.model_copy(update={"text": SECRET, "literal": ""})
         changes: dict[str, Any] = {"before_init": self._early.has(fact.name, leaf)}
         if not noted.literal and leaf.kind in ("value", "data") and noted.exact and not noted.not_compared:
             changes["value"] = self._pack(name, leaf, is_weights=fact.role == "weights")
@@ -120,6 +123,17 @@ class _Luggage:
         sha = hashlib.sha256(encoded.content).hexdigest()
         self.contents[sha] = encoded.content
         return LeafValue(codec=encoded.codec, sha256=sha, size=len(encoded.content))
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yield the texts of a plain value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, enum.Enum):
+        yield from _texts_in(value.value)
+    elif type(value) in (list, tuple, set, frozenset):
+        for part in value:
+            yield from _texts_in(part)
 
 
 def size_of(value: Any) -> int:

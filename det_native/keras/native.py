@@ -40,6 +40,8 @@ logger = logging.getLogger("det_native")
 
 DEFAULT_BATCH_SIZE = 32
 _OF_VALIDATION = ("validation_steps", "validation_batch_size", "validation_freq")
+# What says how the data are used; lengths and the size of batches are the configuration's.
+_COMPARED_ARGUMENTS = ("validation_split", "shuffle", "validation_steps", "validation_batch_size", "validation_freq")
 QUEUE_ARGUMENTS = ("max_queue_size", "workers", "use_multiprocessing")
 
 
@@ -145,6 +147,8 @@ class FitCall:
                         given[title] = Input(part, assign=partial(self._give_validation, place))
             else:
                 given[name] = Input(value, assign=partial(self._give, name))
+        for name in _COMPARED_ARGUMENTS:
+            given[f"the argument {name}"] = Input(self.arguments[name], "loader", assign=partial(self._give, name))
         for callback in self.callbacks():
             given[_title_of(callback, given)] = settings_of_callback(callback)
         return given | inputs_of_model(self.model)
@@ -152,15 +156,20 @@ class FitCall:
     def _give(self, name: str, value: Any) -> None:
         """Take another value for an argument that has data."""
         self.arguments[name] = value
-        self._describe_data()
 
     def _give_validation(self, place: int, value: Any) -> None:
         parts = list(self.arguments["validation_data"])
         parts[place] = value
         self._give("validation_data", tuple(parts))
 
-    def _describe_data(self) -> None:
+    def inputs_changed(self) -> None:
+        """Take up arguments that were put right: all of them, as data and targets belong together."""
         self.training, self.validation = _data_of(self.arguments)
+
+    @property
+    def compared_parts(self) -> list[Any]:
+        """Objects that are compared as inputs of the call, and not once more where code reads them."""
+        return [self.model, getattr(self.model, "optimizer", None), *self.callbacks()]
 
     def code(self) -> dict[str, Any]:
         """Return what has code of the user's in it: losses, metrics, layers, callbacks, generators and Sequences."""

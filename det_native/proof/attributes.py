@@ -42,7 +42,7 @@ def settings_in(value: Any) -> Iterator[tuple[str, Any]]:
     """
     own = is_own_module(type(value).__module__)
     kind: Any = type(value)
-    changed = changed_by_use(kind)
+    changed, by_hooks = changed_by_use(kind), changed_by_hooks(kind)
     held = getattr(value, "__dict__", None)
     attributes = dict(held) if isinstance(held, dict) else {}
     for name in _slots_of(kind):
@@ -51,8 +51,32 @@ def settings_in(value: Any) -> Iterator[tuple[str, Any]]:
         except AttributeError:  # not set yet
             continue
     for name, attribute in sorted(attributes.items()):
-        if name not in changed and (own or not name.startswith("_")):
+        # What load() or fit() has made is data, whoever has called that; a counter of theirs is not.
+        kept = name not in changed or (own and name not in by_hooks and _is_array(attribute))
+        if kept and (own or not name.startswith("_")):
             yield name, attribute
+
+
+@functools.lru_cache(maxsize=1024)
+def assigned_by(kind: type) -> frozenset[str]:
+    """Return the attributes that the user's classes among the bases of a class assign in their own code."""
+    codes = [
+        member.__code__
+        for base in kind.__mro__
+        if is_own_module(base.__module__)
+        for member in vars(base).values()
+        if isinstance(member, types.FunctionType)
+    ]
+    return frozenset(
+        instruction.argval
+        for code in codes
+        for instruction in dis.get_instructions(code)
+        if instruction.opname == "STORE_ATTR"
+    )
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "iloc") or (hasattr(value, "shape") and hasattr(value, "dtype") and value.shape != ())
 
 
 def class_settings(kind: type) -> Iterator[tuple[str, Any]]:
@@ -90,6 +114,21 @@ def changed_by_use(kind: type) -> frozenset[str]:
         methods |= {name: one for name, one in vars(base).items() if isinstance(one, types.FunctionType)}
     making = _reached_from(_MAKING & set(methods), methods)
     used = _reached_from(set(methods) - making, methods)
+    return frozenset().union(*(_attributes_changed_in(methods[name].__code__) for name in used - _MAKING))
+
+
+@functools.lru_cache(maxsize=1024)
+def changed_by_hooks(kind: type) -> frozenset[str]:
+    """Return the attributes that are changed by methods which others than the user call: special ones, and hooks."""
+    methods: dict[str, types.FunctionType] = {}
+    hooks: set[str] = set()
+    for base in reversed(kind.__mro__[:-1]):
+        found = {name: member for name, member in vars(base).items() if isinstance(member, types.FunctionType)}
+        if not is_own_module(base.__module__):
+            hooks |= set(found)
+        methods |= found
+    hooks |= {name for name in methods if name.startswith("__")} - _MAKING
+    used = _reached_from(hooks & set(methods), methods)
     return frozenset().union(*(_attributes_changed_in(methods[name].__code__) for name in used - _MAKING))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import types
 from collections.abc import Mapping
 from typing import Any
 
-from det_native.proof.attributes import class_settings, is_own_module, settings_in
+from det_native.proof.attributes import assigned_by, class_settings, is_own_module, settings_in
 from det_native.proof.source import is_marshalled_code
 
 _COUNTER = re.compile(r"_\d+$")
@@ -55,15 +56,17 @@ def own_settings(value: Any) -> dict[str, Any]:
     # What has a configuration is not a state, though a method has set it: `compile()`, say.
     configured = {name: part for name, part in vars(value).items() if hasattr(part, "get_config")}
     attributes = {**dict(class_settings(type(value))), **dict(settings_in(value)), **configured}
+    kind: Any = type(value)
+    assigned = assigned_by(kind)
     return {
         name: plain_configuration(attribute)
         for name, attribute in attributes.items()
-        if not name.startswith("_") and _is_setting(attribute)
+        if (not name.startswith("_") or name in assigned) and _is_setting(attribute)
     }
 
 
 def _is_setting(value: Any) -> bool:
-    if type(value) in (bool, int, float, str, tuple, list, type(None)):
+    if isinstance(value, bool | int | float | str | tuple | list | Mapping | functools.partial | None):
         return True
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return not hasattr(value, "assign")  # a variable is a weight
@@ -92,6 +95,8 @@ def plain_configuration(value: Any) -> Any:
     if isinstance(value, str):
         return "<code>" if is_marshalled_code(value) else _COUNTER.sub("", value)
     if isinstance(value, bool | int | float | type(None)):
+        return value
+    if isinstance(value, functools.partial):
         return value
     if isinstance(value, types.FunctionType) and is_own_module(value.__module__ or ""):
         return value

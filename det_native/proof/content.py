@@ -28,6 +28,7 @@ from det_native.proof.attributes import changed_names, is_own_module, settings_i
 from det_native.proof.configurations import configuration_of
 from det_native.proof.fingerprint import Fingerprint
 from det_native.proof.graphs import Graphs
+from det_native.proof.modules import module_settings
 from det_native.proof.own_values import is_own_value, is_path, portable_text, without_folder
 from det_native.proof.source import source_digest
 from det_native.proof.words import describe
@@ -266,6 +267,9 @@ class _Reader:
         for name, part in module.named_modules():
             self.into.both("module", name, type(part).__qualname__, part.extra_repr())
             self.read(plain_settings(part), depth + 1)
+        for path, value in sorted(module_settings(module).items()):
+            self.into.both("attribute", path)
+            self._setting(value, depth)
         for name, tensor in module.state_dict().items():
             self.into.both("state", name)
             self.read(tensor, depth + 1)

@@ -138,7 +138,7 @@ class _Divider:
         if isinstance(value, Mapping) and len(value) <= _MOST_KEYS:
             self._mapping(value, path, depth)
         elif isinstance(value, list | tuple | deque) and len(value) <= _MOST_ELEMENTS:
-            self._sequence(value, path, depth)
+            self._sequence(value, path, put, depth)
         elif isinstance(value, types.FunctionType):
             self._parts_of_code(partial(self._function, value, path, depth))
         elif isinstance(value, types.GeneratorType):
@@ -167,11 +167,12 @@ class _Divider:
             put = partial(value.__setitem__, key) if hasattr(value, "__setitem__") else None
             self.divide(value[key], f"{path}[{_name_of_key(key)}]", put, depth + 1)
 
-    def _sequence(self, value: Any, path: str, depth: int) -> None:
+    def _sequence(self, value: Any, path: str, put: Put | None, depth: int) -> None:
         self._structure(f"{path} length" if path else "length", f"{type(value).__name__} of {len(value)}")
+        elements = _TupleElements(value, put) if type(value) is tuple and put is not None else value
         for place, element in enumerate(value):
-            put = partial(value.__setitem__, place) if not isinstance(value, tuple) else None
-            self.divide(element, f"{path}[{place}]", put, depth + 1)
+            put_element = partial(elements.__setitem__, place) if hasattr(elements, "__setitem__") else None
+            self.divide(element, f"{path}[{place}]", put_element, depth + 1)
 
     def _function(self, function: types.FunctionType, path: str, depth: int) -> None:
         if not is_own_module(function.__module__ or ""):
@@ -223,6 +224,18 @@ class _Divider:
         for name, setting in settings:
             self.divide(setting, f"{path}.{name}", partial(setattr, value, name), depth + 1)
         self._in_attribute = outer
+
+
+class _TupleElements:
+    """The elements of a tuple: another tuple takes its place where one of them is set."""
+
+    def __init__(self, elements: tuple[Any, ...], put: Put) -> None:
+        self._elements = list(elements)
+        self._put = put
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        self._elements[place] = value
+        self._put(tuple(self._elements))
 
 
 def _has_attributes(value: Any) -> bool:

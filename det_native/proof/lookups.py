@@ -23,6 +23,7 @@ from det_native.proof.attributes import (
 from det_native.proof.configurations import functions_held
 from det_native.proof.content import PLAIN, closure_of
 from det_native.proof.inputs import Input
+from det_native.proof.loop_code import LOOP, bound_by
 from det_native.schema.proof import Role
 
 _MOST_FUNCTIONS = 300
@@ -60,6 +61,8 @@ def read_by(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> dict[str, 
             continue
         functions[id(function)] = function
         changed |= changed_names(function.__code__)
+        if function.__name__ == LOOP:
+            changed |= bound_by(function.__code__)
         for name in sorted(names_looked_up(function.__code__) & set(function.__globals__)):
             value = function.__globals__[name]
             queue.extend(_functions_in(value))
@@ -72,12 +75,15 @@ def read_by(roots: Mapping[str, Any], without: Iterable[Any] = ()) -> dict[str, 
         if id(bound) not in skipped:
             found[_unused(title, found)] = Input(bound, "code")
     for function in functions.values():
+        if function.__name__ == LOOP:
+            continue
         role: Role = "code" if id(function) in given else "helper"
         found[_unused(f"the function {function.__qualname__}", found)] = Input(function, role, function.__name__)
     for name, (function, value) in list(variables.items())[:_PARTS]:
         assign = partial(function.__globals__.__setitem__, name)
         role = "state" if name in changed else "variable"
-        found[f"{name}, read by {function.__qualname__}"] = Input(value, role, name, assign)
+        reader = LOOP if function.__name__ == LOOP else function.__qualname__
+        found[f"{name}, read by {reader}"] = Input(value, role, name, assign)
     return found
 
 
@@ -96,7 +102,7 @@ def identities_of(values: Iterable[Any]) -> set[int]:
     found: set[int] = set()
     for value in values:
         found.add(id(value))
-        names = ("modules", "parameters", "buffers") if _is_module(value) else ("_flatten_layers",)
+        names = ("modules", "parameters") if _is_module(value) else ("_flatten_layers",)
         for name in names:
             parts = getattr(value, name, None)
             if callable(parts):

@@ -16,11 +16,14 @@ import uuid
 from typing import Any
 
 _DAY = 86_400.0
-_DIGITS = 5  # in a text: a moment, a process, a part of a random name
 _LONGEST = 4_096  # characters; a longer text is data
 _SHORTEST_NAME = 6  # of a folder among the temporary ones that is named without its place
-_RANDOM_NAME = re.compile(r"(?i)(?<![0-9a-z])(?=[0-9a-f-]*[0-9])[0-9a-f][0-9a-f-]{7,}(?![0-9a-z])")
+_RANDOM_NAME = re.compile(r"(?i)(?<![0-9a-z])(?=[0-9a-f-]*[0-9])(?=[0-9a-f-]*[a-f])[0-9a-f][0-9a-f-]{7,}(?![0-9a-z])")
+# How dates are written, as digits.
+_DATES = ("%Y%m%d", "%y%m%d", "%d%m%Y", "%m%d%Y", "%d%m%y", "%m%d%y")
 _DIGIT = re.compile(r"\d")
+_DATED_NAME = re.compile(r"(?i)(?<![0-9a-z])[0-9a-f]{8,}(?![0-9a-z])")
+_MOST_DAYS = 60
 _PER_SECOND = (1.0, 1e3, 1e6, 1e9)
 
 
@@ -36,7 +39,7 @@ def is_own_value(value: Any) -> bool:
         return False
     if isinstance(value, datetime.datetime | datetime.date):
         return _is_moment(value)
-    if isinstance(value, uuid.UUID | datetime.timedelta):
+    if isinstance(value, uuid.UUID):
         return True
     if type(value) is int:
         return value in (os.getpid(), os.getppid(), threading.get_native_id(), *_threads()) or _is_time(value)
@@ -58,9 +61,10 @@ def masked_text(text: str) -> str:
     temporary = text.find("<temporary>")
     if temporary >= 0:  # the folders and files in there have names made at random
         return text[:temporary] + "<temporary>"
-    has_many_digits = len(_DIGIT.findall(text)) >= _DIGITS
-    text = _RANDOM_NAME.sub("<random>", text)
-    return _DIGIT.sub("#", text) if has_many_digits else text
+    digits = "".join(_DIGIT.findall(text))
+    if any(date in digits for date in _dates_of_process()):
+        return _DIGIT.sub("#", _RANDOM_NAME.sub("<random>", _DATED_NAME.sub("#", text)))
+    return _RANDOM_NAME.sub("<random>", text)
 
 
 def portable_text(text: str, *, masked: bool) -> str:
@@ -100,6 +104,13 @@ def is_path(value: Any) -> bool:
 
 def _threads() -> tuple[int, ...]:
     return tuple(thread.ident or 0 for thread in threading.enumerate())
+
+
+def _dates_of_process() -> set[str]:
+    """Return the days on which this process has run, and those beside them, as digits."""
+    today, age = datetime.date.today(), int(_age() // _DAY)
+    days = [today + datetime.timedelta(days=place) for place in range(-min(age, _MOST_DAYS) - 1, 2)]
+    return {day.strftime(form) for day in days for form in _DATES}
 
 
 def _is_time(value: float) -> bool:

@@ -16,6 +16,8 @@ from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionEr
 from det_native.proof.attributes import is_own_module
 from det_native.proof.content import plain_settings
 from det_native.proof.inputs import Input, WithoutKeys, frozen
+from det_native.proof.loop_code import running_loop
+from det_native.proof.modules import module_settings
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.native_run import PyTorchRunContext
@@ -211,6 +213,10 @@ class TorchCall:
         for place, model in enumerate(self.context.models):
             layers = [_layer_settings(name, part) for name, part in model.named_modules()]
             given[_numbered(LAYERS, place, self.context.models)] = Input(frozen(layers), "layers")
+            attributes = module_settings(model)
+            if attributes:
+                title = _numbered("the attributes of the model", place, self.context.models)
+                given[title] = Input(attributes, "layers")
             weights = list(model.state_dict().values())
             assign = partial(_assign_weights, weights)
             given[_numbered(WEIGHTS, place, self.context.models)] = Input(weights, "weights", assign=assign)
@@ -228,6 +234,8 @@ class TorchCall:
                     f"collate_fn of {name}": loader.collate_fn,
                     f"order of {name}": loader.sampler,
                 }
+        if self.kind == "train":
+            found["loop"] = running_loop()
         found["lr_schedulers"] = [wrapped.scheduler for wrapped in self.context.lr_schedulers]
         return found | {"models": self.models, "callbacks": dict(self.callbacks)}
 
@@ -235,6 +243,14 @@ class TorchCall:
     def models(self) -> list[Any]:
         """The wrapped models."""
         return list(self.context.models)
+
+    @property
+    def compared_parts(self) -> list[Any]:
+        """Objects that are compared as inputs of the call, and not once more where code reads them."""
+        loaders = [loader for loader in (self.train_loader, self.validation_loader) if loader is not None]
+        data = [part for loader in loaders for part in (loader, loader.dataset)]
+        schedulers = [wrapped.scheduler for wrapped in self.context.lr_schedulers]
+        return [*self.context.models, *self.context.optimizers, *schedulers, *data]
 
     def training(self, environment: TrialEnvironment) -> DataLoader:
         """Return the training loader of this process, with the batch size that the configuration says."""

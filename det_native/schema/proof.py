@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 #: Of how inputs are read; what another version has noted would look like other inputs.
 VERSION = 3
 
+#: Stands for a text that must not be shown, nor sent.
+SECRET = "a text that looks like a secret"
+
 # What an input is to the training: what it is given (data, weights, layers, optimizer, loss, metrics, loader),
 # functions that the call names (code) or that these call (helper), callbacks, and variables that functions read.
 # Variables that the functions change themselves are state.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -233,3 +234,26 @@ loop = min(timeit.repeat(lambda: None, number=10_000, repeat=20))
 asked = min(timeit.repeat(lambda: first_imports.find_spec('lib', None), number=10_000, repeat=20))
 answer = (asked - loop) / 10_000"""
     assert fresh(code) < 5e-6  # an import of an empty module takes 100 times as long
+
+
+def test_what_the_import_of_a_framework_draws_is_not_the_cells(tmp_path: Path) -> None:
+    draws = "import random\nrandom.random()\n"
+    code = (
+        "import random\nfrom types import SimpleNamespace\nfrom det_native.capture.first_imports import first_imports\n"
+        "from det_native.capture.import_draws import ImportDraws\n"
+        "from det_native.capture.stream_states import current_streams\n"
+        "execution = SimpleNamespace(streams=current_streams())\n"
+        "drawn = ImportDraws(lambda: execution)\nfirst_imports.call_around('lib', drawn.begin, drawn.end)\n"
+        "{before}import lib\nprint(execution.streams['python'] == current_streams()['python'])"
+    )
+    (tmp_path / "lib.py").write_text(draws)
+    for before, expected in (("", "True"), ("random.random()\n", "False")):
+        run = subprocess.run(
+            [sys.executable, "-c", code.format(before=before)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        )
+        assert run.stdout.strip() == expected

@@ -44,7 +44,7 @@ def _message(there: Any, here: Any, *cells: str, role: Role = "data", part: str 
 
 
 def test_data_name_both_sides_the_cells_and_how_to_send_them() -> None:
-    text = _message(np.zeros(3), np.ones(3), "x = 1", "y = 2", "x = 3")
+    text = _message(np.zeros(3), np.ones(3), "x = 1", "y = 2", "x = 3", "fit(x)")
     assert text.splitlines()[:2] == [
         "Inputs of the training call differ from the notebook:",
         "  x: (3,) float64, mean 1 on the worker, (3,) float64, mean 0 in the notebook; made in cell [1], cell [3].",
@@ -56,7 +56,20 @@ def test_data_name_both_sides_the_cells_and_how_to_send_them() -> None:
 
 def test_data_without_a_name_are_to_get_one() -> None:
     text = _message(np.zeros(3), np.ones(3), part="train_loader", name="")
-    assert "Keep what train_loader is made of in a variable" in text
+    assert "Keep the arrays or tables that train_loader is made of in variables" in text
+
+
+def test_what_the_training_cell_makes_is_to_get_a_cell_of_its_own() -> None:
+    text = _message(np.zeros(3), np.ones(3), "x = 1\nfit(x)")
+    assert "Make x in a cell of its own, before the cell that trains. Send the notebook's value" in text
+
+
+def test_objects_that_do_not_travel_are_not_advised_to_be_sent() -> None:
+    class Data:
+        pass
+
+    text = _message([object()], [Data()], "ds = Data()", "fit(ds)", name="ds", part="x")
+    assert "values=['ds']" not in text
 
 
 def test_weights_name_the_cells_of_the_model_and_a_seed() -> None:

@@ -121,7 +121,7 @@ def test_the_same_notebook_reads_the_same(made: Any) -> None:
     read = {"weights", "alpha", "names", "classes", "options", "settings", "teacher", "unseen"}
     assert read | {"train_batch", "scaled", "loss", "forward"} <= names
     assert not {"step", "history", "totals", "best", "curves", "bank"} & names
-    began, options = time.time() - 0.5, {"made": "20250101-000000", "size": 3}
+    began, options = time.time() - 0.5, {"made": time.strftime("%Y%m%d-000000"), "size": 3}
     assert _differing(proof, made(began=began, options=options, folder=Path("/tmp/other"))) == []
 
 

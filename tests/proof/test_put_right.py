@@ -25,6 +25,9 @@ from det_native.errors import InputDiffersError
 from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.proof import VALUES_LIMIT, NotedInputs, proof_of
 from det_native.proof.inputs import Input, as_inputs
+from det_native.proof.lookups import read_by
+from det_native.proof.loop_code import running_loop
+from det_native.proof.modules import module_settings
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Program
 from det_native.schema.proof import CallProof
@@ -218,9 +221,13 @@ def test_values_travel_up_to_a_size_and_the_rest_is_an_error() -> None:
 
 
 def test_secrets_do_not_travel() -> None:
-    notes = noted(Call({}, _reading(api_key="sk-live-0123456789abcdefghijk")))
+    secret = "sk-live-0123456789abcdefghijk"
+    there = Call({"settings": {"keys": ["a", secret]}}, _reading(api_key=secret))
+    notes = noted(there)
     assert "sk-live" not in notes.proof.model_dump_json()
     assert notes.values == {}
+    rows = compared(notes, Call({"settings": {"keys": ["a", secret]}}, _reading(api_key="sk-live-other")))
+    assert [row.note for row in rows] == ["a text that looks like a secret has another value on the worker"]
 
 
 def test_models_begin_with_the_notebooks_weights() -> None:
@@ -275,3 +282,72 @@ def test_what_is_reached_in_two_ways_is_one_row() -> None:
 
     [row] = compared(noted(made(2.0)), made(3.0))
     assert row.what == "the loss: variable weight"
+
+
+def test_settings_like_moments_are_not_taken_for_moments() -> None:
+    for there, here in (("2021-03-26", "2021-04-01"), ("v1.033-033", "v1.034-034"), (["2019-01-01"], ["2020-01-01"])):
+        assert compared(noted(Call({"x": there})), Call({"x": here}))
+    days = datetime.timedelta(days=34), datetime.timedelta(days=224)
+    assert compared(noted(Call({"x": days[0]})), Call({"x": days[1]}))
+
+
+class Loaded:
+    """A user's own, whose data a method makes."""
+
+    def __init__(self) -> None:
+        self.rows: Any = None
+        self.reads = 0
+
+    def load(self, rows: Any) -> Loaded:
+        self.rows = rows
+        return self
+
+    def __getitem__(self, place: int) -> Any:
+        self.reads += 1
+        self.last = self.rows[place]
+        return self.last
+
+
+def test_data_that_a_method_has_loaded_are_compared_and_what_use_changes_is_not() -> None:
+    used = Loaded().load(np.arange(4.0))
+    assert used[2] == 2.0
+    call = Call({"x": Loaded().load(np.zeros(4))})
+    [row] = compared(noted(Call({"x": used})), call)
+    assert row.what == "x.rows"
+    assert call.value().rows.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_what_a_module_keeps_beside_its_state_is_compared() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self, scale: float) -> None:
+            super().__init__()
+            self.register_buffer("mask", torch.full((2,), scale), persistent=False)
+            self.projection = torch.full((3,), scale)
+            self._scale = scale
+            self.options = {"gain": scale}
+
+        def forward(self, x: Any) -> Any:
+            return x * self._scale
+
+    def call(net: Net) -> Call:
+        return Call({"the attributes of the model": Input(module_settings(net), "layers")})
+
+    there, here = Net(1.0), Net(2.0)
+    rows = compared(noted(call(there)), call(here))
+    assert len(rows) == 4
+    assert (here.mask.tolist(), here.projection.tolist(), here._scale) == ([1, 1], [1, 1, 1], 1.0)
+    assert here.options == {"gain": 1.0}
+
+
+def test_variables_that_the_body_of_a_loop_reads_are_compared() -> None:
+    namespace: dict[str, Any] = {"__name__": "__main__", "running_loop": running_loop, "scale": 2.0, "rows": [1, 2]}
+    exec("for row in rows:\n    loop = running_loop()\n    total = row * scale\n", namespace)  # noqa: S102
+    found = read_by({"loop": namespace["loop"]})
+    assert found["scale, read by the loop"].role == "variable"
+    assert not any(name.startswith("the function the loop") for name in found)
+
+
+def test_elements_of_a_tuple_take_other_lengths() -> None:
+    call = Call({"x": TensorDataset(torch.zeros(3), torch.zeros(3))})
+    compared(noted(Call({"x": TensorDataset(torch.ones(4), torch.ones(4))})), call)
+    assert [tensor.tolist() for tensor in call.value().tensors] == [[1, 1, 1, 1], [1, 1, 1, 1]]

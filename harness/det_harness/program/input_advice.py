@@ -41,13 +41,7 @@ def _remedies(differences: Sequence[Difference], program: Program, title: Callab
         sets = [title(place) for place, cell in enumerate(program.cells) if _makes_a_set(cell.source)]
         if sets:
             yield f"The order of a set differs from process to process: write sorted(set(...)) in {_listed(sets)}."
-        names = [difference.fact.name for difference in data if difference.fact.name]
-        if names:
-            quoted = ", ".join(f"'{name}'" for name in dict.fromkeys(names))
-            yield f"Send the notebook's value, whatever its size: init(values=[{quoted}])."
-        else:
-            parts = _listed([difference.fact.part for difference in data])
-            yield f"Keep what {parts} is made of in a variable, and send that: init(values=['its_name'])."
+        yield from _of_data(data, program)
     functions = [difference.fact.name for difference in differences if difference.fact.role == "code"]
     if functions:
         yield (
@@ -59,6 +53,44 @@ def _remedies(differences: Sequence[Difference], program: Program, title: Callab
             "Give settings that each process computes anew a fixed value, or keep them in a variable and name it in "
             "init(values=[...])."
         )
+
+
+def _of_data(data: Sequence[Difference], program: Program) -> Iterator[str]:
+    """Yield how the notebook's data get to the worker."""
+    names = list(dict.fromkeys(difference.fact.name for difference in data if _can_be_sent(difference)))
+    if names:
+        quoted = ", ".join(f"'{name}'" for name in names)
+        calling = bound_in(program.cells[-1].source) if program.cells else set()
+        here = [name for name in names if name in calling]
+        if here:  # a value that is sent is bound before the cell that needs it, which would make it anew
+            yield f"Make {_listed(here)} in a cell of its own, before the cell that trains."
+        yield f"Send the notebook's value, whatever its size: init(values=[{quoted}])."
+    others = [difference.fact.part for difference in data if not _can_be_sent(difference)]
+    if others:
+        yield (
+            f"Keep the arrays or tables that {_listed(others)} is made of in variables, made in a cell of their own "
+            "before the cell that trains, and send these: init(values=['their_name'])."
+        )
+
+
+def _can_be_sent(difference: Difference) -> bool:
+    """Whether the variable of an input holds what travels as a value; datasets and other objects do not."""
+    value = difference.here.value if difference.here is not None else None
+    arrays = (hasattr(value, "shape") and hasattr(value, "dtype")) or hasattr(value, "iloc")
+    whole = not difference.path and bool(difference.fact.name)
+    return whole and (arrays or isinstance(value, list | tuple | dict | set | str | int | float))
+
+
+def bound_in(source: str) -> set[str]:
+    """Return the names that a cell binds at any depth of its own code."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return set()
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return bound | {
+        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
 
 
 def _is_data(difference: Difference) -> bool:

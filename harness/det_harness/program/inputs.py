@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from det_harness.program.input_advice import advice
+from det_harness.program.input_advice import advice, bound_in
 from det_harness.program.put_right import notebook_value, put_right
 from det_native.errors import InputDiffersError, MasterError
 from det_native.proof.call import Difference, Severity, differences, in_words, severity_of
@@ -16,7 +15,7 @@ from det_native.proof.inputs import Input, as_inputs
 from det_native.proof.lookups import identities_of, read_by
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
-from det_native.schema.proof import CallProof
+from det_native.schema.proof import SECRET, CallProof
 from det_native.schema.rest import CaptureRow
 
 logger = logging.getLogger("det_harness")
@@ -121,6 +120,8 @@ class InputCheck:
                 settled |= {place} if place is not None else set()
             elif self._is_decisive(difference):
                 decisive.append(difference)
+        if rows and hasattr(payload, "inputs_changed"):
+            payload.inputs_changed()
         for row in rows:
             logger.warning("%s: %s.", row.what, row.note)
         if rows:
@@ -198,7 +199,7 @@ class InputCheck:
 
     def _made_in(self, name: str) -> str:
         """Return which cells of the program bind a name."""
-        cells = [place for place, cell in enumerate(self._program.cells) if name and name in _bound_in(cell.source)]
+        cells = [place for place, cell in enumerate(self._program.cells) if name and name in bound_in(cell.source)]
         return ", ".join(dict.fromkeys(self._title(place) for place in cells))
 
 
@@ -275,14 +276,16 @@ def input_check(
 
 def _parts_of(payload: Any) -> tuple[dict[str, Input], frozenset[int]]:
     inputs = as_inputs(payload.inputs())
-    models = list(getattr(payload, "models", ()))
-    by_themselves = [*models, *(given.value for given in inputs.values())]
-    return inputs | read_by(payload.code(), without=by_themselves), frozenset(identities_of(models))
+    apart = list(getattr(payload, "compared_parts", getattr(payload, "models", ())))
+    by_themselves = [*apart, *(given.value for given in inputs.values())]
+    return inputs | read_by(payload.code(), without=by_themselves), frozenset(identities_of(apart))
 
 
 def _sides(difference: Difference) -> str:
     there = difference.there.text if difference.there is not None else "nothing"
     here = difference.here.content.text if difference.here is not None else "nothing"
+    if there == SECRET:
+        return f"{SECRET} has another value on the worker"
     if there == here:
         return f"{here} on the worker and in the notebook, with other content"
     return f"{here} on the worker, {there} in the notebook"
@@ -293,15 +296,3 @@ def _title_of(difference: Difference) -> str:
     words = [path] if path.startswith((".", "[")) or not path else [f": {path}"]
     named = name and not part.startswith((name, "the function"))
     return f"{name}{words[0]} ({part})" if named else f"{part}{words[0]}"
-
-
-def _bound_in(source: str) -> set[str]:
-    """Return the names that a cell binds at any depth of its own code."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return set()
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return bound | {
-        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    }

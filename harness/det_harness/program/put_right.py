@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import sys
 from collections import deque
 from collections.abc import Callable, MutableMapping
 from typing import Any
@@ -47,6 +48,7 @@ def put_right(here: Leaf, value: Any, *, is_weights: bool = False) -> bool:
         if here.put is None:
             return False
         here.put(value)
+        _rebind(here.value, value)
     except Exception:  # noqa: BLE001 (a user's own class, or a library's, that does not take it)
         return False
     return True
@@ -73,6 +75,15 @@ def _changed_in_place(current: Any, value: Any) -> bool:
     else:
         return False
     return True
+
+
+def _rebind(current: Any, value: Any) -> None:
+    """Give the program's variables that hold the worker's value the notebook's: functions may read these."""
+    if isinstance(current, str | int | float | bool | bytes | tuple | type(None)):
+        return  # equal ones may be anything
+    names = vars(sys.modules["__main__"])
+    for name in [name for name, held in names.items() if held is current]:
+        names[name] = value
 
 
 def _weights(content: bytes) -> list[Any]:

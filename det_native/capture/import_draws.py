@@ -1,0 +1,44 @@
+"""What the import of a framework draws from global streams: on a worker it has drawn that before any cell runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from det_native.capture.stream_states import current_streams
+
+
+class _Execution(Protocol):
+    streams: dict[str, Any] | None
+
+
+class ImportDraws:
+    """Has the streams of the running cell begin after the import of a framework, where the cell itself has not drawn.
+
+    TensorFlow 2.21 draws from numpy's stream while it is imported.
+
+    Parameters
+    ----------
+    running : callable
+        Gives the execution that runs, None if none does.
+    """
+
+    def __init__(self, running: Callable[[], _Execution | None]) -> None:
+        self._running = running
+        self._untouched: set[str] = set()
+
+    def begin(self) -> None:
+        """The import begins: note which streams are where the cell found them, or are not there yet."""
+        execution = self._running()
+        noted = execution.streams if execution is not None else None
+        if noted is not None:
+            now = current_streams()
+            self._untouched = {name for name in ("python", "numpy") if now.get(name) == noted.get(name)}
+
+    def end(self) -> None:
+        """The import has ended: what it has drawn is not the cell's."""
+        execution = self._running()
+        if execution is not None and execution.streams is not None:
+            now = current_streams()
+            execution.streams |= {name: now[name] for name in self._untouched if name in now}
+        self._untouched = set()
