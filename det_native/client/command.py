@@ -188,6 +188,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
                 *_held(info.slots),
                 ("standbys", standbys or "none"),
                 ("active experiments", info.active_experiments),
+                *([("outage", info.outage)] if info.outage else []),
             ]
         )
     )

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 
 from det_native._version import PROTOCOL, __version__
-from det_native.errors import RequestError
+from det_native.errors import MasterError, RequestError
 from det_native.master.events.broker import Broker
 from det_native.master.flow import collection
 from det_native.master.flow import data as data_flow
@@ -33,6 +34,7 @@ from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch import gpu_notices
 from det_native.master.launch.base import Exit, Launcher
 from det_native.master.launch.packages import WorkerPackages
+from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
@@ -50,6 +52,8 @@ from det_native.storage.datasets import DataStore
 from det_native.storage.room import WAITS_FOR_ROOM, free_bytes
 
 logger = logging.getLogger(__name__)
+
+AnyExperiment = TypeVar("AnyExperiment", bound=rest.Experiment)
 
 OWNER = "user"
 LOG_NAME = "master.log"
@@ -120,6 +124,9 @@ class Service:
         self._thread = DecisionThread(self._tick, self._busy, waiter, self._make_room)
         self._context = Context(self.database, launcher, places, self._thread.post)
         self.collector = Collector(self._context)
+        self.outage = Outage(places.home, self.database, self._tell_outage)
+        self.database.on_fault = lambda: self._thread.post(self.outage.look)
+        self._last_active = 0
         self._experiments = Experiments(self._context)
         self._runs = Runs(
             self._context, self._trial_over, lambda *ids: self._experiments.has_stopped(*ids), self.collector.make_room
@@ -172,8 +179,12 @@ class Service:
 
     def info(self) -> rest.MasterInfo:
         """Return who the master is and what it has."""
-        with self.database.read() as connection:
-            active = experiments.count_active(connection)
+        try:
+            with self.database.read() as connection:
+                self._last_active = experiments.count_active(connection)
+        except OperationalError:  # that is said here: see `outage`
+            if not self.outage.lasts:
+                raise
         return rest.MasterInfo(
             version=__version__,
             protocol=PROTOCOL,
@@ -183,7 +194,8 @@ class Service:
             home=str(self.places.home),
             slots=self._slots_now(),
             standbys=self._standbys,
-            active_experiments=active,
+            active_experiments=self._last_active,
+            outage=self.outage.sentence,
         )
 
     @property
@@ -359,6 +371,27 @@ class Service:
     def _publish(self, emitted: list[tuple[str, rest.Event]]) -> None:
         self.broker.publish(emitted)
 
+    def as_told(self, found: AnyExperiment) -> AnyExperiment:
+        """Return an experiment with what keeps it from going on, if the master can store nothing."""
+        notice = "" if found.state.terminal else self.outage.notice
+        return found.model_copy(update={"notice": notice}) if notice else found
+
+    def _tell_outage(self) -> None:
+        """Tell those who watch experiments that an outage has begun, or is over; no event of it can be stored."""
+        try:
+            with self.database.read() as connection:
+                told = [
+                    (
+                        experiments.owner_of(connection, number),
+                        events.unstored(self.as_told(experiments.get(connection, number))),
+                    )
+                    for number in experiments.unfinished(connection)
+                ]
+        except (OperationalError, MasterError) as error:
+            logger.error("Who watches an experiment cannot be told: %s", error)
+            return
+        self.broker.tell(told)
+
     def _take_up(self) -> None:
         with self.database.read() as connection:
             ended, going_on = experiments.uncollected(connection), experiments.unfinished(connection)
@@ -450,9 +483,17 @@ class Service:
 
     def _busy(self) -> bool:
         waiting = self._runs.without_room.trials
-        return bool(self._runs.active or waiting or self._checks.active or self._touched or self._unscheduled)
+        return bool(
+            self._runs.active
+            or waiting
+            or self._checks.active
+            or self._touched
+            or self._unscheduled
+            or self.outage.lasts
+        )
 
     def _tick(self) -> None:
+        self.outage.look()
         for exit in self._launcher.poll():
             self._thread.post(partial(self._ended, exit))
         self._reserve.hold()

@@ -28,8 +28,17 @@ logger = logging.getLogger(__name__)
 BUSY_TIMEOUT_MS = 10_000
 SQLITE_FULL = 13
 SQLITE_DAMAGED = frozenset({11, 26})  # malformed; not a database
+SQLITE_UNWRITABLE = frozenset({8, 10, 14})  # read-only; an error of the disk; its files cannot be opened
 
 WAY_OUT = "`det master restore` puts the newest backup in its place; what is there now is kept aside."
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why nothing can be stored, though there is room and the database is sound, and since when."""
+
+    what: str
+    since: str
 
 
 @dataclass
@@ -75,6 +84,8 @@ class Database:
         self._tails = Tails()
         self._closed = False
         self._damage: str | None = None
+        self.fault: Fault | None = None
+        self.on_fault: Callable[[], None] = lambda: None
         self._engine = _engine(self.url)
         self._lease = Lease(self.url, self._engine)
         self._lease.acquire()
@@ -129,6 +140,25 @@ class Database:
             if self._on_commit is not None and emitted:
                 self._on_commit(emitted)
 
+    def note_fault(self, what: str) -> None:
+        """Note that nothing can be stored; the first word of it counts, until :meth:`try_to_write` succeeds."""
+        if self.fault is None:
+            self.fault = Fault(what, encoding.now())
+            logger.error("Nothing can be stored: %s.", what)
+            self.on_fault()
+
+    def try_to_write(self) -> None:
+        """Write something that changes nothing, with files that are opened anew; if that works, the fault is over."""
+        if self.file is not None and not self.file.exists():  # opened, it would be made anew, empty
+            raise MasterError(f"{self.file} is gone.")
+        self._engine.dispose()
+        with self.write() as transaction:
+            if self.dialect == "sqlite":  # to begin a transaction and end it would write nothing
+                version = transaction.connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+                transaction.connection.exec_driver_sql(f"PRAGMA user_version = {version}")
+        self.fault = None
+        logger.info("What happens is stored again.")
+
     def close(self) -> None:
         """Close all connections and let another master have the database."""
         with self._writer:
@@ -156,6 +186,8 @@ class Database:
                 with connection.begin():
                     yield connection
         except DBAPIError as error:
+            if is_unwritable(error):
+                self.note_fault(str(error.orig))
             if not is_damaged(error):
                 raise
             self._damage = (
@@ -171,6 +203,12 @@ def is_disk_full(error: BaseException) -> bool:
         code = getattr(error.orig, "sqlite_errorcode", None)
         return (code is not None and code & 0xFF == SQLITE_FULL) or getattr(error.orig, "sqlstate", None) == "53100"
     return False
+
+
+def is_unwritable(error: BaseException) -> bool:
+    """Whether a statement failed because the file system of an SQLite file is read-only, or has died."""
+    code = getattr(error.orig, "sqlite_errorcode", None) if isinstance(error, DBAPIError) else None
+    return code is not None and code & 0xFF in SQLITE_UNWRITABLE
 
 
 def is_damaged(error: DBAPIError) -> bool:

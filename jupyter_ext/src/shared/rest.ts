@@ -609,11 +609,35 @@ export interface paths {
     };
     /**
      * Get Health
-     * @description Say that the master lives. The one public route.
+     * @description Say that the master lives. Public.
      */
     get: operations['get_health'];
     put?: never;
     post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/introduction': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Introduce Master
+     * @description Prove to a client over plain TCP that this is the master of its token. Public.
+     */
+    get: operations['introduce_master'];
+    put?: never;
+    /**
+     * Introduce Client
+     * @description Take the proof of a client that it knows the token: all further requests of its connection are the user's.
+     */
+    post: operations['introduce_client'];
     delete?: never;
     options?: never;
     head?: never;
@@ -963,7 +987,7 @@ export interface components {
      * CallProof
      * @description The inputs of a training call in the notebook, which had these hyperparameters and this trial's seed.
      *
-     *     `untold` says why nothing is known of them, empty if something is.
+     *     `not_compared` says why nothing is known of them, empty if something is.
      */
     CallProof: {
       /**
@@ -975,16 +999,16 @@ export interface components {
       hparams?: {
         [key: string]: unknown;
       };
+      /**
+       * Not Compared
+       * @default
+       */
+      not_compared: string;
       /** Seed */
       seed: number;
       /**
-       * Untold
-       * @default
-       */
-      untold: string;
-      /**
        * Version
-       * @default 2
+       * @default 3
        */
       version: number;
     };
@@ -1175,6 +1199,14 @@ export interface components {
      * @enum {string}
      */
     CheckpointState: 'COMPLETED' | 'DELETED';
+    /**
+     * ClientProof
+     * @description The client's half of it.
+     */
+    ClientProof: {
+      /** Proof */
+      proof: string;
+    };
     /**
      * ComparisonReport
      * @description Trials are compared by this metric: nobody has said by which, and the training has shown its metrics.
@@ -1531,7 +1563,7 @@ export interface components {
     };
     /**
      * Health
-     * @description Answer of the one public route.
+     * @description Who the master is, which everybody may know.
      */
     Health: {
       /** Protocol */
@@ -1555,55 +1587,126 @@ export interface components {
      *         Which input: ``x``, ``the model's weights``.
      *     name : str
      *         The notebook's variable that holds it, empty if none does.
-     *     text : str
-     *         What a person is told: ``array (1437, 64) float64, mean 4.884``.
-     *     exact : str
-     *         Fingerprint of all content.
-     *     code : str
-     *         Fingerprint of the compiled code in it, after the version of Python and a colon; empty if there is none.
-     *     loose : str
-     *         Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
-     *     blocks : str
-     *         What is known of those numbers, block by block, so that last digits are told from other data.
-     *     partly : str
-     *         What of it was read, where that is not all; empty if it is.
-     *     untold : str
-     *         Why it cannot be compared, a sentence; empty if it can.
+     *     role : str
+     *     leaves : tuple of InputLeaf
+     *     not_compared : str
+     *         Why nothing of it can be compared, a sentence; empty if something can.
      */
     InputFact: {
       /**
-       * Blocks
-       * @default
+       * Leaves
+       * @default []
        */
-      blocks: string;
-      /**
-       * Code
-       * @default
-       */
-      code: string;
-      /** Exact */
-      exact: string;
-      /** Loose */
-      loose: string;
+      leaves: components['schemas']['InputLeaf'][];
       /**
        * Name
        * @default
        */
       name: string;
+      /**
+       * Not Compared
+       * @default
+       */
+      not_compared: string;
       /** Part */
       part: string;
+      /**
+       * Role
+       * @default data
+       * @enum {string}
+       */
+      role:
+        | 'data'
+        | 'weights'
+        | 'layers'
+        | 'optimizer'
+        | 'loss'
+        | 'metrics'
+        | 'loader'
+        | 'code'
+        | 'helper'
+        | 'callback'
+        | 'variable'
+        | 'state';
+    };
+    /**
+     * InputLeaf
+     * @description What is known of a part of an input.
+     *
+     *     Attributes
+     *     ----------
+     *     path : str
+     *         Where it is in the input: ``.weights[0]``; empty for all of it.
+     *     kind : str
+     *     text : str
+     *         For a person: ``(1437, 64) float64, mean 4.884``.
+     *     exact : str
+     *         Fingerprint of all content.
+     *     loose : str
+     *         Fingerprint of all content but for floating-point numbers, of which it has shapes and types.
+     *     masked : str
+     *         Fingerprint of all that another process has, too; empty where that is all of it.
+     *     blocks : str
+     *         What is known of floating-point numbers, block by block, so that last digits are told from other data.
+     *     partly : str
+     *         What of it was read, where that is not all; empty if it is.
+     *     not_compared : str
+     *         What of it cannot be read, in a few words; empty if all can.
+     *     literal : str
+     *         The value as a literal of Python; empty if it has none.
+     *     value : LeafValue or None
+     *         The blob with the value, where it travels.
+     *     before_init : bool
+     *         Whether it was there when ``init()`` was called: then every trial has it.
+     */
+    InputLeaf: {
+      /**
+       * Before Init
+       * @default false
+       */
+      before_init: boolean;
+      /**
+       * Blocks
+       * @default
+       */
+      blocks: string;
+      /** Exact */
+      exact: string;
+      /**
+       * Kind
+       * @enum {string}
+       */
+      kind: 'value' | 'data' | 'code' | 'structure' | 'library';
+      /**
+       * Literal
+       * @default
+       */
+      literal: string;
+      /** Loose */
+      loose: string;
+      /**
+       * Masked
+       * @default
+       */
+      masked: string;
+      /**
+       * Not Compared
+       * @default
+       */
+      not_compared: string;
       /**
        * Partly
        * @default
        */
       partly: string;
-      /** Text */
-      text: string;
       /**
-       * Untold
+       * Path
        * @default
        */
-      untold: string;
+      path: string;
+      /** Text */
+      text: string;
+      value?: components['schemas']['LeafValue'] | null;
     };
     /**
      * Interpreter
@@ -1618,6 +1721,33 @@ export interface components {
       };
       /** Python */
       python: string;
+    };
+    /**
+     * Introduction
+     * @description The master's half of an introduction (``schema.introduction``): its number, where it was called, its proof.
+     */
+    Introduction: {
+      /** Address */
+      address: string;
+      /** Nonce */
+      nonce: string;
+      /** Proof */
+      proof: string;
+    };
+    /**
+     * LeafValue
+     * @description The blob that has the value of a leaf.
+     */
+    LeafValue: {
+      /**
+       * Codec
+       * @enum {string}
+       */
+      codec: 'cloudpickle' | 'npy' | 'parquet' | 'safetensors' | 'weights';
+      /** Sha256 */
+      sha256: string;
+      /** Size */
+      size: number;
     };
     /**
      * LogLine
@@ -1649,7 +1779,7 @@ export interface components {
     };
     /**
      * MasterInfo
-     * @description Who the master is and what it has.
+     * @description Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so.
      */
     MasterInfo: {
       /**
@@ -1659,6 +1789,11 @@ export interface components {
       active_experiments: number;
       /** Home */
       home: string;
+      /**
+       * Outage
+       * @default
+       */
+      outage: string;
       /** Pid */
       pid: number;
       /** Protocol */
@@ -1884,6 +2019,7 @@ export interface components {
         | components['schemas']['CheckpointReport']
         | components['schemas']['WarningReport']
         | components['schemas']['ComparisonReport']
+        | components['schemas']['RowsReport']
         | components['schemas']['SystemReport']
         | components['schemas']['ExitReport']
       )[];
@@ -1916,6 +2052,21 @@ export interface components {
       priority?: number | null;
       /** Weight */
       weight?: number | null;
+    };
+    /**
+     * RowsReport
+     * @description Rows for the experiment's report: inputs that the worker has put right, or that differ there.
+     */
+    RowsReport: {
+      /** Rows */
+      rows: components['schemas']['CaptureRow'][];
+      /** Seq */
+      seq: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      type: 'rows';
     };
     /**
      * Sizes
@@ -2186,10 +2337,16 @@ export interface components {
      * @description More cells for the same call: what is run if the program gives a worker other inputs than the notebook had.
      *
      *     A cell of the program is named by its index there. `values` and `streams` refer to the places among these cells.
+     *     `made` are the places of files which these cells make, so that they must not be there before.
      */
     WiderProgram: {
       /** Cells */
       cells: (number | components['schemas']['Cell'])[];
+      /**
+       * Made
+       * @default []
+       */
+      made: string[];
       /**
        * Streams
        * @default []
@@ -5413,6 +5570,197 @@ export interface operations {
       };
       /** @description The master is addressed by a foreign name, or from a foreign page. */
       403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  introduce_master: {
+    parameters: {
+      query: {
+        /** @description A number that the client has drawn, in hex. */
+        nonce: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Introduction'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  introduce_client: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['ClientProof'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Health'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
         headers: {
           [name: string]: unknown;
         };
