@@ -13,6 +13,7 @@ import click
 from det_native._version import PROTOCOL, __version__
 from det_native.client import remote_commands
 from det_native.client.checkpoint_commands import checkpoint as checkpoint_group
+from det_native.client.clean_commands import clean as clean_command
 from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
 from det_native.client.command_groups import ExperimentGroup, Group
@@ -230,6 +231,7 @@ def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOpti
 
 
 cli.add_command(master_group)
+cli.add_command(clean_command)
 cli.add_command(remote_commands.remote)
 
 

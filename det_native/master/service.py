@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -38,7 +39,7 @@ from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
-from det_native.master.store import bundles, events, experiments, reports, system
+from det_native.master.store import bundles, events, experiments, logs, reports, system
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
@@ -197,6 +198,15 @@ class Service:
             active_experiments=self._last_active,
             outage=self.outage.sentence,
         )
+
+    def clean(self, owner: str, days: int | None) -> rest.Cleaned:
+        """Rewrite the database without the room that it does not use; delete old output before, if `days` are given."""
+        before, lines = self.database.size, 0
+        if days is not None:
+            with self.database.write() as transaction:
+                lines = logs.delete_ended_before(transaction, owner, datetime.now(UTC) - timedelta(days=days))
+        self.database.vacuum()
+        return rest.Cleaned(before=before, after=self.database.size, lines=lines)
 
     @property
     def devices(self) -> dict[str, str]:

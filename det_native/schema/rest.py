@@ -82,6 +82,14 @@ class MasterInfo(_Answer):
     outage: str = ""
 
 
+class Cleaned(_Answer):
+    """Bytes that the files of the database took and take, and how many lines of output were deleted."""
+
+    before: int
+    after: int
+    lines: int = 0
+
+
 class HashList(_Model):
     """Hashes of blobs."""
 

@@ -22,10 +22,13 @@ from det_native.master.store.pyramid import Tails
 from det_native.schema.rest import Event
 from det_native.storage import backups
 from det_native.storage.backups import DamagedDatabaseError
+from det_native.storage.room import free_bytes
 
 logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 10_000
+# What a flood has written ahead does not keep its room afterwards.
+LARGEST_LOG = 16 << 20
 SQLITE_FULL = 13
 SQLITE_DAMAGED = frozenset({11, 26})  # malformed; not a database
 SQLITE_UNWRITABLE = frozenset({8, 10, 14})  # read-only; an error of the disk; its files cannot be opened
@@ -140,6 +143,37 @@ class Database:
             if self._on_commit is not None and emitted:
                 self._on_commit(emitted)
 
+    @property
+    def size(self) -> int:
+        """Bytes that its files take; 0 where they are not the master's."""
+        if self.file is None:
+            return 0
+        paths = (self.file.with_name(self.file.name + end) for end in ("", "-wal"))
+        return sum(path.stat().st_size for path in paths if path.exists())
+
+    def vacuum(self) -> None:
+        """Write an SQLite database anew, without the room that it does not use; writers wait meanwhile.
+
+        Raises
+        ------
+        StorageError
+            If there is too little room to do it.
+        """
+        if self.file is None:
+            return
+        with self._writer:
+            if self._damage is not None:
+                raise DamagedDatabaseError(self._damage)
+            needed, free = 2 * self.size, free_bytes(self.file)
+            if free is not None and free < needed:
+                raise StorageError(
+                    f"To clean {self.file}, {needed / 1e6:.0f} MB have to be free for a while; {free / 1e6:.0f} MB are."
+                )
+            with self._engine.connect() as connection:
+                driver: Any = connection.connection.driver_connection
+                for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                    driver.execute(statement)
+
     def note_fault(self, what: str) -> None:
         """Note that nothing can be stored; the first word of it counts, until :meth:`try_to_write` succeeds."""
         if self.fault is None:
@@ -237,7 +271,13 @@ def _engine(url: URL) -> Engine:
 def _set_up_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # transactions are begun by _begin_sqlite, not behind our back
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        "foreign_keys=ON",
+        f"journal_size_limit={LARGEST_LOG}",
+    ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
