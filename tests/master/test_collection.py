@@ -37,8 +37,9 @@ def test_the_best_and_the_last_two_are_there_while_the_trial_trains(master: Mast
     experiment, job, worker = begun(master)
     best, *others = [saved(worker, batch, loss) for batch, loss in ((10, 0.1), (20, 0.4), (30, 0.3), (40, 0.5))]
     until_lying(master, job, best, *others[-2:])
-    states = {one["uuid"]: one["state"] for one in master.get(f"/experiments/{experiment['id']}/checkpoints")}
-    assert states == {best: "COMPLETED", others[0]: "DELETED", others[1]: "COMPLETED", others[2]: "COMPLETED"}
+    states = {best: "COMPLETED", others[0]: "DELETED", others[1]: "COMPLETED", others[2]: "COMPLETED"}
+    path = f"/experiments/{experiment['id']}/checkpoints"
+    master.until(path, lambda found: {one["uuid"]: one["state"] for one in found} == states)
     worker.train(1, 100)
     worker.exit(batch=100)
     master.until_state(experiment["id"], "COMPLETED")
