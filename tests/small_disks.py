@@ -58,3 +58,58 @@ def small_disk(path: Path, size: str = "4m") -> Iterator[SmallDisk]:
         yield SmallDisk(path)
     finally:
         subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+class FailingDisk:
+    """A file system that turns read-only under those who have its files open, as after an error of the disk.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is mounted.
+    image : Path
+        The file that it lies in.
+    """
+
+    def __init__(self, path: Path, image: Path) -> None:
+        self.path = path
+        self._image = image
+
+    def mount(self) -> None:
+        """Mount it; the test is skipped where that is not allowed."""
+        command = ["mount", "-o", "loop", str(self._image), str(self.path)]
+        mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+
+    def fail(self) -> None:
+        """Have it take nothing more."""
+        subprocess.run(["mount", "-o", "remount,abort", str(self.path)], check=True)
+
+    def unmount(self) -> None:
+        """Take it away, whoever has files of it open."""
+        subprocess.run(["umount", "-l", str(self.path)], check=True)
+
+    def mend(self) -> None:
+        """Have it be mounted anew; from a copy, since one that somebody has open stays as it is."""
+        self.unmount()
+        copy = self._image.with_name("copy")
+        shutil.copyfile(self._image, copy)
+        self._image = copy
+        self.mount()
+
+
+@contextmanager
+def failing_disk(folder: Path, size: str = "64M") -> Iterator[FailingDisk]:
+    """Make one for the block."""
+    if shutil.which("mkfs.ext4") is None:
+        pytest.skip("mkfs.ext4 is not installed here")
+    folder.mkdir()
+    disk = FailingDisk(folder / "disk", folder / "image")
+    disk.path.mkdir()
+    subprocess.run(["mkfs.ext4", "-q", str(folder / "image"), size], check=True)
+    disk.mount()
+    try:
+        yield disk
+    finally:
+        disk.unmount()

@@ -13,6 +13,7 @@ import click
 from det_native._version import PROTOCOL, __version__
 from det_native.client import remote_commands
 from det_native.client.checkpoint_commands import checkpoint as checkpoint_group
+from det_native.client.clean_commands import clean as clean_command
 from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
 from det_native.client.command_groups import ExperimentGroup, Group
@@ -188,6 +189,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
                 *_held(info.slots),
                 ("standbys", standbys or "none"),
                 ("active experiments", info.active_experiments),
+                *([("outage", info.outage)] if info.outage else []),
             ]
         )
     )
@@ -229,6 +231,7 @@ def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOpti
 
 
 cli.add_command(master_group)
+cli.add_command(clean_command)
 cli.add_command(remote_commands.remote)
 
 

@@ -165,6 +165,8 @@ class EventStream(Iterator[rest.Event]):
         self._silent = False
         self._failing_since, self._pause = None, self._first_pause
         event = rest.Event.model_validate_json("\n".join(frame.data))
+        if event.id == 0:  # it is stored nowhere, so that no stream continues from it
+            return event
         if event.id <= self._last:
             return None
         self._last = event.id

@@ -8,18 +8,21 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 
 from det_native._version import PROTOCOL, __version__
-from det_native.errors import RequestError
+from det_native.errors import MasterError, RequestError
 from det_native.master.events.broker import Broker
 from det_native.master.flow import collection
 from det_native.master.flow import data as data_flow
 from det_native.master.flow.checks import Checks
+from det_native.master.flow.collector import Collector
 from det_native.master.flow.context import Context
 from det_native.master.flow.creation import Idempotency, create
 from det_native.master.flow.experiments import Experiments
@@ -32,10 +35,11 @@ from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch import gpu_notices
 from det_native.master.launch.base import Exit, Launcher
 from det_native.master.launch.packages import WorkerPackages
+from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
-from det_native.master.store import bundles, events, experiments, reports, system
+from det_native.master.store import bundles, events, experiments, logs, reports, system
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
@@ -46,9 +50,11 @@ from det_native.schema.manifests import BundleManifest
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 from det_native.storage.blobs import BlobStore
 from det_native.storage.datasets import DataStore
-from det_native.storage.room import free_bytes
+from det_native.storage.room import WAITS_FOR_ROOM, free_bytes
 
 logger = logging.getLogger(__name__)
+
+AnyExperiment = TypeVar("AnyExperiment", bound=rest.Experiment)
 
 OWNER = "user"
 LOG_NAME = "master.log"
@@ -113,15 +119,21 @@ class Service:
         self._closed = threading.Event()
         self._touched_lock = threading.Lock()
         self._touched: set[tuple[str, bool]] = set()
+        self._published: set[str] = set()
         waiter = launcher if isinstance(launcher, Waiter) else None
         self._reserve = Reserve(places.home / RESERVE_NAME)
-        self._thread = DecisionThread(self._tick, self._busy, waiter, self._reserve.give_up)
+        self._thread = DecisionThread(self._tick, self._busy, waiter, self._make_room)
         self._context = Context(self.database, launcher, places, self._thread.post)
+        self.collector = Collector(self._context)
+        self.outage = Outage(places.home, self.database, self._tell_outage)
+        self.database.on_fault = lambda: self._thread.post(self.outage.look)
+        self._last_active = 0
         self._experiments = Experiments(self._context)
-        self._runs = Runs(self._context, self._trial_over, lambda *ids: self._experiments.has_stopped(*ids))
+        self._runs = Runs(
+            self._context, self._trial_over, lambda *ids: self._experiments.has_stopped(*ids), self.collector.make_room
+        )
         self._scheduling = Scheduling(self.database, places.slots, policy, self._runs, without_slots)
         self._checks = Checks(self._context)
-        self._collector = ThreadPoolExecutor(1, thread_name_prefix="det-collect")
         self._backups = None if self.database.file is None else HourlyBackups(self.database.file)
 
     @property
@@ -133,7 +145,7 @@ class Service:
         """Take up what an earlier master has left, and begin to decide."""
         self._thread.post(self._take_up)
         self._thread.start()
-        self._collector.submit(data_flow.drop_left, self.database, self.data)
+        self.collector.submit(data_flow.drop_left, self.database, self.data)
         if self._backups is not None:
             self._backups.start()
 
@@ -149,7 +161,7 @@ class Service:
         self._launcher.close(kill_workers=kill)
         if kill:
             self._runs.suspend_all()
-        self._collector.shutdown(wait=True, cancel_futures=True)
+        self.collector.close()
         if self._backups is not None:
             self._backups.close()
         self.database.close()
@@ -168,8 +180,12 @@ class Service:
 
     def info(self) -> rest.MasterInfo:
         """Return who the master is and what it has."""
-        with self.database.read() as connection:
-            active = experiments.count_active(connection)
+        try:
+            with self.database.read() as connection:
+                self._last_active = experiments.count_active(connection)
+        except OperationalError:  # that is said here: see `outage`
+            if not self.outage.lasts:
+                raise
         return rest.MasterInfo(
             version=__version__,
             protocol=PROTOCOL,
@@ -179,8 +195,18 @@ class Service:
             home=str(self.places.home),
             slots=self._slots_now(),
             standbys=self._standbys,
-            active_experiments=active,
+            active_experiments=self._last_active,
+            outage=self.outage.sentence,
         )
+
+    def clean(self, owner: str, days: int | None) -> rest.Cleaned:
+        """Rewrite the database without the room that it does not use; delete old output before, if `days` are given."""
+        before, lines = self.database.size, 0
+        if days is not None:
+            with self.database.write() as transaction:
+                lines = logs.delete_ended_before(transaction, owner, datetime.now(UTC) - timedelta(days=days))
+        self.database.vacuum()
+        return rest.Cleaned(before=before, after=self.database.size, lines=lines)
 
     @property
     def devices(self) -> dict[str, str]:
@@ -321,6 +347,10 @@ class Service:
         accepted = self._accept(run_id, batch)
         with self._touched_lock:
             self._touched.add((run_id, any(isinstance(report, rest.MetricsReport) for report in batch.reports)))
+            if any(isinstance(report, rest.CheckpointReport) for report in batch.reports):
+                self._published.add(run_id)
+        if batch.waiting is not None and batch.waiting.startswith(WAITS_FOR_ROOM):
+            self.collector.make_room()
         if accepted.decisive:
             self._thread.post(partial(self._runs.said_exit, run_id))
         return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
@@ -341,7 +371,7 @@ class Service:
             with self.database.write() as transaction:
                 return reports.accept(transaction, run_id, batch)
         except OperationalError as error:
-            if not small or not is_disk_full(error) or not self._reserve.give_up():
+            if not small or not is_disk_full(error) or not self._make_room():
                 raise
         with self.database.write() as transaction:
             return reports.accept(transaction, run_id, system.without_samples(batch))
@@ -351,22 +381,45 @@ class Service:
     def _publish(self, emitted: list[tuple[str, rest.Event]]) -> None:
         self.broker.publish(emitted)
 
+    def as_told(self, found: AnyExperiment) -> AnyExperiment:
+        """Return an experiment with what keeps it from going on, if the master can store nothing."""
+        notice = "" if found.state.terminal else self.outage.notice
+        return found.model_copy(update={"notice": notice}) if notice else found
+
+    def _tell_outage(self) -> None:
+        """Tell those who watch experiments that an outage has begun, or is over; no event of it can be stored."""
+        try:
+            with self.database.read() as connection:
+                told = [
+                    (
+                        experiments.owner_of(connection, number),
+                        events.unstored(self.as_told(experiments.get(connection, number))),
+                    )
+                    for number in experiments.unfinished(connection)
+                ]
+        except (OperationalError, MasterError) as error:
+            logger.error("Who watches an experiment cannot be told: %s", error)
+            return
+        self.broker.tell(told)
+
     def _take_up(self) -> None:
         with self.database.read() as connection:
-            ended = experiments.uncollected(connection)
+            ended, going_on = experiments.uncollected(connection), experiments.unfinished(connection)
         self._runs.adopt_all()
         over = self._experiments.take_up_all({run.trial_id for run in self._runs.active.values()})
         for experiment_id in {run.experiment_id for run in self._runs.active.values()}:
             if self._experiments.is_failing(experiment_id):
                 self._runs.kill_experiment(experiment_id)
         for experiment_id in {*ended, *over}:
-            self._collect(experiment_id)
+            self.collector.ended(experiment_id)
+        for experiment_id in going_on:
+            self.collector.published(experiment_id)
         self._scheduling.take_up()
         self._unscheduled = True
 
     def _begin(self, experiment_id: int) -> None:
         if self._experiments.take_up(experiment_id):
-            self._collect(experiment_id)
+            self.collector.ended(experiment_id)
         self._unscheduled = True
 
     def _kill(self, owner: str, experiment_id: int) -> rest.Experiment:
@@ -381,21 +434,21 @@ class Service:
             raise RequestError(507, KILLED_ON_A_FULL_DISK.format(experiment_id)) from error
         self._runs.kill_experiment(experiment_id)
         if over:
-            self._collect(experiment_id)
+            self.collector.ended(experiment_id)
         return experiment
 
     def _kill_later(self, owner: str, experiment_id: int) -> None:
         """Record that an experiment was killed, whose workers have been ended without that; tried until it is done."""
         live = {run.trial_id for run in self._runs.active.values()}
         if self._experiments.kill(experiment_id, owner, live)[1]:
-            self._collect(experiment_id)
+            self.collector.ended(experiment_id)
 
     def _stop(self, owner: str, experiment_id: int) -> rest.Experiment:
         live = {run.trial_id for run in self._runs.active.values()}
         experiment, over = self._experiments.stop(experiment_id, owner, live)
         self._runs.ask_to_end(experiment_id)
         if over:
-            self._collect(experiment_id)
+            self.collector.ended(experiment_id)
         return experiment
 
     def _pause(self, owner: str, experiment_id: int) -> rest.Experiment:
@@ -418,7 +471,7 @@ class Service:
         if self._experiments.fail_by_proof(experiment_id, trial_id, live):
             self._runs.kill_experiment(experiment_id)
         if self._experiments.trial_over(experiment_id, trial_id):
-            self._collect(experiment_id)
+            self.collector.ended(experiment_id)
         else:
             self._end_if_broken(experiment_id)
         self._unscheduled = True
@@ -429,16 +482,28 @@ class Service:
             return
         self._runs.kill_experiment(experiment_id)
         if self._experiments.take_up(experiment_id, {run.trial_id for run in self._runs.active.values()}):
-            self._collect(experiment_id)
+            self.collector.ended(experiment_id)
 
-    def _collect(self, experiment_id: int) -> None:
-        self._collector.submit(collection.collect, self._context, experiment_id)
+    def _make_room(self) -> bool:
+        """The disk is full: have what is superfluous deleted; whether there is some room at once."""
+        given = self._reserve.give_up()
+        if given:
+            self.collector.make_room()
+        return given
 
     def _busy(self) -> bool:
         waiting = self._runs.without_room.trials
-        return bool(self._runs.active or waiting or self._checks.active or self._touched or self._unscheduled)
+        return bool(
+            self._runs.active
+            or waiting
+            or self._checks.active
+            or self._touched
+            or self._unscheduled
+            or self.outage.lasts
+        )
 
     def _tick(self) -> None:
+        self.outage.look()
         for exit in self._launcher.poll():
             self._thread.post(partial(self._ended, exit))
         self._reserve.hold()
@@ -459,12 +524,13 @@ class Service:
         run = self._runs.ended(exit)
         self._unscheduled = True
         if run is not None:
-            self._collector.submit(collection.clear_work, self._context, run.run_id, run.experiment_id)
-            self._collector.submit(collection.clear_old_runs, self._context)
+            self.collector.submit(collection.clear_work, self._context, run.run_id, run.experiment_id)
+            self.collector.submit(collection.clear_old_runs, self._context)
 
     def _take_touched(self) -> None:
         with self._touched_lock:
             touched, self._touched = self._touched, set()
+            published, self._published = self._published, set()
         for run_id, has_metrics in touched:
             run = self._runs.active.get(run_id)
             if run is not None:
@@ -473,5 +539,7 @@ class Service:
                     self._experiments.validated(run.experiment_id, run.trial_id)
                     self._end_if_broken(run.experiment_id)
                     self._runs.end_stopped(run.experiment_id)
+            if run is not None and run_id in published:
+                self.collector.published(run.experiment_id, run.trial_id)
             if has_metrics:
                 self._runs.settled(run_id)

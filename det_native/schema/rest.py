@@ -68,7 +68,7 @@ class SlotInfo(_Answer):
 
 
 class MasterInfo(_Answer):
-    """Who the master is and what it has."""
+    """Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so."""
 
     version: str
     protocol: int
@@ -79,6 +79,15 @@ class MasterInfo(_Answer):
     slots: list[SlotInfo]
     standbys: dict[str, int] = Field(default_factory=dict)
     active_experiments: int = 0
+    outage: str = ""
+
+
+class Cleaned(_Answer):
+    """Bytes that the files of the database took and take, and how many lines of output were deleted."""
+
+    before: int
+    after: int
+    lines: int = 0
 
 
 class HashList(_Model):
@@ -338,7 +347,8 @@ class LogLine(_Answer):
 
 
 class Event(_Answer):
-    """Something that happened; `id` increases over the whole master and is the SSE event id.
+    """Something that happened; `id` increases over the whole master and is the SSE event id. It is 0, and the SSE event
+    has none, where nothing can be stored: then the event is for those who listen at the moment.
 
     Types: ``experiment`` (data: the Experiment), ``trial`` (data: the Trial), ``metrics`` (data: kind, last batch, last
     row), ``checkpoint`` (data: the Checkpoint), ``error`` (data: UserErrorInfo, shown at once even if a retry follows).

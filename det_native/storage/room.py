@@ -18,6 +18,9 @@ _GROWTH_SHARE, _LEAST_GROWTH, _MOST_GROWTH = 64, 64 << 10, 8 << 20
 # A quota, or the room of another machine, cannot be seen from here: then it is tried this often.
 BLIND_SECONDS = 20.0
 
+# How every notice begins that says so of a trial.
+WAITS_FOR_ROOM = "waits for disk space"
+
 
 def lacks_room(error: BaseException | None) -> bool:
     """Return whether an error, or one that it came from, is that a disk or a quota is full."""

@@ -281,3 +281,10 @@ def test_of_many_metrics_the_searchers_own_is_shown_first() -> None:
     assert progress.text.endswith("val_accuracy 0.4, loss 0.1, accuracy 0.2")
     progress.apply(rest.Event(id=10, type="metrics", experiment_id=1, trial_id=1, data={"metrics": {"loss": 2.2e-8}}))
     assert "loss 2.2e-8" in progress.text, "as in the live view"
+
+
+def test_an_event_that_is_stored_nowhere_is_heard_and_moves_no_stream() -> None:
+    script = Script([], [None])
+    sent = [event(7), event(0), event(0, state="PAUSED"), event(8, state="COMPLETED")]
+    stream = EventStream(lambda after: ScriptedConnection(script, sent, broken=False), lambda: False, after=5)
+    assert [one.id for one in stream] == [7, 0, 0, 8]

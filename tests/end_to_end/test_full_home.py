@@ -65,6 +65,28 @@ def small_kernel(small_cluster: Cluster) -> Iterator[Kernel]:
         yield kernel
 
 
+# Of the training's five checkpoints three fit on that disk.
+ELSEWHERE = """
+storage = {{"type": "shared_fs", "host_path": {path!r}}}
+experiment = det.experimental.create(Loud, configuration(hyperparameters=settings, checkpoint_storage=storage))
+"""
+
+
+def test_no_trial_waits_for_the_room_of_its_own_superfluous_checkpoints(
+    kernel: Kernel, torch_end: Any, cluster: Cluster, gate: Gate, tmp_path: Path
+) -> None:
+    kernel.run(CLASS)
+    kernel.run(END)
+    with small_disk(tmp_path / "small", "20m") as storage:
+        created = kernel.submit_with(ELSEWHERE.format(path=str(storage.path)), stops="3", port=gate.port)
+        experiment = cluster.attach(created)
+        gate.next().go()
+        assert ended(experiment, ExperimentState.COMPLETED).restarts == 0
+        assert_complete_rows(experiment, BATCHES)
+        assert 4 * experiment.checkpoints[-1].size > 20 << 20
+        assert kernel.end_of(experiment.id) == torch_end
+
+
 def _until_it_waits(experiment: Experiment) -> str:
     """Wait until the trial says so."""
     deadline = time.monotonic() + PATIENCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import threading
 import time
@@ -31,6 +32,7 @@ from det_native.storage.checkpoints import CheckpointStorage
 
 DEADLINE = 60.0
 URL = "http://127.0.0.1:1"
+_NUMBERS = itertools.count()
 
 
 class MemoryLauncher:
@@ -268,8 +270,7 @@ class Worker:
 
 def publish(job: TrialJob, batch: int) -> tuple[str, dict[str, Any]]:
     """Publish a checkpoint of a run; return its uuid and the report of it."""
-    number = len(list(Path(job.checkpoints).iterdir()))
-    uuid = f"00000000-0000-4000-8000-{number:012d}"
+    uuid = f"00000000-0000-4000-8000-{next(_NUMBERS):012d}"
     storage = CheckpointStorage(job.checkpoints)
     folder = storage.workspace()
     (folder / "weights").write_text(f"weights after {batch}")

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from master_parts import Worker, running_master
 from store_parts import Fixture
 
 from det_native.master.flow.context import Context
@@ -26,10 +27,10 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def write(self, first: int, last: int) -> None:
+    def write(self, first: int, last: int, line: str = LINE) -> None:
         """Write numbered lines."""
         with self.path.open("a") as stream:
-            stream.writelines(f"{number} {LINE}\n" for number in range(first, last))
+            stream.writelines(f"{number} {line}\n" for number in range(first, last))
 
     def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
         return read_output(self.path, offset, ended=False)
@@ -72,7 +73,7 @@ class Stored:
 
     @property
     def size(self) -> int:
-        return sum(len(line.text) + log_limits.ROW_BYTES for line in self.lines())
+        return sum(len(line.text.encode()) + log_limits.ROW_BYTES for line in self.lines())
 
 
 def test_output_within_the_limit_is_all_there(database: Database, tmp_path: Path) -> None:
@@ -126,3 +127,41 @@ def test_output_that_never_ends_stays_within_the_limit(database: Database, tmp_p
     assert stored.numbers()[-1] == 31_999
     assert stored.size < 2 * LIMIT
     assert float(stored.marker.split()[6]) >= float(before.split()[6])
+
+
+def test_characters_count_by_their_bytes(database: Database, tmp_path: Path) -> None:
+    stored = Stored(database, tmp_path)
+    for part in range(60):
+        stored.writer.write(part * 100, (part + 1) * 100, "\N{SURFER}" * 250)
+        stored.take()
+    assert stored.size < 2 * LIMIT
+    with database.write() as transaction:
+        runs.update_row(transaction, stored.run.run_id, log_offsets=stored.offsets)
+    before = float(stored.marker.split()[6])
+    stored.output = OutputStore(stored.context)
+    stored.writer.write(6000, 7000, "\N{SURFER}" * 250)
+    stored.take()
+    assert stored.size < 2 * LIMIT
+    assert 0 < float(stored.marker.split()[6]) - before < 1.5  # a megabyte was added
+
+
+def test_the_room_of_output_that_is_deleted_is_given_back(tmp_path: Path) -> None:
+    with running_master(tmp_path / "home") as master:
+        ended = master.create()
+        (job,) = master.world.wait_for_jobs(1)
+        master.world.output[job.run_id] = "".join(f"{number} {LINE}\n" for number in range(50_000))
+        Worker(master, job).complete()
+        master.until_state(ended["id"], "COMPLETED")
+        master.create()
+        running = master.world.wait_for_jobs(2)[-1]
+        Worker(master, running).start()
+        master.world.output[running.run_id] = "it goes on\n"
+        master.until(f"/trials/{running.trial_id}/logs", lambda lines: any("goes on" in one["text"] for one in lines))
+
+        untouched = master.client.post("/api/v1/master/clean", params={"days": 1}).json()
+        assert untouched["lines"] == 0
+        done = master.client.post("/api/v1/master/clean", params={"days": 0}).json()
+        assert done["lines"] >= 50_000
+        assert done["after"] < done["before"] - (5 << 20)
+        assert [one["text"] for one in master.get(f"/trials/{running.trial_id}/logs")][-1] == "it goes on"
+        assert len(master.get(f"/trials/{job.trial_id}/metrics", kind="training")) == 100

@@ -174,7 +174,7 @@ def test_a_trial_knows_since_when_it_has_its_best_value(master: Master) -> None:
 
 
 def test_a_damaged_checkpoint_is_passed_over(master: Master) -> None:
-    master.create()
+    master.create({"checkpoint_storage": {"save_trial_latest": 9}})
     (job,) = master.world.wait_for_jobs(1)
     worker = Worker(master, job)
     worker.start()

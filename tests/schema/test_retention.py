@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import Checkpoint
-from det_native.schema.retention import superfluous
+from det_native.schema.retention import superfluous, superfluous_already
 
 
 def checkpoint(number: int, trial: int, batch: int, loss: float | str | None) -> Checkpoint:
@@ -98,3 +98,32 @@ def test_the_rule_by_ranks(
         if len(newer) >= latest and not best_of_experiment and not best_of_trial:
             expected.add(int(one.uuid.rpartition("-")[2]))
     assert doomed(found, experiment, trial, latest) == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 50), losses), max_size=15),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 50), losses), max_size=15),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
+def test_what_goes_while_an_experiment_goes_on_would_go_at_its_end(
+    rows: list[tuple[int, int, float | str | None]],
+    later: list[tuple[int, int, float | str | None]],
+    experiment: int,
+    trial: int,
+    latest: int,
+) -> None:
+    # The batches of a trial increase.
+    further = [(trial_id, batch + 51, loss) for trial_id, batch, loss in later]
+    everything = [checkpoint(number, *row) for number, row in enumerate([*rows, *further])]
+    already = superfluous_already(
+        everything[: len(rows)],
+        metric="loss",
+        smaller_is_better=True,
+        experiment_best=experiment,
+        trial_best=trial,
+        trial_latest=latest,
+        last=1,
+    )
+    assert {int(uuid.rpartition("-")[2]) for uuid in already} <= doomed(everything, experiment, trial, latest)

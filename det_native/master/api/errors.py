@@ -27,7 +27,7 @@ from det_native.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from det_native.master.store.database import is_disk_full
+from det_native.master.store.database import is_disk_full, is_unwritable
 from det_native.schema.rest import ErrorBody, ProblemInfo
 from det_native.storage.backups import DamagedDatabaseError
 from det_native.storage.frames import FrameError
@@ -103,6 +103,9 @@ def install(app: FastAPI, log: Path) -> None:
     async def det_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, DetError)
         status = status_of(error)
+        outage = request.app.state.service.outage
+        if status == 500 and error.__cause__ is not None and outage.note(error.__cause__):
+            return refusal(503, outage.sentence)
         if status == 500:
             logger.error("A request failed.", exc_info=error)
         if isinstance(error, MissingBlobsError):
@@ -166,6 +169,8 @@ async def _database_error(request: Request, error: Exception) -> Response:
     logger.error("The database refused a change.", exc_info=error)
     if is_disk_full(error):
         return _disk_full(request)
+    if is_unwritable(error):
+        return refusal(503, request.app.state.service.outage.sentence)
     return refusal(
         503, f"The database refused: {str(error.__cause__ or error).rstrip('.')}. Try again; `det logs` says more."
     )
@@ -175,6 +180,9 @@ async def _os_error(request: Request, error: Exception) -> Response:
     logger.error("The operating system refused something.", exc_info=error)
     if _no_space(error):
         return _disk_full(request)
+    outage = request.app.state.service.outage
+    if outage.note(error):
+        return refusal(503, outage.sentence)
     return refusal(500, f"The operating system refused something: {type(error).__name__}; the master's log says more.")
 
 

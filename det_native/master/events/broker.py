@@ -35,6 +35,8 @@ class Broker:
         self._last_id = last_id
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         self._closed = False
+        self._told: list[tuple[str, Event]] = []
+        self._tellings = 0
 
     @property
     def closed(self) -> bool:
@@ -51,6 +53,23 @@ class Broker:
                 self._last_id = event.id
             self._wake()
 
+    def tell(self, events: Sequence[tuple[str, Event]]) -> None:
+        """Have all who read now hear events that are stored nowhere, with their owners; the last call counts."""
+        with self._lock:
+            self._told = list(events)
+            self._tellings += 1
+            self._wake()
+
+    @property
+    def tellings(self) -> int:
+        """How often something was told that is stored nowhere."""
+        return self._tellings
+
+    def told(self, owner: str) -> list[Event]:
+        """Return what was told last to `owner`."""
+        with self._lock:
+            return [event for whose, event in self._told if whose == owner]
+
     def newest(self, owner: str, after: int) -> tuple[list[Event], int] | None:
         """Return the events of `owner` with an id above `after`, and the id up to which this is all there is.
 
@@ -62,11 +81,14 @@ class Broker:
             mine = [event for whose, event in self._newest if event.id > after and whose == owner]
             return mine, max(after, self._last_id)
 
-    async def wait(self, after: int, timeout: float) -> None:
-        """Return once there is an event with an id above `after`, or the broker is closed, or time is up."""
+    async def wait(self, after: int, timeout: float, tellings: int | None = None) -> None:
+        """Return once there is an event with an id above `after`, or the broker is closed, or time is up.
+
+        With `tellings`, also once something was told since there were so many.
+        """
         entry = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
-            if self._last_id > after or self._closed:
+            if self._last_id > after or self._closed or tellings not in (None, self._tellings):
                 return
             self._waiting.add(entry)
         try:

@@ -1,19 +1,24 @@
-"""What is superfluous once an experiment or a run has ended is deleted."""
+"""What is superfluous is deleted: while an experiment goes on, and once it or a run has ended."""
 
 from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
 from det_native.errors import DetError
 from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import checkpoint_uri
-from det_native.master.store import bundles, checkpoints, events, experiments, runs
+from det_native.master.store import bundles, checkpoints, events, experiments, runs, trials
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.ranks import rank_folder
-from det_native.schema.retention import superfluous
+from det_native.schema.rest import Checkpoint
+from det_native.schema.retention import LAST_WHILE_RUNNING, superfluous, superfluous_already
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import safe_join
 
@@ -39,17 +44,90 @@ def collect(context: Context, experiment_id: int) -> None:
         trial_latest=policy.save_trial_latest,
     )
     try:
-        storage = CheckpointStorage(checkpoint_uri(config, context.places))
-        for uuid in doomed:
-            storage.delete(uuid)
-            _mark_deleted(context, experiment_id, uuid)
-    except (DetError, OSError) as error:
+        _delete(context, experiment_id, config, doomed)
+        with context.database.write() as transaction:
+            experiments.set_collected(transaction, experiment_id)
+    except (DetError, OSError, OperationalError) as error:
         logger.error(
             "Checkpoints of experiment %d cannot be deleted now; the next start tries again: %s", experiment_id, error
         )
-        return
-    with context.database.write() as transaction:
-        experiments.set_collected(transaction, experiment_id)
+
+
+def collect_running(
+    context: Context,
+    experiment_id: int,
+    trial_id: int | None = None,
+    *,
+    is_read: Callable[[str], bool] = lambda uuid: False,
+    backed_up: str | None = None,
+    last: int = LAST_WHILE_RUNNING,
+) -> None:
+    """Delete what is superfluous already of an experiment that goes on, or of a trial that has a new checkpoint.
+
+    Parameters
+    ----------
+    context : Context
+    experiment_id : int
+    trial_id : int, optional
+        All trials are looked at without it, and where the best ones of the whole experiment are kept.
+    is_read : callable
+        Whether somebody is downloading a checkpoint: it stays for now.
+    backed_up : str, optional
+        When the database was backed up last.
+    last : int
+        How many of the last ones of each trial stay in any case.
+    """
+    with context.database.read() as connection:
+        experiment = experiments.get(connection, experiment_id)
+        if experiment.state.terminal:
+            return
+        config = ExperimentConfig.model_validate(experiment.config)
+        policy = config.checkpoint_storage
+        if policy.save_experiment_best:
+            trial_id = None
+        if trial_id is None:
+            found = checkpoints.complete(connection, experiment_id=experiment_id)
+        else:
+            found = checkpoints.complete(connection, trial_id=trial_id)
+        current = _current_runs(connection, experiment_id, trial_id)
+        needed = checkpoints.needed_by_others(connection) | _of_starting_runs(connection, found)
+    doomed = superfluous_already(
+        found,
+        metric=experiment.metric,
+        smaller_is_better=experiment.smaller_is_better,
+        experiment_best=policy.save_experiment_best,
+        trial_best=policy.save_trial_best,
+        trial_latest=policy.save_trial_latest,
+        last=last,
+        runs=current,
+        backed_up=backed_up,
+    )
+    try:
+        _delete(context, experiment_id, config, (uuid for uuid in doomed if uuid not in needed and not is_read(uuid)))
+    except (DetError, OSError, OperationalError) as error:
+        logger.warning("Superfluous checkpoints of experiment %d cannot be deleted now: %s", experiment_id, error)
+
+
+def _current_runs(connection: Connection, experiment_id: int, trial_id: int | None) -> list[str]:
+    """Return the latest runs of the trials that are looked at."""
+    if trial_id is not None:
+        run_id = trials.get(connection, trial_id).run_id
+        return [] if run_id is None else [run_id]
+    return [trial.run_id for trial in trials.of_experiment(connection, experiment_id) if trial.run_id is not None]
+
+
+def _of_starting_runs(connection: Connection, found: Iterable[Checkpoint]) -> set[str]:
+    """Return the checkpoints of trials whose worker may be reading them still: its run has none of its own yet."""
+    publishing = {one.manifest.run_id for one in found}
+    starting = {run.trial_id for run in runs.alive(connection) if run.run_id not in publishing}
+    return {one.uuid for one in found if one.trial_id in starting}
+
+
+def _delete(context: Context, experiment_id: int, config: ExperimentConfig, doomed: Iterable[str]) -> None:
+    storage = CheckpointStorage(checkpoint_uri(config, context.places))
+    for uuid in doomed:
+        storage.delete(uuid)
+        _mark_deleted(context, experiment_id, uuid)
 
 
 def clear_work(context: Context, run_id: str, experiment_id: int) -> None:

@@ -64,8 +64,9 @@ class OutputStore:
         before, rank = self._kept_of(source.trial_id), source.rank
         offsets = [*source.offsets[:rank], offset, *source.offsets[rank + 1 :]]
         head, tail, marker = before.head, before.tail, before.marker
-        left_out = before.left_out + max(offset - source.offsets[rank] - len(text.encode()), 0)
-        size = len(text) + ROW_BYTES * (text.count("\n") + 1)
+        length = len(text.encode())
+        left_out = before.left_out + max(offset - source.offsets[rank] - length, 0)
+        size = length + ROW_BYTES * (text.count("\n") + 1)
         with self._context.database.write() as transaction:
             if head < self._half and marker is None:
                 head += size

@@ -46,7 +46,7 @@ from det_native.schema.refused import refused_because
 from det_native.schema.states import TrialState
 from det_native.schema.watchdog import Watchdog
 from det_native.storage.backups import DamagedDatabaseError
-from det_native.storage.room import free_bytes, lacks_room
+from det_native.storage.room import WAITS_FOR_ROOM, free_bytes, lacks_room
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +67,8 @@ class Runs:
         Called with the ids of experiment and trial when a trial has reached its end.
     has_stopped : callable
         Whether its search has had a trial end early, by the same ids.
+    make_room : callable
+        Called when a trial has to wait for room on a disk.
     """
 
     def __init__(
@@ -74,10 +76,12 @@ class Runs:
         context: Context,
         on_trial_over: Callable[[int, int], None],
         has_stopped: Callable[[int, int], bool] = lambda experiment_id, trial_id: False,
+        make_room: Callable[[], None] = lambda: None,
     ) -> None:
         self._context = context
         self._on_trial_over = on_trial_over
         self._has_stopped = has_stopped
+        self._make_room = make_room
         self.active: dict[str, Active] = {}
         self.watches = Watches(context)
         self.without_room = RoomWaits()
@@ -408,8 +412,9 @@ class Runs:
         places = self._context.places
         folders = {checkpoint_uri(config, places), str(places.home)}
         self.without_room.add(run.trial_id, folders)
+        self._make_room()
         fullest = min(folders, key=lambda folder: free_bytes(folder) or 0)
-        trials.set_waiting(transaction, run.trial_id, f"waits for disk space in {fullest}")
+        trials.set_waiting(transaction, run.trial_id, f"{WAITS_FOR_ROOM} in {fullest}")
 
     def _give_up_checkpoint(self, transaction: Transaction, run: Run | None, error: rest.UserErrorInfo) -> None:
         """Do not continue again from a checkpoint that turned out to be damaged."""

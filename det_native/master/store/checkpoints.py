@@ -11,7 +11,8 @@ from det_native.errors import NotFoundError, RequestError
 from det_native.master.store import metrics as metric_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import check_text, now
-from det_native.master.store.tables import checkpoints, experiments
+from det_native.master.store.experiments import TERMINAL
+from det_native.master.store.tables import checkpoints, experiments, trials
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState
 
@@ -86,6 +87,29 @@ def of_experiment(connection: Connection, experiment_id: int, owner: str | None 
     """Return the checkpoints of an experiment, by trial and batch; deleted ones included."""
     query = _query(owner).where(checkpoints.c.experiment_id == experiment_id)
     return [_checkpoint(connection, row) for row in connection.execute(_ordered(query)).all()]
+
+
+def complete(
+    connection: Connection, *, trial_id: int | None = None, experiment_id: int | None = None
+) -> list[rest.Checkpoint]:
+    """Return the checkpoints of a trial or of an experiment that are not deleted, by trial and batch."""
+    query = _query(None).where(checkpoints.c.state == CheckpointState.COMPLETED)
+    if trial_id is not None:
+        query = query.where(checkpoints.c.trial_id == trial_id)
+    if experiment_id is not None:
+        query = query.where(checkpoints.c.experiment_id == experiment_id)
+    return [_checkpoint(connection, row) for row in connection.execute(_ordered(query)).all()]
+
+
+def needed_by_others(connection: Connection) -> set[str]:
+    """Return the checkpoints that trials of experiments which go on begin with, whosever they are."""
+    query = (
+        select(trials.c.warm_start)
+        .join(experiments, experiments.c.id == trials.c.experiment_id)
+        .where(trials.c.warm_start.is_not(None), experiments.c.state.not_in(TERMINAL))
+        .distinct()
+    )
+    return set(connection.execute(query).scalars())
 
 
 def latest(connection: Connection, trial_id: int) -> rest.Checkpoint | None:

@@ -22,14 +22,26 @@ from det_native.master.store.pyramid import Tails
 from det_native.schema.rest import Event
 from det_native.storage import backups
 from det_native.storage.backups import DamagedDatabaseError
+from det_native.storage.room import free_bytes
 
 logger = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 10_000
+# What a flood has written ahead does not keep its room afterwards.
+LARGEST_LOG = 16 << 20
 SQLITE_FULL = 13
 SQLITE_DAMAGED = frozenset({11, 26})  # malformed; not a database
+SQLITE_UNWRITABLE = frozenset({8, 10, 14})  # read-only; an error of the disk; its files cannot be opened
 
 WAY_OUT = "`det master restore` puts the newest backup in its place; what is there now is kept aside."
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why nothing can be stored, though there is room and the database is sound, and since when."""
+
+    what: str
+    since: str
 
 
 @dataclass
@@ -75,6 +87,8 @@ class Database:
         self._tails = Tails()
         self._closed = False
         self._damage: str | None = None
+        self.fault: Fault | None = None
+        self.on_fault: Callable[[], None] = lambda: None
         self._engine = _engine(self.url)
         self._lease = Lease(self.url, self._engine)
         self._lease.acquire()
@@ -129,6 +143,56 @@ class Database:
             if self._on_commit is not None and emitted:
                 self._on_commit(emitted)
 
+    @property
+    def size(self) -> int:
+        """Bytes that its files take; 0 where they are not the master's."""
+        if self.file is None:
+            return 0
+        paths = (self.file.with_name(self.file.name + end) for end in ("", "-wal"))
+        return sum(path.stat().st_size for path in paths if path.exists())
+
+    def vacuum(self) -> None:
+        """Write an SQLite database anew, without the room that it does not use; writers wait meanwhile.
+
+        Raises
+        ------
+        StorageError
+            If there is too little room to do it.
+        """
+        if self.file is None:
+            return
+        with self._writer:
+            if self._damage is not None:
+                raise DamagedDatabaseError(self._damage)
+            needed, free = 2 * self.size, free_bytes(self.file)
+            if free is not None and free < needed:
+                raise StorageError(
+                    f"To clean {self.file}, {needed / 1e6:.0f} MB have to be free for a while; {free / 1e6:.0f} MB are."
+                )
+            with self._engine.connect() as connection:
+                driver: Any = connection.connection.driver_connection
+                for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                    driver.execute(statement)
+
+    def note_fault(self, what: str) -> None:
+        """Note that nothing can be stored; the first word of it counts, until :meth:`try_to_write` succeeds."""
+        if self.fault is None:
+            self.fault = Fault(what, encoding.now())
+            logger.error("Nothing can be stored: %s.", what)
+            self.on_fault()
+
+    def try_to_write(self) -> None:
+        """Write something that changes nothing, with files that are opened anew; if that works, the fault is over."""
+        if self.file is not None and not self.file.exists():  # opened, it would be made anew, empty
+            raise MasterError(f"{self.file} is gone.")
+        self._engine.dispose()
+        with self.write() as transaction:
+            if self.dialect == "sqlite":  # to begin a transaction and end it would write nothing
+                version = transaction.connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+                transaction.connection.exec_driver_sql(f"PRAGMA user_version = {version}")
+        self.fault = None
+        logger.info("What happens is stored again.")
+
     def close(self) -> None:
         """Close all connections and let another master have the database."""
         with self._writer:
@@ -156,6 +220,8 @@ class Database:
                 with connection.begin():
                     yield connection
         except DBAPIError as error:
+            if is_unwritable(error):
+                self.note_fault(str(error.orig))
             if not is_damaged(error):
                 raise
             self._damage = (
@@ -171,6 +237,12 @@ def is_disk_full(error: BaseException) -> bool:
         code = getattr(error.orig, "sqlite_errorcode", None)
         return (code is not None and code & 0xFF == SQLITE_FULL) or getattr(error.orig, "sqlstate", None) == "53100"
     return False
+
+
+def is_unwritable(error: BaseException) -> bool:
+    """Whether a statement failed because the file system of an SQLite file is read-only, or has died."""
+    code = getattr(error.orig, "sqlite_errorcode", None) if isinstance(error, DBAPIError) else None
+    return code is not None and code & 0xFF in SQLITE_UNWRITABLE
 
 
 def is_damaged(error: DBAPIError) -> bool:
@@ -199,7 +271,13 @@ def _engine(url: URL) -> Engine:
 def _set_up_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # transactions are begun by _begin_sqlite, not behind our back
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={BUSY_TIMEOUT_MS}", "foreign_keys=ON"):
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        "foreign_keys=ON",
+        f"journal_size_limit={LARGEST_LOG}",
+    ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

@@ -66,6 +66,12 @@ def experiment_changed(transaction: Transaction, experiment: rest.Experiment, ow
     emit(transaction, owner, "experiment", experiment.id, None, experiment.model_dump(mode="json"))
 
 
+def unstored(experiment: rest.Experiment) -> rest.Event:
+    """Return an event that an experiment is as it now is, for those who listen now: it has no id to continue from."""
+    data = finite(experiment.model_dump(mode="json"))
+    return rest.Event(id=0, type="experiment", experiment_id=experiment.id, trial_id=None, data=data)
+
+
 def trial_changed(transaction: Transaction, trial: rest.Trial) -> None:
     """Tell that a trial is as it now is."""
     owner = transaction.connection.execute(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Integer, delete, func, insert, select, update
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import GenericFunction
 
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
@@ -14,6 +18,19 @@ from det_native.master.store.tables import logs, runs
 LEFT_OUT = "[... Output is left out here: "
 # What a row takes besides its text, in the table and its indexes.
 ROW_BYTES = 100
+
+
+class octet_length(GenericFunction[int]):  # noqa: N801 (its name in SQL)
+    """Bytes of a text; its characters may take four each."""
+
+    type = Integer()
+    inherit_cache = True
+
+
+@compiles(octet_length, "sqlite")
+def _octet_length_of_sqlite(element: octet_length, compiler: SQLCompiler, **options: Any) -> str:
+    # Versions before 3.43 do not have it.
+    return f"length(CAST({compiler.process(element.clauses, **options)} AS BLOB))"
 
 
 @dataclass(frozen=True)
@@ -73,7 +90,7 @@ def drop_middle(transaction: Transaction, trial_id: int, marker: int, tail: int)
         Bytes of output that are stored no longer.
     """
     behind = _output(trial_id) & (logs.c.id > marker)
-    query = select(logs.c.id, func.length(logs.c.text)).where(behind).order_by(logs.c.id.desc())
+    query = select(logs.c.id, octet_length(logs.c.text)).where(behind).order_by(logs.c.id.desc())
     left, last = 0, None
     for line, length in transaction.connection.execute(query):
         if left + length + ROW_BYTES > tail:
@@ -93,6 +110,6 @@ def _output(trial_id: int) -> ColumnElement[bool]:
 
 def _sizes(connection: Connection, where: ColumnElement[bool]) -> tuple[int, int]:
     """Return what rows take in the database, and the bytes of output in them."""
-    text, count = func.coalesce(func.sum(func.length(logs.c.text)), 0), func.count()
+    text, count = func.coalesce(func.sum(octet_length(logs.c.text)), 0), func.count()
     total, rows = connection.execute(select(text, count).where(where)).one()
     return int(total) + ROW_BYTES * rows, int(total) + rows

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, Select, insert, select
+from sqlalchemy import Connection, Row, Select, delete, insert, select
 
 from det_native.master.store import experiments as experiment_store
 from det_native.master.store import runs as run_store
 from det_native.master.store import trials as trial_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
-from det_native.master.store.tables import logs
+from det_native.master.store.tables import experiments, logs, trials
 from det_native.schema.rest import LogLine, Trial
 from det_native.schema.roles import role_title
 
@@ -39,6 +40,18 @@ def add_output(
     lines = [_last_shown(line) for line in _lines(text)]
     add(transaction, trial_id, run_id, "stdout", lines, rank if len(offsets) > 1 else None)
     run_store.update_row(transaction, run_id, log_offsets=offsets)
+
+
+def delete_ended_before(transaction: Transaction, owner: str, time: datetime) -> int:
+    """Delete what trials printed whose experiments had ended by then, but no line of the master; return how many."""
+    ended_by = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    old = (
+        select(trials.c.id)
+        .join(experiments, experiments.c.id == trials.c.experiment_id)
+        .where(experiments.c.owner == owner, experiments.c.ended.is_not(None), experiments.c.ended <= ended_by)
+    )
+    result = transaction.connection.execute(delete(logs).where(logs.c.trial_id.in_(old), logs.c.stream != "system"))
+    return int(result.rowcount)
 
 
 def after(

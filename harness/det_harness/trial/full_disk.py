@@ -11,7 +11,7 @@ from pathlib import Path
 
 from det_harness.trial import activity
 from det_native.errors import DiskFullError
-from det_native.storage.room import BLIND_SECONDS, RoomWatch, storage_error
+from det_native.storage.room import BLIND_SECONDS, WAITS_FOR_ROOM, RoomWatch, storage_error
 
 logger = logging.getLogger("det_harness")
 
@@ -92,7 +92,7 @@ class DiskWait:
                 self._batch,
                 self._place,
             )
-            self._tell(f"waits for disk space in {self._place} (checkpoint of batch {self._batch})")
+            self._tell(f"{WAITS_FOR_ROOM} in {self._place} (checkpoint of batch {self._batch})")
         while not watch.has_more():
             if give_up_at is None and self._stop():
                 give_up_at = time.monotonic() + SECONDS_AFTER_STOP

@@ -33,6 +33,7 @@ from det_native.schema.rest import (
     WarningReport,
 )
 from det_native.schema.states import ExitReason, MetricKind
+from det_native.storage.room import WAITS_FOR_ROOM
 
 logger = logging.getLogger("det_harness")
 
@@ -384,7 +385,7 @@ class SpoolReporter:
     @property
     def _waits_for(self) -> str:
         """What the trial waits for, or its reports do."""
-        return self._waiting or (f"waits for disk space in {self._spool.directory}" if self._held else "")
+        return self._waiting or (f"{WAITS_FOR_ROOM} in {self._spool.directory}" if self._held else "")
 
     def _next_batch(self, last_contact: float) -> SpooledBatch | list[_Held] | None:
         """Wait for something to send; None means a heartbeat, or the end when closing."""

@@ -664,6 +664,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/master/clean': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Clean Database
+     * @description Give the room back that the database takes and does not use.
+     */
+    post: operations['clean_database'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/master/shutdown': {
     parameters: {
       query?: never;
@@ -1199,6 +1219,21 @@ export interface components {
      * @enum {string}
      */
     CheckpointState: 'COMPLETED' | 'DELETED';
+    /**
+     * Cleaned
+     * @description Bytes that the files of the database took and take, and how many lines of output were deleted.
+     */
+    Cleaned: {
+      /** After */
+      after: number;
+      /** Before */
+      before: number;
+      /**
+       * Lines
+       * @default 0
+       */
+      lines: number;
+    };
     /**
      * ClientProof
      * @description The client's half of it.
@@ -1779,7 +1814,7 @@ export interface components {
     };
     /**
      * MasterInfo
-     * @description Who the master is and what it has.
+     * @description Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so.
      */
     MasterInfo: {
       /**
@@ -1789,6 +1824,11 @@ export interface components {
       active_experiments: number;
       /** Home */
       home: string;
+      /**
+       * Outage
+       * @default
+       */
+      outage: string;
       /** Pid */
       pid: number;
       /** Protocol */
@@ -5826,6 +5866,92 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['MasterInfo'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  clean_database: {
+    parameters: {
+      query?: {
+        /** @description Delete the output of experiments that ended so many days ago or more. */
+        days?: number | null;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Cleaned'];
         };
       };
       /** @description The token is missing or wrong. */

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import IO, Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -63,19 +64,21 @@ def get_checkpoint_file(
     file = next((file for file in checkpoint.manifest.files if file.path == path), None)
     if file is None:
         raise NotFoundError(f"Checkpoint {uuid} has no file {path!r}.")
+    service.collector.reads(uuid)
     storage = storage_of(service.places, experiment)
     storage.check(checkpoint.manifest, path)  # once the answer has begun, nothing can be said of it
     stream = storage.open(uuid, path)
     begin = min(offset, file.size)
     stream.seek(begin)
     return StreamingResponse(
-        _chunks(stream),
+        _chunks(stream, partial(service.collector.reads, uuid)),
         media_type="application/octet-stream",
         headers={"Content-Length": str(file.size - begin), "Content-Disposition": "attachment"},
     )
 
 
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+def _chunks(stream: IO[bytes], reads: Callable[[], None]) -> Iterator[bytes]:
     with stream:
         while chunk := stream.read(CHUNK):
+            reads()
             yield chunk

@@ -56,6 +56,7 @@ async def _follow(
 ) -> AsyncIterator[ServerSentEvent]:
     """Yield events in order until the master ends. The reader's pace is ours: nothing is queued for it."""
     broker = service.broker
+    heard = broker.tellings
     while not broker.closed:
         found = broker.newest(owner, position)
         if found is None:
@@ -67,7 +68,12 @@ async def _follow(
         if through > position:
             position = through
         else:
-            await broker.wait(position, WAIT_SECONDS)
+            await broker.wait(position, WAIT_SECONDS, heard)
+        if broker.tellings != heard:
+            heard = broker.tellings
+            for event in broker.told(owner):
+                if experiment_id in (None, event.experiment_id):
+                    yield ServerSentEvent(event.model_dump_json(), event=event.type)
 
 
 def _last_id(service: Service) -> int:

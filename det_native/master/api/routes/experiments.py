@@ -63,7 +63,8 @@ def list_experiments(
 ) -> Response:
     """Return experiments, newest first."""
     with service.database.read() as connection:
-        return reply_list(experiments.listing(connection, owner, limit=limit, before=before, state=state))
+        found = experiments.listing(connection, owner, limit=limit, before=before, state=state)
+    return reply_list([service.as_told(experiment) for experiment in found])
 
 
 @router.get("/{experiment_id}", response_model=ExperimentDetail, responses=refusals(404))
@@ -71,7 +72,7 @@ def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheO
     """Return an experiment with its capture report."""
     with service.database.read() as connection:
         detail = experiments.get_detail(connection, experiment_id, owner)
-    return reply(detail.model_copy(update={"devices": service.devices}))
+    return reply(service.as_told(detail.model_copy(update={"devices": service.devices})))
 
 
 @router.patch("/{experiment_id}", response_model=Experiment, responses=refusals(400, 404, 409))

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from det_native.errors import RequestError
-from det_native.master.api.answers import TheService, refusals, reply
+from det_native.master.api.answers import TheOwner, TheService, refusals, reply
 from det_native.master.connections import Connection, connection_of
-from det_native.schema.rest import ClientProof, Health, Introduction, MasterInfo
+from det_native.schema.rest import Cleaned, ClientProof, Health, Introduction, MasterInfo
 
 router = APIRouter(tags=["master"])
 
@@ -50,6 +50,19 @@ def _connection(request: Request) -> Connection:
 def get_master(service: TheService) -> Response:
     """Say who the master is and what it has."""
     return reply(service.info())
+
+
+@router.post("/master/clean", response_model=Cleaned, responses=refusals())
+def clean_database(
+    service: TheService,
+    owner: TheOwner,
+    days: Annotated[
+        int | None,
+        Query(ge=0, le=36_500, description="Delete the output of experiments that ended so many days ago or more."),
+    ] = None,
+) -> Response:
+    """Give the room back that the database takes and does not use."""
+    return reply(service.clean(owner, days))
 
 
 @router.post("/master/shutdown", response_model=Health, status_code=202, responses=refusals())
