@@ -82,6 +82,11 @@ def _show(finding: Finding) -> None:
 @click.argument("address", required=False)
 @click.option("-n", "--notebook", type=click.Path(path_type=Path), help="Install what its cells import, too.")
 @click.option("-p", "--package", "packages", multiple=True, help="Install this one, too; may be given again.")
+@click.option(
+    "--offline",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Install from the wheels of this folder, which are sent: for a machine without internet.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_context
@@ -90,6 +95,7 @@ def setup(
     address: str | None,
     notebook: Path | None,
     packages: tuple[str, ...],
+    offline: Path | None,
     *,
     dry_run: bool,
     yes: bool,
@@ -104,7 +110,7 @@ def setup(
     connection = _connection(context, address)
     requirements = pinned(notebook, packages)
     with connection.opened() as line, setting_up.wheel_folder() as folder:
-        plan = setting_up.plan(line, requirements, Path(folder))
+        plan = setting_up.plan(line, requirements, Path(folder), offline)
         click.echo(f"On {connection.target.machine}:")
         for number, step in enumerate(plan.steps, 1):
             click.echo(f"  {number}. {step.text}")

@@ -136,6 +136,27 @@ def packages_there(line: Line) -> dict[str, str]:
     return versions
 
 
+class FrameworkThere(BaseModel):
+    """What a framework on the other machine sees of its GPUs.
+
+    `why_none` says why it may see none, `remedy` is the command that mends that; `error` says why it does not start.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    module: str
+    gpus: int = 0
+    version: str = ""
+    why_none: str = ""
+    remedy: str = ""
+    error: str = ""
+
+
+def frameworks_there(line: Line) -> list[FrameworkThere]:
+    """Return what each framework that is installed there sees; an older det_native there tells nothing."""
+    return [FrameworkThere.model_validate(sees) for sees in _answer(line, "frameworks").get("frameworks", ())]
+
+
 def _answer(line: Line, verb: str) -> dict[str, Any]:
     target = line.target
     done = line.run(_script(target, verb), seconds=_SECONDS)
