@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +18,54 @@ _FAILED = 1
 _STEP_WIDTH = 70
 
 
-def up(context: click.Context, named: str, options: dict[str, Any]) -> None:
-    """Start the master there, or say that one runs."""
+def up(context: click.Context, named: str, options: dict[str, Any], *, service: bool, yes: bool) -> None:
+    """Start the master there, or say that one runs; with `service`, have the system there start it after a boot."""
     from det_native.client.connect import connect
 
     default = click.core.ParameterSource.DEFAULT
     given = [name for name, value in options.items() if value and context.get_parameter_source(name) is not default]
     if given:
         raise click.UsageError(f"--{given[0].replace('_', '-')} is for a master on this machine only")
+    if service:
+        _serve(named, yes=yes)
+        return
     click.echo(f"The master of {connect(named).url} runs.")
+
+
+def _serve(named: str, *, yes: bool) -> None:
+    from det_native.client.remote.asking import install_service, planned_service
+    from det_native.client.remote.link import Connection
+    from det_native.client.remote.target import parse_target
+    from det_native.schema.home import Home
+
+    target = parse_target(named)
+    with Connection(target, Home.default()).opened() as line:
+        planned = planned_service(line)
+        click.echo(f"On {target.machine}:")
+        show_service(planned.path, planned.text, planned.commands)
+        if not yes:
+            click.confirm("Do it?", abort=True)
+        for sentence in install_service(line):
+            click.echo(sentence, err=True)
+        say_service(planned.removal, running=planned.running)
+
+
+def show_service(path: str, text: str, commands: Sequence[Sequence[str]]) -> None:
+    """Show what is written and run."""
+    click.echo(f"{path}:")
+    click.echo("".join(f"    {line}\n" for line in text.splitlines()))
+    click.echo("Then:")
+    for command in commands:
+        click.echo(f"    {shlex.join(command)}")
+
+
+def say_service(removal: str, *, running: bool) -> None:
+    """Say what has become of it."""
+    if running:
+        click.echo("The master that runs goes on; after the next boot, systemd starts it.")
+    else:
+        click.echo("The master runs, and systemd starts it after each boot.")
+    click.echo(f"To have that no more: {removal}")
 
 
 def down(named: str, *, kill: bool) -> None:

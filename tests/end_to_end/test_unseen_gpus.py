@@ -57,6 +57,8 @@ hyperparameters: {global_batch_size: 4}
 searcher: {name: single, metric: val_loss, max_length: {batches: 2}}
 max_restarts: 5
 """
+# By a process of somebody else.
+FILLED = {"FAKE_NVML_USED": "60000000000", "FAKE_NVML_PID": "1"}
 
 
 class GpuCluster(Cluster):
@@ -72,7 +74,7 @@ class GpuCluster(Cluster):
         variables = super().environment
         variables.pop("CUDA_VISIBLE_DEVICES", None)
         path = f"{self.driver}:{variables['PATH']}"
-        return variables | {"LD_LIBRARY_PATH": str(self.driver), "PATH": path, "FAKE_NVML_CUDA": "12040"}
+        return variables | {"LD_LIBRARY_PATH": str(self.driver), "PATH": path, "FAKE_NVML_CUDA": "12040", **FILLED}
 
     def create(self, code: str, *options: str) -> tuple[int, str]:
         """Train a directory and wait for its end; returns the exit code, and what was printed."""
@@ -132,6 +134,7 @@ def test_a_framework_that_sees_no_gpu_is_refused_with_the_command_that_mends_it(
 def test_with_allow_cpu_it_trains_there_and_warns(cluster: GpuCluster) -> None:
     ended, printed = cluster.create(PYTORCH, "--config", "resources.allow_cpu=true")
     assert ended == 0, printed
+    assert "Of cuda:0, Fake H100, which no trial holds, other processes (1 " in printed
     assert "WARNING: It trains on the processors. cuda:0: PyTorch" in printed
     [trial] = json.loads(cluster.det("trial", "list", newest(cluster), "--json"))
     assert trial["warning"].startswith(f"It trains on the processors. cuda:0: PyTorch {torch.__version__} sees no GPU")

@@ -13,6 +13,7 @@ from typing import Any
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client.home import read_token
+from det_native.client.service import Service, install, plan_service, removal
 from det_native.client.starting import ensure_master
 from det_native.client.stopping import stop_master
 from det_native.errors import DetError
@@ -25,10 +26,10 @@ _FRAMEWORK_SECONDS = 50.0
 
 
 def main(verb: str) -> None:
-    """Print the answer to ``find``, ``start``, ``stop``, ``kill`` (which ends the workers too), ``packages`` or
-    ``frameworks``.
+    """Print the answer to ``find``, ``start``, ``stop``, ``kill`` (which ends the workers too), ``packages``,
+    ``frameworks``, ``unit`` (how the system would start the master) or ``service`` (have it do so).
     """
-    others = {"packages": _packages, "frameworks": _frameworks}
+    others = {"packages": _packages, "frameworks": _frameworks, "unit": _unit, "service": _service}
     print(MARK + json.dumps(others[verb]() if verb in others else _answer(verb)), flush=True)
 
 
@@ -40,6 +41,34 @@ def _packages() -> dict[str, Any]:
         if found.metadata["Name"]
     }
     return {"kind": "packages", "versions": {**versions, "python": platform.python_version()}}
+
+
+def _unit() -> dict[str, Any]:
+    planned, running = _planned()
+    return {
+        "kind": "unit",
+        "path": str(planned.path),
+        "text": planned.text,
+        "commands": planned.commands,
+        "removal": removal(planned),
+        "running": running,
+    }
+
+
+def _service() -> dict[str, Any]:
+    planned, running = _planned()
+    try:
+        return {"kind": "service", "notes": install(planned, Home.default(), running=running)}
+    except DetError as error:
+        return {"kind": "failed", "error": type(error).__name__, "message": str(error)}
+    except OSError as error:
+        return {"kind": "failed", "error": "MasterStartError", "message": f"{planned.path}: {error.strerror}"}
+
+
+def _planned() -> tuple[Service, bool]:
+    home = Home.default()
+    running = read_runtime(home) is not None
+    return plan_service(home, running=running), running
 
 
 def _frameworks() -> dict[str, Any]:
