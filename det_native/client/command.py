@@ -29,6 +29,7 @@ from det_native.client.run_names import EXPERIMENT, TRIAL
 from det_native.client.share_commands import change as set_group
 from det_native.client.stopping import stop_master
 from det_native.client.trial_commands import trial as trial_group
+from det_native.client.up_command import up as up_command
 from det_native.errors import DetError, MasterUnreachableError
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.processes import is_stopped
@@ -37,7 +38,6 @@ from det_native.schema.states import ExperimentState
 if TYPE_CHECKING:
     from det_native.schema.rest import SlotInfo
 
-_SLOTS_HELP = 'Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.'
 _FAILED = 1
 _NOT_RUNNING = 3
 _INTERRUPTED = 130
@@ -72,57 +72,6 @@ def main() -> None:
 def cli(context: click.Context, master: str | None) -> None:
     """Run and look after a det_native master and its experiments."""
     context.obj = master or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR")
-
-
-def _slots(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from det_native.schema.resources import SLOTS_SETTING
-
-    match = SLOTS_SETTING.fullmatch(value.strip().lower()) if value else None
-    if value is not None and (match is None or int(match[2]) == 0):
-        raise click.BadParameter(f'{value!r} is no number of slots; write "4", "cpu:4" or "cuda:4".')
-    return value
-
-
-@cli.command()
-@click.option(
-    "--slots", metavar="N", callback=_slots, help='Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.'
-)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen at this port, too (TCP).")
-@click.option("--host", help="Listen at this address, too; others than this machine's (127.0.0.1) need TLS.")
-@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Certificate, PEM.")
-@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Its key, PEM.")
-@click.pass_context
-def up(context: click.Context, /, **options: Any) -> None:
-    """Start a master on this machine, in the background.
-
-    It listens at a socket in its home, which only you can open. --port or --host open a port besides.
-    """
-    from det_native.client.connect import check_version
-    from det_native.client.session import Session
-    from det_native.client.starting import ensure_master
-
-    if context.obj and is_ssh(context.obj):
-        remote_commands.up(context, context.obj, options)
-        return
-    if context.obj:
-        raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
-    home = Home.default()
-    arguments = [
-        text
-        for name, value in options.items()
-        if value and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        for text in (f"--{name.replace('_', '-')}", str(value))
-    ]
-    started = ensure_master(home, arguments)
-    runtime = started.runtime
-    places = runtime.url if runtime.tcp is None else f"{runtime.url} and {runtime.tcp}"
-    if started.fresh:
-        click.echo(f"The master runs at {places} (home {home.path}).")
-        return
-    click.echo(f"A master runs already at {places} (home {home.path}).")
-    if arguments:
-        click.echo("The options have no effect on it; `det down` first.", err=True)
-    check_version(Session(runtime.url, "").health(), runtime.url)
 
 
 @cli.command()
@@ -364,6 +313,7 @@ def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json:
 
 for _command in (create_command, wait_command, config_command, set_group):
     experiment.add_command(_command)
+cli.add_command(up_command)
 for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group):
     cli.add_command(_group)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +18,54 @@ _FAILED = 1
 _STEP_WIDTH = 70
 
 
-def up(context: click.Context, named: str, options: dict[str, Any]) -> None:
-    """Start the master there, or say that one runs."""
+def up(context: click.Context, named: str, options: dict[str, Any], *, service: bool, yes: bool) -> None:
+    """Start the master there, or say that one runs; with `service`, have the system there start it after a boot."""
     from det_native.client.connect import connect
 
     default = click.core.ParameterSource.DEFAULT
     given = [name for name, value in options.items() if value and context.get_parameter_source(name) is not default]
     if given:
         raise click.UsageError(f"--{given[0].replace('_', '-')} is for a master on this machine only")
+    if service:
+        _serve(named, yes=yes)
+        return
     click.echo(f"The master of {connect(named).url} runs.")
+
+
+def _serve(named: str, *, yes: bool) -> None:
+    from det_native.client.remote.asking import install_service, planned_service
+    from det_native.client.remote.link import Connection
+    from det_native.client.remote.target import parse_target
+    from det_native.schema.home import Home
+
+    target = parse_target(named)
+    with Connection(target, Home.default()).opened() as line:
+        planned = planned_service(line)
+        click.echo(f"On {target.machine}:")
+        show_service(planned.path, planned.text, planned.commands)
+        if not yes:
+            click.confirm("Do it?", abort=True)
+        for sentence in install_service(line):
+            click.echo(sentence, err=True)
+        say_service(planned.removal, running=planned.running)
+
+
+def show_service(path: str, text: str, commands: Sequence[Sequence[str]]) -> None:
+    """Show what is written and run."""
+    click.echo(f"{path}:")
+    click.echo("".join(f"    {line}\n" for line in text.splitlines()))
+    click.echo("Then:")
+    for command in commands:
+        click.echo(f"    {shlex.join(command)}")
+
+
+def say_service(removal: str, *, running: bool) -> None:
+    """Say what has become of it."""
+    if running:
+        click.echo("The master that runs goes on; after the next boot, systemd starts it.")
+    else:
+        click.echo("The master runs, and systemd starts it after each boot.")
+    click.echo(f"To have that no more: {removal}")
 
 
 def down(named: str, *, kill: bool) -> None:
@@ -82,6 +123,11 @@ def _show(finding: Finding) -> None:
 @click.argument("address", required=False)
 @click.option("-n", "--notebook", type=click.Path(path_type=Path), help="Install what its cells import, too.")
 @click.option("-p", "--package", "packages", multiple=True, help="Install this one, too; may be given again.")
+@click.option(
+    "--offline",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Install from the wheels of this folder, which are sent: for a machine without internet.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_context
@@ -90,6 +136,7 @@ def setup(
     address: str | None,
     notebook: Path | None,
     packages: tuple[str, ...],
+    offline: Path | None,
     *,
     dry_run: bool,
     yes: bool,
@@ -104,7 +151,7 @@ def setup(
     connection = _connection(context, address)
     requirements = pinned(notebook, packages)
     with connection.opened() as line, setting_up.wheel_folder() as folder:
-        plan = setting_up.plan(line, requirements, Path(folder))
+        plan = setting_up.plan(line, requirements, Path(folder), offline)
         click.echo(f"On {connection.target.machine}:")
         for number, step in enumerate(plan.steps, 1):
             click.echo(f"  {number}. {step.text}")

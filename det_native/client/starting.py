@@ -26,7 +26,8 @@ _LEAST_ROOM = 1 << 20
 # What belongs to the kernel, or to the SSH session, that happens to start the master, not to the master.
 _DROPPED_PREFIXES = ("DET_", "SSH_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
 _DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT"}
-_KEPT = {"DET_SLOTS", "DET_SCHEDULER", "DET_TRIALS_WITHOUT_SLOTS"}
+#: Settings of a master that it finds in its environment.
+KEPT = {"DET_SLOTS", "DET_SCHEDULER", "DET_TRIALS_WITHOUT_SLOTS"}
 
 
 class _Detached(subprocess.Popen[bytes]):
@@ -153,7 +154,7 @@ def _environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if name in _KEPT or not (name.startswith(_DROPPED_PREFIXES) or name in _DROPPED)
+        if name in KEPT or not (name.startswith(_DROPPED_PREFIXES) or name in _DROPPED)
     }
 
 

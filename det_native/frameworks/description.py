@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -74,6 +75,12 @@ class Description:
         Whether it trains a script that knows nothing of det_native: the call that trains is its own.
     own_length : bool
         Whether that call says how long to train, and what a batch is, so that no configuration has to.
+    gpu_package : str
+        What ``pip install`` takes, without a version, to bring the framework with what it needs on GPUs of NVIDIA.
+    gpu_index : str
+        Address of an index with a folder of builds for each CUDA (``cu126``); empty where there is a single build.
+    gpu_remedy : str
+        Command that puts a build that sees the GPUs in the place of another one; it has ``{python}`` and ``{version}``.
     """
 
     name: str
@@ -102,6 +109,9 @@ class Description:
     roles: bool = False
     scripts: bool = False
     own_length: bool = False
+    gpu_package: str = ""
+    gpu_index: str = ""
+    gpu_remedy: str = ""
 
     @property
     def trains(self) -> bool:
@@ -118,6 +128,12 @@ class Description:
     def exchanges_by_horovod(self, backend: str) -> bool:
         """Return whether several slots are connected by Horovod where ``distributed.backend`` has this value."""
         return self.gradient_means == ("horovod",) or (backend == "horovod" and "horovod" in self.gradient_means)
+
+    def gpu_command(self, python: str, version: str) -> str:
+        """Return the command that has this framework see the GPUs, of an interpreter; empty where none is known."""
+        # A local part such as +cpu says for what the present one was built.
+        public = version.partition("+")[0]
+        return f"`{self.gpu_remedy.format(python=shlex.quote(python), version=public)}`." if self.gpu_remedy else ""
 
     def takes(self, payload: object) -> bool:
         """Return whether `payload`, a trial class or a captured call, is one of its; nothing is imported for it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from det_native.frameworks import tensorflow_gpus
 from det_native.frameworks.description import Description
 
 DESCRIPTION = Description(
@@ -21,4 +22,6 @@ DESCRIPTION = Description(
     without_effect={"optimizations.torch_compile": "for Estimator: it is for the models of a PyTorchTrial"},
     not_in_one_process="an estimator has a process for each slot",
     own_process=True,
+    gpu_package=tensorflow_gpus.WITH_GPUS,
+    gpu_remedy=tensorflow_gpus.GPU_REMEDY,
 )

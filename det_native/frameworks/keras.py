@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
+from det_native.frameworks import tensorflow_gpus
 from det_native.frameworks.description import Description
 
 try:
@@ -38,4 +39,6 @@ DESCRIPTION = Description(
     whole_epochs=True,
     running_means=True,
     own_progress=True,
+    gpu_package=tensorflow_gpus.WITH_GPUS,
+    gpu_remedy=tensorflow_gpus.GPU_REMEDY,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from det_native.frameworks import tensorflow_gpus
 from det_native.frameworks.description import Description
 
 _OWN = "for tf.estimator.train_and_evaluate(): its RunConfig and its specs say when it saves and evaluates"
@@ -30,4 +31,6 @@ DESCRIPTION = Description(
     roles=True,
     scripts=True,
     own_length=True,
+    gpu_package=tensorflow_gpus.WITH_GPUS,
+    gpu_remedy=tensorflow_gpus.GPU_REMEDY,
 )

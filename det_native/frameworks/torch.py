@@ -18,4 +18,11 @@ DESCRIPTION = Description(
     call_fills=("min_validation_period",),
     variables=("TORCH", "PYTORCH_"),
     gradient_means=("torch", "horovod"),
+    gpu_package="torch",
+    gpu_index="https://download.pytorch.org/whl",
+    # uv asks the driver, and takes the build that fits it.
+    gpu_remedy=(
+        "{python} -m pip install uv && {python} -m uv pip install --python {python} --torch-backend auto "
+        "--reinstall-package torch torch=={version}"
+    ),
 )

@@ -24,6 +24,8 @@ logger = logging.getLogger("det_native.master")
 _UMASK = 0o077
 _FAILED = 1
 _MISUSED = 2
+#: The home cannot be had: it is not this user's, or another master has it. Nobody need try again soon.
+_NO_HOME = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         held = home_folder.lock(config.home)
     except (DetError, OSError) as error:
         print(f"det_native.master: {error}", file=sys.stderr)
-        return _FAILED
+        return _NO_HOME
     try:
         set_up_logging(config.home.log, background=config.ready_fd is not None)
         _run(config, begun, users_umask)

@@ -69,6 +69,7 @@ _NO_EFFECT_HERE = {
     "resources.max_slots": _HERE,
     "resources.priority": _HERE,
     "resources.weight": _HERE,
+    "resources.allow_cpu": "a local run only warns of a GPU that the framework does not see",
     "max_restarts": _HERE,
     "checkpoint_storage.host_path": _HERE,
     "checkpoint_storage.storage_path": _HERE,

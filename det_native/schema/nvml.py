@@ -69,6 +69,17 @@ def read_gpus(devices: Iterable[str]) -> dict[str, Gpu]:
         return {device: gpu for device, gpu in found.items() if gpu is not None}
 
 
+def driver_cuda() -> str | None:
+    """Return the newest CUDA that the driver takes, ``"12.4"``; None where it does not tell."""
+    with _lock, _library() as library:
+        version = ctypes.c_int(0)
+        try:
+            failed = library is None or library.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(version))
+        except AttributeError:
+            return None
+        return None if failed else f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+
 def own_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
     """Return the GPUs that this process may use, named as in ``CUDA_VISIBLE_DEVICES``; no other program is asked."""
     restricted = environment.get("CUDA_VISIBLE_DEVICES")

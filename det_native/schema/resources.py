@@ -25,12 +25,16 @@ _VARIABLE = re.compile(r"[^=\s\0]+=[^\0]*", re.DOTALL)
 
 
 class Resources(Section):
-    """What an experiment may use. A slot is a GPU, or a share of the CPU; work without one sees no GPU."""
+    """What an experiment may use. A slot is a GPU, or a share of the CPU; work without one sees no GPU.
+
+    With `allow_cpu` a trial trains on the processors where its slot is a GPU that the framework does not see.
+    """
 
     slots_per_trial: Whole = 1
     weight: Annotated[float, Field(gt=0)] = 1.0
     max_slots: Positive | None = None
     native_parallel: bool = False
+    allow_cpu: bool = False
     shm_size: Any = None
     agent_label: str | None = None
     priority: Annotated[int, Field(ge=1, le=99)] | None = None

@@ -100,7 +100,9 @@ class TestCheck:
         done = det("remote", "check", machine.address)
         assert done.returncode == 0, done.stdout + done.stderr
         found = {line[3:].split()[0]: line for line in done.stdout.splitlines()}
-        assert list(found) == ["connection", "system", "GPUs", "disk", "master", "packages", "line"]
+        assert list(found) == [
+            *("connection", "system", "GPUs", "disk", "master", "packages", "torch", "tensorflow", "line")
+        ]
         assert "Linux" in found["system"]
         assert f"free in {machine.home_there.path}" in found["disk"]
         assert "No master runs on" in found["master"]

@@ -62,6 +62,7 @@ DEFAULTS = {
     "resources.weight": 1.0,
     "resources.max_slots": None,
     "resources.native_parallel": False,
+    "resources.allow_cpu": False,
     "resources.shm_size": None,
     "resources.priority": None,
     "optimizations.aggregation_frequency": 1,

@@ -136,6 +136,66 @@ def packages_there(line: Line) -> dict[str, str]:
     return versions
 
 
+class FrameworkThere(BaseModel):
+    """What a framework on the other machine sees of its GPUs.
+
+    `why_none` says why it may see none, `remedy` is the command that mends that; `error` says why it does not start.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    module: str
+    gpus: int = 0
+    version: str = ""
+    why_none: str = ""
+    remedy: str = ""
+    error: str = ""
+
+
+def frameworks_there(line: Line) -> list[FrameworkThere]:
+    """Return what each framework that is installed there sees; an older det_native there tells nothing."""
+    return [FrameworkThere.model_validate(sees) for sees in _answer(line, "frameworks").get("frameworks", ())]
+
+
+class ServiceThere(BaseModel):
+    """The unit with which the system there starts its master, as it would be written."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    text: str
+    commands: list[list[str]]
+    removal: str
+    running: bool
+
+
+def planned_service(line: Line) -> ServiceThere:
+    """Return what would be written and run there; raises as `ask` does."""
+    return ServiceThere.model_validate(_of_this_version(line, "unit"))
+
+
+def install_service(line: Line) -> list[str]:
+    """Have it written and run there; return sentences on what it cannot do.
+
+    Raises
+    ------
+    MasterStartError
+        If there is no systemd for the user there.
+    """
+    sentences: list[str] = _of_this_version(line, "service")["notes"]
+    return sentences
+
+
+def _of_this_version(line: Line, verb: str) -> dict[str, Any]:
+    answer = _answer(line, verb)
+    if answer["kind"] != verb:
+        raise ProtocolMismatchError(
+            f"det_native on {line.target.machine} is older than this client ({__version__}) and does not know this: "
+            f"`det remote setup {line.target.name}` brings the same version there."
+        )
+    return answer
+
+
 def _answer(line: Line, verb: str) -> dict[str, Any]:
     target = line.target
     done = line.run(_script(target, verb), seconds=_SECONDS)

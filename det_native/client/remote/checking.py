@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import distributions
 
 from det_native._version import PROTOCOL, __version__
-from det_native.client.remote.asking import ask, packages_there
+from det_native.client.remote import slurm
+from det_native.client.remote.asking import ask, frameworks_there, packages_there
 from det_native.client.remote.link import Connection
 from det_native.client.remote.ssh import Line
 from det_native.errors import DetError, NoMasterError
@@ -25,14 +26,15 @@ _SHORT_SECONDS = 0.3
 _LEAST_ROOM = 2_000_000_000
 _UNITS = 1024
 
-_FACTS = """
+_FACTS = f"""
 echo "system=$(uname -sm)"
 echo "cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null)"
-place="${DET_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/det_native}"
+place="${{DET_HOME:-${{XDG_DATA_HOME:-$HOME/.local/share}}/det_native}}"
 echo "home=$place"
 while [ ! -d "$place" ]; do place="$(dirname "$place")"; done
-echo "free=$(df -Pk "$place" | tail -n 1 | awk '{print $4}')"
+echo "free=$(df -Pk "$place" | tail -n 1 | awk '{{print $4}}')"
 nvidia-smi --query-gpu=name,memory.total,memory.used --format=csv,noheader 2>/dev/null | sed 's/^/gpu=/'
+{slurm.LOOK}
 exit 0
 """
 
@@ -78,16 +80,20 @@ def check(connection: Connection, tell: Callable[[Finding], None]) -> bool:
         begun = time.monotonic()
         line.run(":", seconds=_FACT_SECONDS)
         told(Finding("connection", f"works; {1000 * (time.monotonic() - begun):.0f} ms for a command"))
-        for finding in _facts(line):
+        facts, gpus = _facts(line)
+        for finding in facts:
             told(finding)
         has_package = _check_package(line, told)
         if has_package:
             told(_packages(line))
+            for finding in _frameworks(line, gpus=gpus):
+                told(finding)
         told(_speed(line))
     return all(finding.good for finding in found)
 
 
-def _facts(line: Line) -> list[Finding]:
+def _facts(line: Line) -> tuple[list[Finding], bool]:
+    """Return what there is, and whether GPUs are among it."""
     printed = line.run(_FACTS, seconds=_FACT_SECONDS).printed
     pairs = [text.partition("=")[::2] for text in printed.splitlines() if "=" in text]
     facts, gpus = dict(pairs), [value for name, value in pairs if name == "gpu"]
@@ -104,7 +110,9 @@ def _facts(line: Line) -> list[Finding]:
         free = int(facts["free"]) * _UNITS
         low = "" if free >= _LEAST_ROOM else ": too little for checkpoints, make room there"
         found.append(Finding("disk", f"{free / 1e9:.1f} GB free in {facts['home']}{low}", free >= _LEAST_ROOM))
-    return found
+    if "slurm" in facts:
+        found.append(Finding("Slurm", slurm.NOTE))
+    return found, bool(gpus)
 
 
 def _check_package(line: Line, tell: Callable[[Finding], None]) -> bool:
@@ -143,6 +151,20 @@ def _packages(line: Line) -> Finding:
         [f"{python}{f', {same}' if same else ''}", *([f"differs: {', '.join(differing)}"] if differing else [])]
     )
     return Finding("packages", text)
+
+
+def _frameworks(line: Line, *, gpus: bool) -> Iterator[Finding]:
+    """Yield what each framework there sees of the GPUs."""
+    for sees in frameworks_there(line):
+        if sees.error:
+            yield Finding(sees.module, f"does not start: {sees.error}", good=False)
+        elif sees.gpus:
+            yield Finding(sees.module, f"{sees.version} sees {sees.gpus} GPU{'s' if sees.gpus > 1 else ''}")
+        elif gpus:
+            text = f"{sees.version} sees no GPU: {sees.why_none}. Run there: {sees.remedy}".rstrip()
+            yield Finding(sees.module, text if sees.remedy else text.removesuffix(" Run there:"), good=False)
+        else:
+            yield Finding(sees.module, f"{sees.version} sees no GPU, and there is none")
 
 
 def versions_here() -> dict[str, str]:

@@ -14,7 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from det_native._version import __version__
+from det_native.client.remote import slurm, wheels
 from det_native.client.remote.asking import ENVIRONMENT
+from det_native.client.remote.gpu_builds import LOOK as LOOK_AT_GPUS
+from det_native.client.remote.gpu_builds import fitted
 from det_native.client.remote.requirements import installed_size
 from det_native.client.remote.ssh import Line
 from det_native.client.remote.target import Target
@@ -40,6 +43,9 @@ done
 for name in python3.11 python3.12 python3.13 python3 python; do
     place="$(command -v $name)" && echo "python=$("$place" -c "$version" </dev/null) $place"
 done
+{LOOK_AT_GPUS}
+{wheels.LOOK}
+{slurm.LOOK}
 exit 0
 """
 
@@ -52,6 +58,8 @@ _LEAST_FREE = 10_000_000
 # Builds for another machine differ in size; half of what they take here is less than they take anywhere.
 _CERTAINLY_TOO_SMALL = 0.5
 _TELL_SECONDS = 15.0
+# Folder of the environment in which wheels wait that were sent.
+_WHEELS = "det_native_wheels"
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ class Plan:
     undo: str = ""
 
 
-def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
+def plan(line: Line, requirements: Sequence[str], folder: Path, offline: Path | None = None) -> Plan:
     """Look at the machine and return what is to be done.
 
     Parameters
@@ -92,9 +100,13 @@ def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
         Packages with their versions.
     folder : Path
         Where the wheel is written.
+    offline : Path, optional
+        A folder of wheels that are sent: the machine has no internet.
 
     Raises
     ------
+    ArgumentError
+        If that folder lacks a package.
     MasterUnreachableError
         If there is nothing to make an environment with.
     DiskFullError
@@ -103,6 +115,8 @@ def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
     printed = line.run(_LOOK, seconds=_LOOK_SECONDS).printed.splitlines()
     pairs = [text.partition("=")[::2] for text in printed if "=" in text]
     facts = dict(reversed(pairs))
+    if offline is not None:  # it would fetch a Python, or pip
+        facts.pop("uv", None)
     pythons = [value.partition(" ")[::2] for name, value in pairs if name == "python"]
     wheel = folder / NAME
     pack_wheel(wheel)
@@ -117,8 +131,20 @@ def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
         made, notes = _environment(target, facts, pythons)
     if made:
         notes += _check_room(line, installed_size(requirements), certain=not uv)
+    fits = fitted(line, requirements, facts, offline=offline is not None)
+    requirements = fits.requirements
+    notes += [*fits.notes, *([slurm.NOTE] if "slurm" in facts else [])]
     sent = f"{place}/{NAME}"
     install = f"{shlex.quote(uv)} pip install --python {python}" if uv else f"{python} -m pip install"
+    more = ""
+    brought: list[Step] = []
+    if offline is not None:
+        there = _python_here() if target.python is not None else _usable(pythons)[0][0]
+        brought = _wheels_sent(wheels.checked(offline, requirements, there, facts), place)
+        more = f"--no-index --find-links {shlex.quote(f'{place}/{_WHEELS}')} "
+    elif fits.indexes:
+        more = " ".join(f"--extra-index-url {shlex.quote(index)}" for index in fits.indexes)
+        more += " --index-strategy unsafe-best-match " if uv else " "
     again = "--reinstall-package det-native" if uv else "--force-reinstall"
     names = " ".join(shlex.quote(requirement) for requirement in requirements)
     quoted = shlex.quote(sent)
@@ -127,12 +153,30 @@ def plan(line: Line, requirements: Sequence[str], folder: Path) -> Plan:
         Step(
             f"send det_native {__version__} ({wheel.stat().st_size / 1e6:.1f} MB) to {sent}", f"cat > {quoted}", wheel
         ),
-        Step(f"{install} {names}", f"{install} {names} </dev/null"),
+        *brought,
+        Step(f"{install} {more}{names}", f"{install} {more}{names} </dev/null{_removed(place) if brought else ''}"),
         Step(
             f"{install} {again} --no-deps {sent}", f"{install} {again} --no-deps {quoted} </dev/null && rm -f {quoted}"
         ),
     ]
-    return Plan(steps, notes, f"rm -rf {shlex.quote(place)}" if made else f"rm -f {quoted}")
+    undo = f"rm -rf {shlex.quote(place)}" if made else f"rm -f {quoted}{_removed(place)}"
+    return Plan(steps, notes, undo)
+
+
+def _wheels_sent(found: Sequence[Path], place: str) -> list[Step]:
+    folder = shlex.quote(f"{place}/{_WHEELS}")
+    return [
+        Step(
+            f"send {wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB)",
+            f"mkdir -p {folder} && cat > {shlex.quote(f'{place}/{_WHEELS}/{wheel.name}')}",
+            wheel,
+        )
+        for wheel in found
+    ]
+
+
+def _removed(place: str) -> str:
+    return f" && rm -rf {shlex.quote(f'{place}/{_WHEELS}')}"
 
 
 def _check_room(line: Line, wanted: int, *, certain: bool) -> list[str]:
@@ -167,7 +211,7 @@ def carry_out(line: Line, plan: Plan, tell: Callable[[int, float], None]) -> Non
         If a step fails; nothing else there was touched, and it can be done again.
     """
     for number, step in enumerate(plan.steps, 1):
-        body = b"" if step.body is None else step.body.read_bytes()
+        body = step.body or b""
         with _told(partial(tell, number)):
             done = line.run_command(f"sh -c {shlex.quote(step.command)}", body, seconds=_STEP_SECONDS)
         if done.code == 0:
@@ -231,11 +275,9 @@ def _environment(
     target: Target, facts: dict[str, str], pythons: Sequence[tuple[str, str]]
 ) -> tuple[list[Step], list[str]]:
     """Return how the environment is made, and what should be known of its Python."""
-    here = ".".join(platform.python_version_tuple()[:2])
+    here = _python_here()
     place, has, uv = facts["environment"], facts.get("has"), facts.get("uv")
-    usable = [(version, path) for version, path in pythons if version == here] or [
-        (version, path) for version, path in pythons if _number(version) >= (3, 11)
-    ]
+    usable = _usable(pythons)
     if uv is None and not usable:
         found = ", ".join(f"{version} ({path})" for version, path in pythons) or "none"
         raise MasterUnreachableError(
@@ -259,6 +301,17 @@ def _environment(
     maker = f"{shlex.quote(path)} -m venv" if uv is None else f"{shlex.quote(uv)} venv --seed --python {here}"
     command = f"{maker} {shlex.quote(place)}"
     return [Step(command, f"{remove}{command} </dev/null")], notes
+
+
+def _usable(pythons: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return those of the version of here, else those that are new enough."""
+    return [pair for pair in pythons if pair[0] == _python_here()] or [
+        pair for pair in pythons if _number(pair[0]) >= (3, 11)
+    ]
+
+
+def _python_here() -> str:
+    return ".".join(platform.python_version_tuple()[:2])
 
 
 def _number(version: str) -> tuple[int, ...]:

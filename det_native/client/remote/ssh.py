@@ -6,13 +6,14 @@ The user's keys, agent, jump hosts and ``~/.ssh/config`` are used; nothing is as
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from det_native.client.remote.problems import problem_of
 from det_native.client.remote.target import Target
@@ -123,17 +124,21 @@ class Line:
         """
         return self.run_command("sh -s", script.encode(), seconds=seconds)
 
-    def run_command(self, command: str, body: bytes, *, seconds: float) -> Done:
-        """Run a command there, which reads `body`; raises as :meth:`run` does."""
+    def run_command(self, command: str, body: bytes | Path, *, seconds: float) -> Done:
+        """Run a command there, which reads `body`, or a file; raises as :meth:`run` does."""
         try:
-            done = subprocess.run(
-                [*self._shared(), "-T", *self.target.arguments, command],
-                input=body,
-                capture_output=True,
-                timeout=seconds,
-                start_new_session=True,
-                check=False,
-            )
+            with contextlib.ExitStack() as opened:
+                given: dict[str, Any] = (
+                    {"stdin": opened.enter_context(body.open("rb"))} if isinstance(body, Path) else {"input": body}
+                )
+                done = subprocess.run(
+                    [*self._shared(), "-T", *self.target.arguments, command],
+                    **given,
+                    capture_output=True,
+                    timeout=seconds,
+                    start_new_session=True,
+                    check=False,
+                )
         except subprocess.TimeoutExpired as error:
             raise MasterUnreachableError(
                 f"{self.target.machine} has not answered after {seconds:.0f} s; `{self.target.typed}` in a terminal "

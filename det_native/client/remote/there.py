@@ -5,24 +5,32 @@ from __future__ import annotations
 import errno
 import json
 import platform
+import subprocess
 import sys
 from importlib.metadata import distributions
+from importlib.util import find_spec
 from typing import Any
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client.home import read_token
+from det_native.client.service import Service, install, plan_service, removal
 from det_native.client.starting import ensure_master
 from det_native.client.stopping import stop_master
 from det_native.errors import DetError
+from det_native.frameworks import Description, known_frameworks
 from det_native.schema.home import Home, read_runtime
 
 # What begins the line of the answer: a shell there may print lines of its own.
 MARK = "det_native answers: "
+_FRAMEWORK_SECONDS = 50.0
 
 
 def main(verb: str) -> None:
-    """Print the answer to ``find``, ``start``, ``stop``, ``kill`` (which ends the workers too) or ``packages``."""
-    print(MARK + json.dumps(_packages() if verb == "packages" else _answer(verb)), flush=True)
+    """Print the answer to ``find``, ``start``, ``stop``, ``kill`` (which ends the workers too), ``packages``,
+    ``frameworks``, ``unit`` (how the system would start the master) or ``service`` (have it do so).
+    """
+    others = {"packages": _packages, "frameworks": _frameworks, "unit": _unit, "service": _service}
+    print(MARK + json.dumps(others[verb]() if verb in others else _answer(verb)), flush=True)
 
 
 def _packages() -> dict[str, Any]:
@@ -33,6 +41,70 @@ def _packages() -> dict[str, Any]:
         if found.metadata["Name"]
     }
     return {"kind": "packages", "versions": {**versions, "python": platform.python_version()}}
+
+
+def _unit() -> dict[str, Any]:
+    planned, running = _planned()
+    return {
+        "kind": "unit",
+        "path": str(planned.path),
+        "text": planned.text,
+        "commands": planned.commands,
+        "removal": removal(planned),
+        "running": running,
+    }
+
+
+def _service() -> dict[str, Any]:
+    planned, running = _planned()
+    try:
+        return {"kind": "service", "notes": install(planned, Home.default(), running=running)}
+    except DetError as error:
+        return {"kind": "failed", "error": type(error).__name__, "message": str(error)}
+    except OSError as error:
+        return {"kind": "failed", "error": "MasterStartError", "message": f"{planned.path}: {error.strerror}"}
+
+
+def _planned() -> tuple[Service, bool]:
+    home = Home.default()
+    running = read_runtime(home) is not None
+    return plan_service(home, running=running), running
+
+
+def _frameworks() -> dict[str, Any]:
+    """Return what each framework that is installed here sees of the GPUs: each in a process of its own."""
+    asked: dict[str, tuple[Description, subprocess.Popen[str]]] = {}
+    for framework in known_frameworks():
+        if framework.module not in asked and find_spec(framework.module) is not None:
+            command = [sys.executable, "-P", "-m", "det_harness.frameworks.ask_gpus", framework.name]
+            asked[framework.module] = (
+                framework,
+                subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                ),
+            )
+    told = [(module, framework, _told(process)) for module, (framework, process) in asked.items()]
+    return {
+        "kind": "frameworks",
+        "frameworks": [
+            {"module": module, **sees, "remedy": framework.gpu_command(sys.executable, str(sees.get("version", "")))}
+            for module, framework, sees in told
+            if sees is not None
+        ],
+    }
+
+
+def _told(process: subprocess.Popen[str]) -> dict[str, Any] | None:
+    try:
+        printed, complained = process.communicate(timeout=_FRAMEWORK_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return {"error": f"it has not answered after {_FRAMEWORK_SECONDS:.0f} s"}
+    if process.returncode != 0:
+        return {"error": (complained.strip() or f"exit code {process.returncode}").splitlines()[-1]}
+    sees: dict[str, Any] | None = json.loads(printed.splitlines()[-1])
+    return None if sees is None else {name: sees[name] for name in ("gpus", "version", "why_none")}
 
 
 def _answer(verb: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from det_native.frameworks import framework_taking, get_framework, trial_class_t
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
+    from det_harness.frameworks.gpus import GpuSight
     from det_harness.program.calls import ProgramSource
     from det_harness.ranks.communicator import Communicator
     from det_harness.trial.services import Controller, Outcome, Services
@@ -98,6 +99,10 @@ class FrameworkHarness:
 
     def use_threads(self, threads: int) -> None:
         """Compute with so many threads from now on."""
+
+    def gpu_sight(self) -> GpuSight | None:
+        """Return what the framework sees of the GPUs that this process may use; None where it cannot be asked."""
+        return None
 
     def check(self, trial_class: type) -> None:
         """Refuse a trial class that cannot be trained.

@@ -40,6 +40,8 @@ class WorkerHost:
         What the controller is given.
     check : InputCheck, optional
         Compares what the recorded call is given with what it was given in the notebook.
+    before_training : callable, optional
+        Raises what stands in the way of training here.
 
     Attributes
     ----------
@@ -55,6 +57,7 @@ class WorkerHost:
         calls: CallMatcher,
         services: Services,
         check: InputCheck | None = None,
+        before_training: Callable[[], None] = lambda: None,
     ) -> None:
         self.environment = environment
         self.role: Literal["worker", "load"] = "worker"
@@ -64,6 +67,7 @@ class WorkerHost:
         self._made_up = MadeUpValues(calls.source)
         self._services = services
         self._check = check
+        self._before_training = before_training
         self._loop: _Loop | None = None
         self._awaited = ""  # where the recorded call of train() was made
 
@@ -127,6 +131,7 @@ class WorkerHost:
         return recorded
 
     def _compare(self, payload: Any) -> None:
+        self._before_training()
         if self._check is not None:
             self._check.compare(payload)
 

@@ -37,6 +37,7 @@ from det_harness.trial.services import Outcome, Services
 from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
 from det_harness.worker.connection import MasterConnection, connection_of
+from det_harness.worker.gpu_check import check_gpus
 from det_native.errors import (
     BundleCheckError,
     BundleCorruptError,
@@ -49,6 +50,7 @@ from det_native.errors import (
     MissingDependencyError,
     RankLostError,
     StorageError,
+    WorkerEnvironmentError,
 )
 from det_native.frameworks import get_framework
 from det_native.schema.environment import TrialEnvironment
@@ -79,6 +81,7 @@ _RARELY_THE_USERS = (
     MissingDependencyError,
     RankLostError,
     StorageError,
+    WorkerEnvironmentError,
 )
 
 
@@ -173,7 +176,8 @@ class TrialRun:
         )
         runner.own_seed = has_notebooks_seed(job)
         check = self._check(runner, blobs)
-        self._host = host = WorkerHost(self._environment, runner.calls, services, check)
+        before = partial(check_gpus, job, harness_of(job.bundle.program.framework), self._reporter)
+        self._host = host = WorkerHost(self._environment, runner.calls, services, check, before)
         rng.seed_process(job.trial_seed)
         try:
             with self._failures.noted():
@@ -243,7 +247,7 @@ class TrialRun:
         first = self._failures.is_first(error)
         runner = self._runner
         if runner is None or (isinstance(error, _RARELY_THE_USERS) and not raised_by_user(error, runner.source)):
-            if isinstance(error, RankLostError):
+            if isinstance(error, RankLostError | WorkerEnvironmentError):
                 logger.error("%s", error)
             else:
                 logger.error("The worker failed.", exc_info=error)

@@ -1,5 +1,6 @@
 /* Stands in for the driver's library: one GPU, of which FAKE_NVML_USED bytes are taken by process FAKE_NVML_PID, and
-   which is busy for FAKE_NVML_BUSY percent; without that it does not say. */
+   which is busy for FAKE_NVML_BUSY percent; without that it does not say. The driver takes CUDA up to FAKE_NVML_CUDA
+   (12040: 12.4). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,10 @@ static unsigned long long number(const char *name) {
 
 int nvmlInit_v2(void) { return 0; }
 int nvmlShutdown(void) { return 0; }
+int nvmlSystemGetCudaDriverVersion_v2(int *version) {
+    *version = (int)number("FAKE_NVML_CUDA");
+    return *version ? 0 : 3;
+}
 int nvmlDeviceGetCount_v2(unsigned int *count) {
     *count = 1;
     return 0;

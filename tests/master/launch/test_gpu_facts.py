@@ -111,6 +111,7 @@ if __name__ == "__main__":
     config = {
         "hyperparameters": {"global_batch_size": 4},
         "searcher": {"name": "single", "metric": "error", "max_length": {"batches": 8}},
+        "resources": {"allow_cpu": True},
     }
     trial = det.experimental.create(Line, config).wait(show="none").trials[0]
     print(json.dumps([trial.state, trial.metrics("system")]))

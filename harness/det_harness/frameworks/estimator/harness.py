@@ -10,6 +10,7 @@ from det_harness.frameworks.base import FrameworkHarness, controller_class_of
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
+    from det_harness.frameworks.gpus import GpuSight
     from det_harness.trial.services import Controller, Services
 
 
@@ -28,6 +29,12 @@ class EstimatorHarness(FrameworkHarness):
         import tensorflow as tf
 
         tf.compat.v1.disable_v2_behavior()
+
+    def gpu_sight(self) -> GpuSight:
+        """Return what TensorFlow sees."""
+        from det_harness.frameworks.gpus import tensorflow_sight
+
+        return tensorflow_sight()
 
     def check(self, trial_class: type) -> None:
         """Refuse a trial class that cannot be trained."""

@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.base import FrameworkHarness, controller_class_of
+from det_harness.frameworks.base import FrameworkHarness, controller_class_of, harness_of
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
 from det_native.errors import UnsupportedFeatureError
+from det_native.frameworks import find_framework, get_framework
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
+    from det_harness.frameworks.gpus import GpuSight
     from det_harness.frameworks.keras.controller import KerasController
     from det_harness.trial.services import Controller, Services
 
@@ -26,6 +28,15 @@ class KerasHarness(FrameworkHarness):
         from det_harness.frameworks.keras.warm_up import warm_up
 
         warm_up(device)
+
+    def gpu_sight(self) -> GpuSight | None:
+        """Return what the backend of Keras sees; None if it is neither TensorFlow nor a framework of ours."""
+        from det_harness.frameworks.gpus import tensorflow_sight
+        from det_native.keras.generations import BACKEND
+
+        if find_framework(BACKEND) is not None:
+            return harness_of(BACKEND).gpu_sight()
+        return tensorflow_sight() if get_framework(self.name).module == BACKEND else None
 
     def check(self, trial_class: type) -> None:
         """Refuse a trial class that cannot be trained."""

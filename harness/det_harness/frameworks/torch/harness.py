@@ -13,6 +13,7 @@ from det_native.imports import load_optimizers
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
+    from det_harness.frameworks.gpus import GpuSight
     from det_harness.trial.services import Controller, Services
 
 
@@ -35,6 +36,16 @@ class TorchHarness(FrameworkHarness):
         """Set the threads of a PyTorch that has been imported; another takes them from the environment."""
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(threads)
+
+    def gpu_sight(self) -> GpuSight:
+        """Return what PyTorch sees."""
+        import torch
+
+        from det_harness.frameworks.gpus import GpuSight
+
+        cuda, rocm = torch.version.cuda, getattr(torch.version, "hip", None)
+        built_for = f"CUDA {cuda}" if cuda else f"ROCm {rocm}" if rocm else ""
+        return GpuSight(torch.cuda.device_count() if torch.cuda.is_available() else 0, torch.__version__, built_for)
 
     def check(self, trial_class: type) -> None:
         """Refuse a trial class that cannot be trained."""

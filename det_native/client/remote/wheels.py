@@ -1,0 +1,74 @@
+"""A folder of wheels for a machine without internet: what it lacks is told with the command that brings it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from det_native.errors import ArgumentError
+
+#: For the script that looks at a machine: for what its wheels are built.
+LOOK = """
+echo "machine=$(uname -m)"
+echo "libc=$(getconf GNU_LIBC_VERSION 2>/dev/null)"
+"""
+_OLDEST_MINOR = 17
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def checked(folder: Path, requirements: Sequence[str], python: str, facts: dict[str, str]) -> list[Path]:
+    """Return the wheels of a folder.
+
+    Parameters
+    ----------
+    folder : Path
+    requirements : sequence of str
+        What has to be among them; what these depend on is looked for there.
+    python : str
+        Version of Python there.
+    facts : dict of str to str
+        What :data:`LOOK` has printed.
+
+    Raises
+    ------
+    ArgumentError
+        If it lacks some; the message has the command that downloads them.
+    """
+    wheels = sorted(folder.glob("*.whl"))
+    versions: dict[str, set[str]] = {}
+    for wheel in wheels:
+        name, version = wheel.name.split("-")[:2]
+        versions.setdefault(_normal(name), set()).add(version)
+    missing = [requirement for requirement in requirements if not _has(versions, requirement)]
+    if missing:
+        command = " ".join([*_download(folder, python, facts), *(shlex.quote(text) for text in requirements)])
+        raise ArgumentError(
+            f"{folder} lacks {', '.join(missing)}. Where there is internet, run `{command}`, then this command again."
+        )
+    return wheels
+
+
+def _has(versions: dict[str, set[str]], requirement: str) -> bool:
+    match = _NAME.match(requirement)
+    found = versions.get(_normal(match[0]), set()) if match is not None else set()
+    _, pinned, version = requirement.partition("==")
+    if not pinned:
+        return bool(found)
+    return any(version in (one, one.partition("+")[0]) for one in found)
+
+
+def _download(folder: Path, python: str, facts: dict[str, str]) -> list[str]:
+    machine, libc = facts.get("machine", "x86_64"), facts.get("libc", "").rpartition(" ")[2]
+    minor = libc.partition(".")[2]
+    newest = int(minor) if minor.isdigit() else _OLDEST_MINOR
+    platforms = [f"manylinux_2_{number}_{machine}" for number in range(newest, _OLDEST_MINOR - 1, -1)]
+    return [
+        *("pip", "download", "--dest", shlex.quote(str(folder)), "--only-binary", ":all:", "--python-version", python),
+        *(word for platform in [*platforms, f"manylinux2014_{machine}"] for word in ("--platform", platform)),
+    ]
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

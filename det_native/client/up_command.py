@@ -1,0 +1,87 @@
+"""``det up``: starts the master, and has the system start it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from det_native.client import remote_commands
+from det_native.client.remote.target import is_ssh
+from det_native.schema.home import Home, read_runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _slots(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    from det_native.schema.resources import SLOTS_SETTING
+
+    match = SLOTS_SETTING.fullmatch(value.strip().lower()) if value else None
+    if value is not None and (match is None or int(match[2]) == 0):
+        raise click.BadParameter(f'{value!r} is no number of slots; write "4", "cpu:4" or "cuda:4".')
+    return value
+
+
+@click.command()
+@click.option(
+    "--slots", metavar="N", callback=_slots, help='Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.'
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen at this port, too (TCP).")
+@click.option("--host", help="Listen at this address, too; others than this machine's (127.0.0.1) need TLS.")
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Certificate, PEM.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Its key, PEM.")
+@click.option("--service", is_flag=True, help="Have systemd start it after each boot, too; asks first.")
+@click.option("-y", "--yes", is_flag=True, help="With --service: do not ask.")
+@click.pass_context
+def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -> None:
+    """Start a master on this machine, in the background.
+
+    It listens at a socket in its home, which only you can open. --port or --host open a port besides.
+    """
+    from det_native.client.connect import check_version
+    from det_native.client.remote.slurm import NOTE, on_login_node
+    from det_native.client.session import Session
+    from det_native.client.starting import ensure_master
+
+    if context.obj and is_ssh(context.obj):
+        remote_commands.up(context, context.obj, options, service=service, yes=yes)
+        return
+    if context.obj:
+        raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
+    home = Home.default()
+    arguments = [
+        text
+        for name, value in options.items()
+        if value and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        for text in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    if on_login_node():
+        click.echo(f"Warning: {NOTE}", err=True)
+    if service:
+        _serve(home, arguments, yes=yes)
+        return
+    started = ensure_master(home, arguments)
+    runtime = started.runtime
+    places = runtime.url if runtime.tcp is None else f"{runtime.url} and {runtime.tcp}"
+    if started.fresh:
+        click.echo(f"The master runs at {places} (home {home.path}).")
+        return
+    click.echo(f"A master runs already at {places} (home {home.path}).")
+    if arguments:
+        click.echo("The options have no effect on it; `det down` first.", err=True)
+    check_version(Session(runtime.url, "").health(), runtime.url)
+
+
+def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:
+    """Show the unit, and have it installed."""
+    from det_native.client.service import install, plan_service, removal
+
+    runtime = read_runtime(home)
+    planned = plan_service(home, arguments, running=runtime is not None)
+    remote_commands.show_service(str(planned.path), planned.text, planned.commands)
+    if not yes:
+        click.confirm("Do it?", abort=True)
+    for sentence in install(planned, home, running=runtime is not None):
+        click.echo(sentence, err=True)
+    remote_commands.say_service(removal(planned), running=runtime is not None)
