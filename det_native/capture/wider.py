@@ -39,11 +39,17 @@ def wider_program(
             taken.append(index)
             known |= step.bound
             other -= step.surely
+            if step.execution.failed:  # what the statement that failed had done by then is not done again
+                other |= _seen(step)
             continue
-        effects = step.execution.effects
-        seen = (effects.bound | effects.changed) if effects is not None else frozenset()
-        other |= step.bound | step.changed | seen
+        other |= step.bound | step.changed | _seen(step)
     return taken
+
+
+def _seen(step: Step) -> frozenset[str]:
+    """Return the names that an execution was seen to bind or to change."""
+    effects = step.execution.effects
+    return (effects.bound | effects.changed) if effects is not None else frozenset()
 
 
 def _can_run(step: Step, known: Collection[str], other: Collection[str]) -> bool:

@@ -143,5 +143,12 @@ def test_running_all_that_can_run_again_gives_the_values_of_the_kernel(
     fresh: dict[str, Any] = {"__name__": "__main__", "total": total}
     for index in taken[:-1]:
         assert run(log[index].sent, fresh) is None, log[index].sent
-    for wanted in NAMES:
+    # What a statement had done before it failed is not done again; names that the call needs are problems by then.
+    half_done = {name for index in taken if log[index].failed for name in _touched(log[index])}
+    for wanted in set(NAMES) - half_done:
         assert repr(fresh[wanted]) == repr(live[wanted]), wanted
+
+
+def _touched(execution: Execution) -> frozenset[str]:
+    effects = execution.effects
+    return (effects.bound | effects.changed) if effects is not None else frozenset()
