@@ -127,6 +127,6 @@ def test_a_master_that_comes_back_elsewhere_gets_the_reports_and_waiting_goes_on
         assert ended(cluster.attach(number), ExperimentState.COMPLETED).restarts == 0
         assert_complete_rows(cluster.attach(number), BATCHES)
         assert "Error" not in kernel.finish(waiting).text
-        assert kernel.value("experiment.state") == "COMPLETED"
+        assert kernel.value("experiment.state") == "Completed"
     finally:
         cluster.home.socket.rmdir()
