@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import socket
+import socketserver
+import tempfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +18,7 @@ from click.testing import CliRunner
 from master_parts import Master
 
 from det_native.client.command import cli
+from det_native.schema.sockets import url_of
 
 pytestmark = pytest.mark.slow
 
@@ -40,12 +44,19 @@ searcher: {name: single, metric: loss, max_length: {batches: 4}}
 class Proxy(ThreadingHTTPServer):
     """Passes requests on to a master; the reply to the one numbered `lost`, of those that are no GET, never arrives."""
 
-    def __init__(self, master: Master) -> None:
+    address_family = socket.AF_UNIX
+
+    def __init__(self, master: Master, place: Path) -> None:
         self.master = master
         self.lost = -1
         self.passed: list[str] = []
         self.accepted: list[socket.socket] = []
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(str(place), Handler)  # type: ignore[arg-type]
+
+    def server_bind(self) -> None:
+        """Take the place, which has neither host nor port."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "localhost", 0
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Remember the connection, which is closed at the end."""
@@ -96,11 +107,12 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def proxy(master: Master, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Proxy]:
     """Give a proxy before a master, to which commands speak."""
-    served = Proxy(master)
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # the path of a socket is short
+    served = Proxy(master, folder / "proxy.sock")
     served.daemon_threads = False
     thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    monkeypatch.setenv("DET_MASTER", f"http://127.0.0.1:{served.server_address[1]}")
+    monkeypatch.setenv("DET_MASTER", url_of(folder / "proxy.sock"))
     monkeypatch.setenv("DET_TOKEN", master.token)
     monkeypatch.setenv("DET_HOME", str(tmp_path / "client"))
     monkeypatch.chdir(tmp_path)
@@ -111,6 +123,7 @@ def proxy(master: Master, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> It
         with contextlib.suppress(OSError):  # it is closed already
             connection.shutdown(socket.SHUT_RDWR)
     served.server_close()
+    shutil.rmtree(folder)
 
 
 def det(*words: str) -> str:
