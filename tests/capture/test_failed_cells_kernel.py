@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from kernels import INSTALL, Kernel
 
+pytest.importorskip("torch", reason="kernels here are forked from a process with PyTorch")
+
 Replayed = Callable[..., dict[str, Any]]
 
 #: What refuses as det_native does.

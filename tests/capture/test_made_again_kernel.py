@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from kernels import Found, Kernel
 
+pytest.importorskip("torch", reason="kernels here are forked from a process with PyTorch")
+
 Replayed = Callable[..., dict[str, Any]]
 IMPORTS = "import os, shutil, tarfile\nfrom pathlib import Path\nimport numpy as np"
 SAVED = "np.save('d/x.npy', np.arange(3))\nx = np.load('d/x.npy')"
