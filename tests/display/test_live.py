@@ -199,7 +199,8 @@ def test_a_view_is_a_widget_beside_what_is_saved_and_its_cell_ends_at_once(watch
 
 @pytest.mark.parametrize("handle", ["g.experiment", "g.experiment.trials[0]"])
 def test_what_goes_on_for_a_while_has_its_picture_saved_at_once(watched: Kernel, handle: str) -> None:
-    going_on = "g.store.write_trial(g.store.trials()[0].model_copy(update=dict(state='RUNNING')))"
+    running = "from det_native.schema.states import TrialState"
+    going_on = f"{running}\ng.store.write_trial(g.store.trials()[0].model_copy(update=dict(state=TrialState.RUNNING)))"
     watched.run(f"g = GoingOn('seen again')\n{going_on}\nlive.FIRST_RENEWAL_SECONDS = live.RENEW_SECONDS = 3600")
     place = len(watched.published)
     watched.run(handle)
