@@ -26,7 +26,7 @@ from det_native.client.session import Session
 from det_native.errors import MasterUnreachableError, ProtocolMismatchError
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.introduction import Meeting, address_text
-from det_native.schema.manifests import BundleManifest, Interpreter, Program
+from det_native.schema.manifests import BundleManifest, Cell, Interpreter, Program
 from det_native.schema.processes import start_mark, wait_until_gone
 from det_native.schema.sockets import NotOursError, dial, url_of
 
@@ -47,6 +47,7 @@ from det_native.client.starting import ensure_master
 from det_native.schema.home import Home
 ensure_master(Home(Path(sys.argv[1])), sys.argv[2:])
 """
+SLEEP = "import time\ntime.sleep(3600)"
 DET = [sys.executable, "-c", "from det_native.client.command import main; main()"]
 CONFIG = {
     "hyperparameters": {"global_batch_size": 32},
@@ -54,18 +55,16 @@ CONFIG = {
 }
 
 
-def paused_experiment(session: Session) -> int:
-    """Create an experiment that waits."""
+def sleeping_experiment(session: Session) -> int:
+    """Create an experiment whose program goes on until it is killed."""
     manifest = BundleManifest(
         protocol=PROTOCOL,
         interpreter=Interpreter(python="3.11.7", executable=sys.executable),
-        program=Program(kind="cells", framework="torch"),
+        program=Program(kind="cells", framework="torch", cells=(Cell(number=1, cell_id=None, source=SLEEP),)),
     )
     bundle = session.post("/bundles", json=manifest.model_dump(mode="json"))["id"]
     body = {"protocol": PROTOCOL, "bundle_id": bundle, "config": CONFIG}
-    number = int(session.post("/experiments", json=body)["id"])
-    session.post(f"/experiments/{number}/pause")
-    return number
+    return int(session.post("/experiments", json=body)["id"])
 
 
 def kill(runtime: RuntimeFile) -> None:
@@ -131,7 +130,7 @@ def test_who_takes_the_port_of_a_killed_master_hears_no_token(home: Home, port: 
     runtime = start(home, port)
     assert runtime.tcp == address
     session = Session(address, token)
-    number = paused_experiment(session)
+    number = sleeping_experiment(session)
     environment = {**os.environ, "DET_HOME": str(home.path)}
     with waiting(number, address, home) as waiter:
         kill(runtime)
@@ -145,7 +144,7 @@ def test_who_takes_the_port_of_a_killed_master_hears_no_token(home: Home, port: 
         start(home, port)
         session.post(f"/experiments/{number}/kill")
         printed, _ = waiter.communicate(timeout=PATIENCE)
-    assert waiter.returncode == 0, printed
+    assert waiter.returncode == 0, printed + (home.path / "waiter-errors").read_text()
     assert "ended as CANCELED" in printed or "ended as Stopped" in printed
     assert asked.returncode == 1
     assert "The token was not told to what listens there" in asked.stderr.replace(f"at {address}", "there")

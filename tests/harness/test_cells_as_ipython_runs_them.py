@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import types
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,10 @@ def _api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_api(tmp_path, monkeypatch)
 
 
-@pytest.fixture(scope="module")
-def shell() -> Any:
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Any:
+    for name in ("display", "__IPYTHON__"):  # which a shell adds for good
+        monkeypatch.setattr(builtins, name, None, raising=False)
     return InteractiveShell()
 
 
