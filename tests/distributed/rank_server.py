@@ -23,9 +23,10 @@ _IMPORTED = (
     "measured_trials",
     "rank_program",
     "sharded_trials",
-    "torch._inductor.compile_fx",
     "torch.distributed.checkpoint",
 )
+# It opens the driver of a GPU, which no fork of this process could use then.
+_IMPORTED_WITHOUT_GPUS = ("torch._inductor.compile_fx",)
 # Of an allocator that pandas brings along, which is made for forks.
 _HARMLESS_THREADS = {"jemalloc_bg_thd"}
 
@@ -107,7 +108,7 @@ def _threads() -> set[str]:
 if __name__ == "__main__":
     answers = os.dup(1)
     os.dup2(2, 1)  # what a module prints is no answer
-    for name in _IMPORTED:
+    for name in _IMPORTED + (() if Path("/dev/nvidiactl").exists() else _IMPORTED_WITHOUT_GPUS):
         importlib.import_module(name)
     # A fork has the locks of the threads that were there, but not the threads.
     assert not _threads() - _HARMLESS_THREADS, _threads()
