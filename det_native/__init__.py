@@ -86,6 +86,11 @@ def __getattr__(name: str) -> object:
         value: object = getattr(load(_NAMES[name]), name)
         globals()[name] = value
         return value
+    if name == "init":
+        raise AttributeError(
+            "init() belongs to a framework: det.experimental.pytorch.init(), det.experimental.keras.init() or "
+            "det.experimental.estimator.init()"
+        )
     raise AttributeError(f"module 'det_native' has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 

@@ -157,3 +157,8 @@ def test_a_script_loads_neither_the_slicer_of_cells_nor_what_only_gpus_need() ->
     assert {"det_native.capture.script", "det_harness.frameworks.torch.host_copy"} <= set(loaded)
     unneeded = {"det_native.capture.cells", "det_native.capture.slicer", "det_native.capture.observation", "psutil"}
     assert not unneeded & set(loaded)
+
+
+def test_init_of_no_framework_says_where_it_is() -> None:
+    with pytest.raises(AttributeError, match=r"det\.experimental\.keras\.init\(\)"):
+        _ = det.init  # type: ignore[attr-defined]

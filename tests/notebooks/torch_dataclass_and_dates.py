@@ -1,5 +1,6 @@
 # A dataclass of settings, a decorator that takes the time, a folder named by the date, and a log in it.
 # plain: the same losses
+# put right
 # %%
 import os
 import time
