@@ -12,6 +12,9 @@ VENV313 := .venv313
 TRIED313 := $(VENV)/.python313
 # Keras 3 on PyTorch, Python 3.11: made by hand, for a gigabyte.
 VENV_TORCH := .venv-keras-torch
+# A tool for `make audit` only: it and what it needs stay out of the environment that it looks at.
+VENV_AUDIT := .venv-audit
+PIP_AUDIT := 2.10.1
 
 # Tests start hundreds of processes: each would compile all modules again where this is set.
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,7 +41,7 @@ FRONT_END := jupyter_ext
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
 	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs tools/build_hook.py
 
-.PHONY: help setup python313 keras-torch demo test quick-lane quick-lane-313 lanes lanes-313 lanes-keras-torch soak soaking properties check quick-tests lab bench static lint types \
+.PHONY: help setup python313 keras-torch demo test quick-lane quick-lane-313 lanes lanes-313 lanes-keras-torch soak soaking properties check quick-tests lab bench static lint types audit \
 	openapi format clean front-end-check
 
 help:
@@ -48,6 +51,7 @@ help:
 	@echo "make lab     JupyterLab on notebooks/          make bench   speed ratios -> docs/performance.md"
 	@echo "make python313   Python 3.13 with Keras 3 in .venv313, for lanes-313, a part of make lanes"
 	@echo "make keras-torch   Keras 3 on PyTorch in $(VENV_TORCH), for make lanes too"
+	@echo "make audit   known vulnerabilities of the pinned dependencies, where the internet is"
 	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
 	@echo "make openapi the front end's types, after a change of the master's interface"
 
@@ -133,6 +137,14 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+audit: $(VENV_AUDIT)/pip-audit-$(PIP_AUDIT)
+	$(VENV_AUDIT)/bin/python tools/audit.py $(VENV_AUDIT)/bin/pip-audit
+
+$(VENV_AUDIT)/pip-audit-$(PIP_AUDIT):
+	$(PYTHON) -m venv --clear $(VENV_AUDIT)
+	$(VENV_AUDIT)/bin/python -m pip install -q pip-audit==$(PIP_AUDIT)
+	@touch $@
+
 # ESLint, Prettier and the TypeScript compiler, then Vitest.
 front-end-check: setup $(FRONT_END)/node_modules
 	cd $(FRONT_END) && npm run --silent lint
@@ -150,6 +162,6 @@ format: setup
 	cd $(FRONT_END) && npm run --silent format
 
 clean:
-	rm -rf $(VENV) $(VENV313) $(VENV_TORCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(VENV313) $(VENV_TORCH) $(VENV_AUDIT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -rf $(FRONT_END)/node_modules $(FRONT_END)/lib $(FRONT_END)/labextension $(FRONT_END)/.built
 	rm -f det_native/display/static/live.*

@@ -262,6 +262,10 @@ class DiskFullError(StorageError):
     """There is no room for it: the disk, or what one may use of it, is full."""
 
 
+class DiskFailedError(StorageError):
+    """The file system takes nothing: it has become read-only, or has died."""
+
+
 class CheckpointError(DetError):
     """Base of what can be wrong with a checkpoint."""
 

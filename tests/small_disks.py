@@ -82,6 +82,10 @@ class FailingDisk:
         if mounted.returncode != 0:
             pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
 
+    def sync(self) -> None:
+        """Have it write what was given to it."""
+        subprocess.run(["sync", "--file-system", str(self.path)], check=True)
+
     def fail(self) -> None:
         """Have it take nothing more."""
         subprocess.run(["mount", "-o", "remount,abort", str(self.path)], check=True)

@@ -91,6 +91,6 @@ def _name(metric: str) -> str:
     return shortened(plain(metric))
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, longest: int = LONGEST) -> str:
     """Leave out the middle of a long text: names differ at their ends as often as at their beginnings."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3 - _TAIL]}...{text[-_TAIL:]}"
+    return text if len(text) <= longest else f"{text[: longest - 3 - _TAIL]}...{text[-_TAIL:]}"

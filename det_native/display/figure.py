@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from det_native.client.short_forms import shortened
+from det_native.client.tables import plain
 from det_native.display.curves import Curve, Curves
 from det_native.errors import ArgumentError
 
@@ -20,6 +22,8 @@ COLUMNS = 2
 PANEL_WIDTH = 4.6
 PANEL_HEIGHT = 3.0
 LEGEND_ROW_HEIGHT = 0.2
+# Characters of a title or label. matplotlib takes 10 s to lay out 10,000, which a figure has no room for.
+LONGEST_TEXT = 120
 LEGEND_COLUMNS = 4  # for each column of panels
 OTHER_TRIALS_COLOUR = "#b8b8b8"
 # Of all text and lines that are no curve. As the background is transparent, it is read on white (4.5:1) and the black
@@ -183,5 +187,8 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
 
 
 def plain_text(text: str) -> str:
-    """Keep matplotlib from reading a user's text as mathematics, or hiding a label that begins with ``_``."""
-    return text.replace("$", r"\$").lstrip("_") or "?"
+    """Keep matplotlib from reading a user's text as mathematics, or hiding a label that begins with ``_``.
+
+    Control characters, which no SVG may have, and the middle of a long text are left out.
+    """
+    return shortened(plain(text), LONGEST_TEXT).replace("$", r"\$").lstrip("_") or "?"

@@ -72,6 +72,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
         from det_native.master import runtime_file
         from det_native.master.app import build
         from det_native.master.connections import raise_descriptor_limit
+        from det_native.master.home_watch import HomeWatch
         from det_native.master.serving import Server, listen, local_socket, tcp_url
         from det_native.schema.sockets import url_of
 
@@ -106,21 +107,22 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 places = url if tcp is None else f"{url} and {tcp}"
                 logger.info("version %s answers at %s with %d slots, %.2f s", __version__, places, len(slots), seconds)
 
-            held = home_folder.locked_file(config.home)
-
-            def has_home() -> bool:
-                if home_folder.locked_file(config.home) != held:
-                    return False
+            def keep_announced() -> None:
                 for runtime in announced:
                     runtime_file.keep(config.home, runtime)
-                return True
 
+            async def go_on() -> None:
+                set_up_logging(config.home.log, background=config.ready_fd is not None)
+                await server.listen_at(listening.enter_context(local_socket(config.home)))
+                announced[:] = [runtime_file.announce(config.home, url, tcp)]
+
+            watch = HomeWatch(config.home, keep_announced, go_on)
             server = Server(
                 app,
                 config,
                 on_ready=ready,
                 on_stop=service.close,
-                has_home=has_home,
+                has_home=watch.has_home,
             )
             service.on_shutdown = server.stop
             try:

@@ -54,15 +54,6 @@ def lock(home: Home) -> FileLock:
     return held
 
 
-def locked_file(home: Home) -> tuple[int, int] | None:
-    """Return which file the lock of a home is now; None where it has gone, and with it the home that it was of."""
-    try:
-        found = home.master_lock.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def token(home: Home) -> str:
     """Return the bearer token of the master's user, made now if there is none that can be trusted."""
     try:

@@ -13,11 +13,11 @@ from sqlalchemy.exc import DBAPIError
 
 from det_native.errors import MasterError
 from det_native.master.store.database import Database
+from det_native.storage.room import FAILED_CODES
 
 _LOOK_SECONDS = 1.0
 # While trials run and nobody asks for anything, too, it is seen within so long.
 _PULSE_SECONDS = 5.0
-_GONE = frozenset({errno.EROFS, errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN})
 
 
 class Outage:
@@ -62,7 +62,7 @@ class Outage:
 
     def note(self, error: BaseException) -> bool:
         """Note an error, if it says that the folder's file system is read-only or has died; whether it does."""
-        if not isinstance(error, OSError) or error.errno not in _GONE:
+        if not isinstance(error, OSError) or error.errno not in FAILED_CODES:
             return False
         # A path elsewhere, such as a user's storage, says nothing of the master's own folder.
         if error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(self._home):
@@ -88,8 +88,10 @@ class Outage:
     def _fault_of_home(self) -> str:
         try:
             read_only = os.statvfs(self._home).f_flag & os.ST_RDONLY
+        except FileNotFoundError as error:  # it is not mounted: a master whose folder was deleted stops
+            return os.strerror(error.errno or 0)
         except OSError as error:
-            return os.strerror(error.errno or 0) if error.errno in _GONE else ""
+            return os.strerror(error.errno or 0) if error.errno in FAILED_CODES else ""
         return os.strerror(errno.EROFS) if read_only else ""
 
     def _fault_of_writing(self, now: float) -> str:
@@ -105,7 +107,7 @@ class Outage:
             finally:
                 os.close(descriptor)
         except OSError as error:  # also where file systems know no such files, or have no room
-            return os.strerror(error.errno or 0) if error.errno in _GONE else ""
+            return os.strerror(error.errno or 0) if error.errno in FAILED_CODES else ""
         return ""
 
     def _try(self) -> None:

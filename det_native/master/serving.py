@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,7 @@ class Server(uvicorn.Server):
     on_stop : callable
         Ends what connections wait for (event streams); it may block.
     has_home : callable
-        Whether the folder that this is the master of is still there; without it nobody could find it, or stop it.
+        Says whether the folder that this is the master of is still there; without it nobody could find it, or stop it.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Server(uvicorn.Server):
         *,
         on_ready: Callable[[], None],
         on_stop: Callable[[], None],
-        has_home: Callable[[], bool],
+        has_home: Callable[[], Awaitable[bool]],
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -153,15 +153,19 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer; TLS is for TCP only."""
         await super().startup([])
-        loop = asyncio.get_running_loop()
         for listening in sockets or []:
-            if listening.family == socket.AF_UNIX:
-                made = await loop.create_unix_server(self._connection, sock=listening, backlog=_BACKLOG)
-            else:
-                made = await loop.create_server(self._connection, sock=listening, ssl=self.config.ssl, backlog=_BACKLOG)
-            self.servers.append(made)
+            await self.listen_at(listening)
         if self.started and not self.should_exit:
             self._on_ready()
+
+    async def listen_at(self, listening: socket.socket) -> None:
+        """Answer at one more socket."""
+        loop = asyncio.get_running_loop()
+        if listening.family == socket.AF_UNIX:
+            made = await loop.create_unix_server(self._connection, sock=listening, backlog=_BACKLOG)
+        else:
+            made = await loop.create_server(self._connection, sock=listening, ssl=self.config.ssl, backlog=_BACKLOG)
+        self.servers.append(made)
 
     def _connection(self) -> asyncio.Protocol:
         kind: Any = self.config.http_protocol_class
@@ -176,8 +180,8 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def _stop_without_home(self) -> None:
-        if not self._has_home():
-            logger.warning("the master's folder was deleted: it stops")
+        if not await self._has_home():
+            logger.warning("the master's folder was deleted, or another master has it: it stops")
             self.stop()
 
     def serve_until_stopped(self, *listening: socket.socket) -> None:

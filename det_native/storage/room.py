@@ -1,4 +1,4 @@
-"""Room on a disk: whether an error means that there is none, and when there is more than before."""
+"""Room on a disk: whether an error means that there is none, or no disk, and when there is more than before."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import errno
 import os
 import time
 
-from det_native.errors import DiskFullError, StorageError
+from det_native.errors import DiskFailedError, DiskFullError, StorageError
 
 _CODES = (errno.ENOSPC, errno.EDQUOT)
 # What libraries say of it that hand on no number (HDF5, say).
 _TEXTS = tuple(os.strerror(code) for code in _CODES)
+
+# A file system that is read-only, has died, or is not mounted any more.
+FAILED_CODES = frozenset(
+    {errno.EROFS, errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN, errno.ENOTCONN}
+)
 
 # What a disk has more, before another attempt is worth it: a part of it, within limits. A large one has to have more
 # than what the master gives up for decisions while it is full.
@@ -20,6 +25,8 @@ BLIND_SECONDS = 20.0
 
 # How every notice begins that says so of a trial.
 WAITS_FOR_ROOM = "waits for disk space"
+# The same where the disk takes nothing at all.
+WAITS_FOR_DISK = "waits for the disk, which cannot be written,"
 
 
 def lacks_room(error: BaseException | None) -> bool:
@@ -38,8 +45,11 @@ def lacks_room(error: BaseException | None) -> bool:
 
 
 def storage_error(message: str, error: BaseException) -> StorageError:
-    """Return the error for something that could not be written: one that says so where there is no room."""
-    return DiskFullError(message) if isinstance(error, DiskFullError) or lacks_room(error) else StorageError(message)
+    """Return the error for something that could not be written: one that says so where there is no room, or no disk."""
+    if isinstance(error, DiskFullError) or lacks_room(error):
+        return DiskFullError(message)
+    failed = isinstance(error, OSError) and error.errno in FAILED_CODES
+    return DiskFailedError(message) if failed else StorageError(message)
 
 
 def free_bytes(path: str | os.PathLike[str]) -> int | None:
@@ -54,6 +64,16 @@ def free_bytes(path: str | os.PathLike[str]) -> int | None:
             return None
         else:
             return found.f_bavail * found.f_frsize
+
+
+def device_of(path: str | os.PathLike[str]) -> int:
+    """Return the number of the file system of a path, or of the nearest folder above that exists."""
+    place = os.path.abspath(path)
+    while True:
+        try:
+            return os.stat(place).st_dev
+        except FileNotFoundError:
+            place = os.path.dirname(place)
 
 
 class RoomWatch:

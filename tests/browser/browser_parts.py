@@ -43,7 +43,10 @@ c.ServerApp.port_retries = 0
 c.ServerApp.base_url = "/hub/user/"
 c.ServerApp.root_dir = {root!r}
 # No page asks whether JupyterLab should be built anew, for which the server runs yarn.
-c.ServerApp.tornado_settings = {{"page_config_data": {{"buildAvailable": False, "buildCheck": False}}}}
+c.ServerApp.tornado_settings = {{
+    "page_config_data": {{"buildAvailable": False, "buildCheck": False}},
+    "headers": {headers},
+}}
 c.IdentityProvider.token = {token!r}
 c.LabApp.extension_manager = "readonly"
 c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
@@ -88,6 +91,8 @@ class Lab:
     theme : str
     environment : dict, optional
         More environment variables.
+    headers : dict, optional
+        Sent with every answer.
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class Lab:
         home: Path,
         theme: str = "JupyterLab Light",
         environment: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> None:
         self.root = folder / "root"
         self.root.mkdir(parents=True)
@@ -115,7 +121,8 @@ class Lab:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         config = folder / "jupyter_config.py"
-        config.write_text(_CONFIG.format(port=port, root=str(self.root), token=TOKEN))
+        settings = {"port": port, "root": str(self.root), "token": TOKEN, "headers": headers or {}}
+        config.write_text(_CONFIG.format(**settings))
         self.origin = f"http://127.0.0.1:{port}"
         self.base = f"{self.origin}/hub/user/"
         kept = {

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from browser_parts import TOKEN, Keep, Lab, Opened, Screen, number_in
-from playwright.sync_api import Dialog, Error, Locator, Request, expect
+from playwright.sync_api import Locator, expect
+from traffic import Traffic, note_dialogs, the_token_is_nowhere
 from training_notebook import training_cells, write_notebook
 
 from det_native.client.session import Session
@@ -32,43 +33,6 @@ def hostile_cells() -> tuple[str, str, str]:
         '"global_batch_size": 8', f'"global_batch_size": 8, "{HPARAM}": "<b>"'
     )
     return definition, config, create
-
-
-class Traffic:
-    """Everything that went between a page and its server."""
-
-    def __init__(self, screen: Screen) -> None:
-        self._finished: list[Request] = []
-        self._frames: list[str | bytes] = []
-        screen.page.on("requestfinished", lambda request: self._finished.append(request))
-        screen.page.on("websocket", self._listen)
-        self._screen = screen
-
-    def _listen(self, socket: Any) -> None:
-        for event in ("framesent", "framereceived"):
-            socket.on(event, lambda frame: self._frames.append(frame))
-
-    def texts(self) -> Iterator[str]:
-        """Yield addresses, headers and bodies of requests and answers, and what went over web sockets."""
-        for request in self._screen.requests:
-            yield request.url
-            yield request.post_data or ""
-            yield str(request.headers)
-        for request in self._finished:
-            response = request.response()
-            if response is not None:
-                yield str(response.headers)
-                yield body_of(response)
-        for frame in self._frames:
-            yield frame if isinstance(frame, str) else frame.decode("latin-1")
-
-
-def body_of(response: Any) -> str:
-    """Return the body of an answer; of a redirection there is none."""
-    try:
-        return str(response.body().decode("latin-1"))
-    except Error:
-        return ""
 
 
 def is_text(screen: Screen, root: Locator, *words: str) -> None:
@@ -116,14 +80,7 @@ def test_markup_is_text_the_token_stays_on_the_server_and_no_other_page_acts(
 ) -> None:
     screen = opened(lab, width=1500)
     traffic = Traffic(screen)
-    dialogs: list[str] = []
-
-    def answer(dialog: Dialog) -> None:
-        if dialog.type != "beforeunload":  # which is JupyterLab's own, where something is not saved
-            dialogs.append(dialog.message)
-        dialog.accept()
-
-    screen.page.on("dialog", answer)
+    dialogs = note_dialogs(screen)
     path = write_notebook(lab.root / "hostile.ipynb", *hostile_cells())
     screen.open(path)
     screen.run_all(3)
@@ -139,7 +96,7 @@ def test_markup_is_text_the_token_stays_on_the_server_and_no_other_page_acts(
     expect(screen.page.get_by_role("tab", name=NAME)).to_be_visible()
     keep(screen, "markup-is-text")
 
-    the_token_is_nowhere(screen, traffic, home.token.read_text().strip(), experiment, path)
+    the_token_is_nowhere(screen, traffic, home.token.read_text().strip(), experiment, path, LOG_LINE)
     nobody_else_acts(screen, master, experiment, elsewhere)
 
     # What was saved beside the live view is text too.
@@ -148,22 +105,6 @@ def test_markup_is_text_the_token_stays_on_the_server_and_no_other_page_acts(
     saved = screen.cell(2).locator(".jp-OutputArea-output").last
     is_text(screen, saved, NAME)
     assert not dialogs
-
-
-def the_token_is_nowhere(screen: Screen, traffic: Traffic, token: str, experiment: int, notebook: Path) -> None:
-    """Check that the master's token reaches neither the browser nor a file, and no log."""
-    lab = screen.lab
-    assert len(token) > 20
-    searched = list(traffic.texts())
-    assert any("/det-native/api/master/experiments" in text for text in searched)
-    assert any(LOG_LINE in text for text in searched), "bodies are searched"
-    assert not [text[:200] for text in searched if token in text]
-    stored = screen.page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
-    for kept in (screen.page.content(), stored, str(screen.page.context.cookies()), notebook.read_text(), lab.log):
-        assert token not in kept
-    events = lab.request("GET", "det-native/api/master/events", params={"experiment_id": experiment}, stream=True)
-    assert token not in str(events.headers) + next(events.iter_lines(decode_unicode=True))
-    events.close()
 
 
 def nobody_else_acts(screen: Screen, master: Session, experiment: int, elsewhere: str) -> None:

@@ -5,8 +5,11 @@ import math
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
+import matplotlib as mpl
 import matplotlib.image
 import pytest
 from hypothesis import given
@@ -109,6 +112,39 @@ def test_chosen_metrics_and_an_unknown_one() -> None:
 def test_names_are_not_read_as_mathematics() -> None:
     figure = write_experiment(metric="_$\\broken{$_a").plot()
     assert figure.png().startswith(b"\x89PNG")
+
+
+# Names at their worst: markup, what ends a comment or a CDATA section of an SVG, control characters, length.
+HOSTILE = (
+    "<img src=x onerror=owned=1>",
+    "</script><script>owned=2</script>",
+    "javascript:owned=3",
+    "-->{{7*7}}${x}<!--]]>",
+    "\u202egnp.exe\x1b[31m\x00\x08",
+    "w" * 10_000,
+)
+
+
+@pytest.mark.parametrize("fonts", ["path", "none"])
+def test_names_are_text_in_an_svg_and_take_no_more_room_than_there_is(fonts: str) -> None:
+    figures = [
+        draw(Curves(name, [Curve(name, False, [1, 2], [1.0, 0.5]), Curve(f"{name}2", True, [1, 2], [1.0, 0.5])]))
+        for name in HOSTILE
+    ]
+    figures.append(write_experiment(trials=3, name=HOSTILE[0], metric=HOSTILE[1]).plot("search"))
+    for figure in figures:
+        written = io.StringIO()
+        with mpl.rc_context({"svg.fonttype": fonts}), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(written, format="svg")
+        root = ElementTree.fromstring(written.getvalue())  # an SVG is XML, or no browser shows it
+        tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+        assert not tags & {"script", "img", "image", "foreignObject", "a", "iframe"}
+        attributes = [item for element in root.iter() for item in element.attrib.items()]
+        assert not [name for name, _ in attributes if name.lower().startswith("on")]
+        assert not [value for _, value in attributes if "javascript" in value]
+        texts = [text.get_text() for axis in figure.axes for text in (axis.title, axis.xaxis.label)]
+        assert max(map(len, texts)) <= 130
 
 
 def test_drawing_leaves_pyplot_alone() -> None:

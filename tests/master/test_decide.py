@@ -207,3 +207,15 @@ def test_a_worker_killed_for_memory_says_what_it_had() -> None:
     unknown = decide(facts(None, memory="812 MiB", max_restarts=0))
     assert isinstance(unknown, Fail)
     assert "812 MiB at its peak. A smaller batch" in unknown.error.message
+
+
+@pytest.mark.parametrize("reason", [ExitReason.HARNESS_ERROR, None])
+def test_a_disk_that_failed_and_is_back_costs_no_restart(reason: ExitReason | None) -> None:
+    known = facts(reason, max_restarts=0, disk_failed=True)
+    if reason is not None:
+        known = with_error(known, UserErrorInfo(type="DiskFailedError", message="read-only", traceback="", batch=3))
+        assert isinstance(decide(replace(known, disk_failed=False)), Fail), "that of the checkpoints, say"
+    decision = decide(known)
+    assert isinstance(decision, Suspend)
+    assert "no restart is counted" in decision.reason
+    assert isinstance(decide(facts(ExitReason.USER_ERROR, max_restarts=0, disk_failed=True)), Fail)

@@ -14,6 +14,8 @@ UNUSABLE = frozenset({"CheckpointCorruptError", "CheckpointNotFoundError"})
 
 # There is no room: the trial waits until there is some, and that is no restart.
 FULL = "DiskFullError"
+# The file system became read-only, or died. Where it was the master's own, too, it is back.
+FAILED = "DiskFailedError"
 
 # A rule of the API that the program breaks: it does so however often it is run.
 _LASTING = frozenset({"TrialDefinitionError", "InvalidDataError", "DivergedError", "WorkerEnvironmentError"})
@@ -48,6 +50,8 @@ class Facts:
         The batch of the last training metrics of the run that are stored, -1 if there are none.
     full : bool
         It could not be started since a disk is full.
+    disk_failed : bool
+        The disk of the master and its workers took nothing for a while, since the run began.
     memory : str
         How much it had, if the system has killed it for want of memory.
     batch_size : int or None
@@ -74,6 +78,7 @@ class Facts:
     length: int | None = None
     last_row: int = -1
     full: bool = False
+    disk_failed: bool = False
     memory: str = ""
     batch_size: int | None = None
     trained: bool = True
@@ -148,8 +153,9 @@ def decide(facts: Facts) -> Decision:
     comes however often the program is run, or one of the user's code before anything was trained. A process that
     vanished is restarted as long as there are restarts left, and so is one that somebody else than the master had end
     (SIGTERM, when a machine shuts down): its trial has not done what it was to do. A run that was asked to end, and did
-    so or had to be killed, is no restart; nor is one that a full disk has ended, or whose program was replaced. A run
-    that says that it has done all is not believed where fewer batches, or metrics of fewer batches, are here.
+    so or had to be killed, is no restart; nor is one that a full or failed disk has ended, or whose program was
+    replaced. A run that says that it has done all is not believed where fewer batches, or metrics of fewer batches, are
+    here.
     """
     reason = facts.exit.reason if facts.exit is not None else None
     missing = _missing(facts)
@@ -192,6 +198,10 @@ def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | Widen | None:
         return Suspend(_how_suspended(facts.exit, full=full))
     if facts.exit is None and not facts.begun:
         return Suspend("The master ended before the worker had begun. The trial is tried again; no restart is counted.")
+    if facts.disk_failed and (reason is None or (reason is ExitReason.HARNESS_ERROR and error.type == FAILED)):
+        return Suspend(
+            "The disk failed under it and is back. It goes on from its latest checkpoint; no restart is counted."
+        )
     if full:
         return Suspend(f"{error.message.rstrip('.')}. It goes on when there is room; no restart is counted.", True)
     return None

@@ -364,6 +364,8 @@ class Runs:
             may_restart=may_restart,
             last_row=stored.training_last if stored else -1,
             full=full,
+            disk_failed=bool(recovered := self._context.database.recovered_at)
+            and run_store.made_at(run.run_id) <= recovered,
             trained=trial.batches > 0,
             outdated=run.outdated,
             stopped_early=self._has_stopped(run.experiment_id, run.trial_id),

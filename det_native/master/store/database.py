@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,6 +89,8 @@ class Database:
         self._closed = False
         self._damage: str | None = None
         self.fault: Fault | None = None
+        # Milliseconds since 1970 at which the last fault was over, 0 if there was none.
+        self.recovered_at = 0
         self.on_fault: Callable[[], None] = lambda: None
         self._engine = _engine(self.url)
         self._lease = Lease(self.url, self._engine)
@@ -185,11 +188,14 @@ class Database:
         """Write something that changes nothing, with files that are opened anew; if that works, the fault is over."""
         if self.file is not None and not self.file.exists():  # opened, it would be made anew, empty
             raise MasterError(f"{self.file} is gone.")
+        self._lease.renew()
         self._engine.dispose()
         with self.write() as transaction:
             if self.dialect == "sqlite":  # to begin a transaction and end it would write nothing
                 version = transaction.connection.exec_driver_sql("PRAGMA user_version").scalar_one()
                 transaction.connection.exec_driver_sql(f"PRAGMA user_version = {version}")
+        if self.fault is not None:
+            self.recovered_at = time.time_ns() // 1_000_000
         self.fault = None
         logger.info("What happens is stored again.")
 

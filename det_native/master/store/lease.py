@@ -23,6 +23,7 @@ class Lease:
         self._engine = engine
         self._file: FileLock | None = None
         self._connection: Connection | None = None
+        self._locked: os.stat_result | None = None
 
     def acquire(self) -> None:
         """Take the right, or say who has it.
@@ -38,6 +39,22 @@ class Lease:
                 f"Another master already uses the database {self._url.render_as_string()}. "
                 "Use that one, or stop it with `det down` first."
             )
+
+    def renew(self) -> None:
+        """Take the right again where the file that was locked is another one now: its file system was mounted anew.
+
+        Raises
+        ------
+        MasterStartError
+            If another master has it.
+        """
+        if self._file is None or self._locked is None:
+            return
+        path = self._file.lock_file
+        if not os.path.exists(path) or not os.path.samestat(os.stat(path), self._locked):
+            self._file.release()
+            self._file = None
+            self.acquire()
 
     def release(self) -> None:
         """Give the right back."""
@@ -57,7 +74,7 @@ class Lease:
             lock.acquire()
         except Timeout:
             return False
-        self._file = lock
+        self._file, self._locked = lock, os.stat(lock.lock_file)
         return True
 
     def _lock_advisory(self) -> bool:

@@ -70,6 +70,14 @@ def new_id() -> str:
     return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
 
 
+def made_at(run_id: str) -> int:
+    """Return the milliseconds since 1970 at which an id was made."""
+    number = 0
+    for character in run_id:
+        number = number << 5 | ALPHABET.index(character)
+    return number >> 80
+
+
 def new_token() -> tuple[str, str]:
     """Return a fresh bearer token and the hash under which it is kept."""
     token = secrets.token_urlsafe(32)

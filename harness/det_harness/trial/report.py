@@ -15,7 +15,15 @@ from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
 from det_harness.trial.metrics import check_names, refuse_long_names
 from det_harness.trial.spool import Spool, SpooledBatch
-from det_native.errors import AuthenticationError, DiskFullError, FencedError, MasterError, RequestError, StorageError
+from det_native.errors import (
+    AuthenticationError,
+    DiskFailedError,
+    DiskFullError,
+    FencedError,
+    MasterError,
+    RequestError,
+    StorageError,
+)
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import (
     NOTICE_LENGTH,
@@ -33,7 +41,7 @@ from det_native.schema.rest import (
     WarningReport,
 )
 from det_native.schema.states import ExitReason, MetricKind
-from det_native.storage.room import WAITS_FOR_ROOM
+from det_native.storage.room import WAITS_FOR_DISK, WAITS_FOR_ROOM
 
 logger = logging.getLogger("det_harness")
 
@@ -134,8 +142,9 @@ class SpoolReporter:
         self._sending_ended = False
         self._failure: Exception | None = None
         self._waiting = self._told = ""
-        # What a full disk has no room for, in order; all later ones wait behind it.
+        # What the disk does not take, in order; all later ones wait behind it.
         self._held: list[_Held] = []
+        self._lack = WAITS_FOR_ROOM
         self._held_bytes = 0
         self._own: list[float] = []
         self._best_known = True
@@ -310,10 +319,11 @@ class SpoolReporter:
         self._wake.notify()
 
     def _spooled(self, held: _Held) -> bool:
-        """Put a report into the spool; False if the disk is full: it then waits in memory, to be sent from there."""
+        """Put a report into the spool; False if the disk takes none: it then waits in memory, to be sent from there."""
         try:
             self._spool.append(held.seq, held.text, durable=held.durable)
-        except DiskFullError as error:
+        except (DiskFullError, DiskFailedError) as error:
+            self._lack = WAITS_FOR_ROOM if isinstance(error, DiskFullError) else WAITS_FOR_DISK
             if not self._held:
                 logger.warning("Reports wait in memory: %s", error)
             return False
@@ -349,11 +359,12 @@ class SpoolReporter:
         """The body of the sending thread."""
         backoff = 0.1
         last_contact = 0.0
+        batch: SpooledBatch | list[_Held] | None = None
         while True:
-            batch = self._next_batch(last_contact)
-            if batch is None and self._closing:
-                return
             try:
+                batch = self._next_batch(last_contact)
+                if batch is None and self._closing:
+                    return
                 self._send(batch)
             except (FencedError, AuthenticationError) as error:
                 self._end_sending(f"The master no longer wants reports of this run: {error}", stop=True)
@@ -366,8 +377,12 @@ class SpoolReporter:
                     self._end_sending(f"The master refused reports, which stay in the spool: {error}", stop=False)
                     return
                 backoff = self._pause(backoff, error)
-            except MasterError as error:
+            except (MasterError, OSError) as error:
                 backoff = self._pause(backoff, error)
+            except StorageError as error:  # handed to the training thread, which ends with it
+                self._failure = error
+                self._end_sending(str(error), stop=True)
+                return
             else:
                 backoff = 0.1
             last_contact = time.monotonic()
@@ -385,7 +400,7 @@ class SpoolReporter:
     @property
     def _waits_for(self) -> str:
         """What the trial waits for, or its reports do."""
-        return self._waiting or (f"{WAITS_FOR_ROOM} in {self._spool.directory}" if self._held else "")
+        return self._waiting or (f"{self._lack} in {self._spool.directory}" if self._held else "")
 
     def _next_batch(self, last_contact: float) -> SpooledBatch | list[_Held] | None:
         """Wait for something to send; None means a heartbeat, or the end when closing."""
@@ -428,7 +443,7 @@ class SpoolReporter:
 
     def _pause(self, backoff: float, error: Exception) -> float:
         if backoff < 0.2:
-            logger.warning("Reports wait on disk, the master does not take them: %s", error)
+            logger.warning("Reports wait, and are sent again: %s", error)
         end = time.monotonic() + backoff
         with self._wake:
             while (now := time.monotonic()) < min(end, self._deadline):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native.storage.room import storage_error
+from det_native.errors import DiskFailedError
+from det_native.storage.room import device_of, storage_error
 
 _SEGMENT_BYTES = 1 << 20
 _BATCH_BYTES = 2 << 20
@@ -53,6 +55,7 @@ class Spool:
         self._segments: list[_Segment] = []
         self._descriptor: int | None = None
         self._read_offset = 0
+        self._device = device_of(directory)
 
     def append(self, seq: int, report: str, *, durable: bool = False) -> None:
         """Append one report.
@@ -76,10 +79,21 @@ class Spool:
             segment = self._writable(seq)
             self._write(segment, content, durable)
         except OSError as error:
-            raise storage_error(f"Reports cannot be kept in {self.directory}: {error}.", error) from error
+            message = f"Reports cannot be kept in {self.directory}: {error}."
+            if isinstance(error, FileNotFoundError) and self._is_unmounted():
+                raise DiskFailedError(message) from error
+            raise storage_error(message, error) from error
 
     def read(self) -> SpooledBatch | None:
-        """Return the next reports that were not confirmed, None if there are none."""
+        """Return the next reports that were not confirmed, None if there are none.
+
+        Raises
+        ------
+        OSError
+            If the disk gives nothing at the moment.
+        DiskFailedError
+            If reports are not there any more.
+        """
         for position, segment in enumerate(self._segments):
             offset = self._read_offset if position == 0 else 0
             if offset < segment.size:
@@ -100,12 +114,20 @@ class Spool:
 
     def close(self) -> None:
         """Close; removes the last segment if all of it was confirmed."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._close_segment()
         if self.empty():
             while self._segments:
                 self._drop_first()
+
+    def _close_segment(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def _is_unmounted(self) -> bool:
+        """Return whether the file system that it lay on is not there at the moment; otherwise it was deleted."""
+        return device_of(self.directory) != self._device
 
     def _is_full(self, segment: _Segment) -> bool:
         return segment.size >= self._segment_bytes
@@ -113,9 +135,8 @@ class Spool:
     def _writable(self, seq: int) -> _Segment:
         if self._segments and not self._is_full(self._segments[-1]) and self._descriptor is not None:
             return self._segments[-1]
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._close_segment()
+        self.directory.mkdir(exist_ok=True)  # a disk that has failed may have lost it
         path = self.directory / f"{seq:012d}.jsonl"
         self._descriptor = os.open(path, _FLAGS | os.O_EXCL, 0o600)
         self._segments.append(_Segment(path))
@@ -130,14 +151,22 @@ class Spool:
             if durable:
                 os.fsync(self._descriptor)
         except OSError:
-            os.ftruncate(self._descriptor, segment.size)
+            try:
+                os.ftruncate(self._descriptor, segment.size)
+            except OSError:  # the disk has failed: what comes next is for a file that is opened anew
+                self._close_segment()
             raise
         segment.size += len(content)
 
     def _read_from(self, segment: _Segment, offset: int) -> SpooledBatch:
+        lost = DiskFailedError(f"Reports in {segment.path} were lost with the disk, which had not written them.")
+        if not segment.path.exists() and self.directory.exists():
+            raise lost
         with segment.path.open("rb") as stream:
             stream.seek(offset)
             content = stream.read(min(_BATCH_BYTES, segment.size - offset))
+            if os.fstat(stream.fileno()).st_size < segment.size:
+                raise lost
             while not content.endswith(b"\n"):
                 end = content.rfind(b"\n")
                 content = content[: end + 1] if end >= 0 else content + stream.readline()

@@ -36,6 +36,7 @@ _PIP = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off")
 _SAID = "ERROR: "
 _VERSIONS = re.compile(r"\(from versions: ([^()]*)\)")
 _VERSIONS_SHOWN = 5
+_ANY_VERSIONS = re.compile(r" \(from (?:versions: |\d+ versions, )[^()]*\)")
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def main() -> None:
     try:
         python = environment_with(options.packages, options.environments)
     except (WorkerEnvironmentError, OSError) as error:
-        print(error, flush=True)
+        print(_ANY_VERSIONS.sub("", str(error)), flush=True)  # pip's own line, above, names them
         _report(run_folder, error)
         sys.exit(_EXIT_FAILED)
     os.set_inheritable(options.status_fd, True)

@@ -124,6 +124,18 @@ export function streamEvent(
 export const NASTY =
   '<img src=x onerror="alert(1)"><script>alert(2)</script>&amp;';
 
+/** More of that kind. */
+export const HOSTILE = [
+  '</script><script>owned=1</script>',
+  '"><iframe srcdoc="<script>parent.owned=2</script>">',
+  "' onfocus=owned=3 autofocus='",
+  'javascript:owned=4',
+  "{{constructor.constructor('owned=5')()}}${owned=5}",
+  '<svg><style onload=owned=6></svg>',
+  '\u202egnp.exe',
+  'long'.repeat(2_500)
+];
+
 /** The states of the master's interface, as its description says them. */
 export function statesOf(name: 'ExperimentState' | 'TrialState'): string[] {
   const text = readFileSync('src/shared/openapi.json', 'utf8');

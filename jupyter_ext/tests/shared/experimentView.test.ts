@@ -10,6 +10,7 @@ import {
   checkpoint,
   curve,
   detail,
+  HOSTILE,
   logLine,
   MANY,
   NASTY,
@@ -191,37 +192,37 @@ describe('the view of an experiment', () => {
 });
 
 describe('what comes from outside', () => {
-  const nasty: Partial<ExperimentView> = {
+  const everywhere = (name: string): Partial<ExperimentView> => ({
     experiment: detail({
-      name: NASTY,
-      metric: NASTY,
-      config: { searcher: { name: NASTY } },
+      name,
+      metric: name,
+      config: { searcher: { name } },
       trials: 2,
       error: userError({
-        message: NASTY,
-        traceback: NASTY + NASTY,
-        file: NASTY,
+        message: name,
+        traceback: name + name,
+        file: name,
         cell: null
       })
     }),
     trials: [
-      trial({ hparams: { [NASTY]: NASTY } }),
+      trial({ hparams: { [name]: name } }),
       trial({
         id: 4,
         state: 'ERROR',
-        error: userError({ traceback: NASTY, file: NASTY })
+        error: userError({ traceback: name, file: name })
       })
     ],
-    checkpoints: [checkpoint({ uuid: NASTY, metrics: { [NASTY]: NASTY } })],
+    checkpoints: [checkpoint({ uuid: name, metrics: { [name]: name } })],
     curves: [
-      curve({ name: NASTY }),
-      curve({ name: `val_${NASTY}`, kind: 'validation' })
+      curve({ name }),
+      curve({ name: `val_${name}`, kind: 'validation' })
     ],
-    logs: [logLine(NASTY)]
-  };
+    logs: [logLine(name)]
+  });
 
   it('is text wherever it stands, never markup', async () => {
-    const { root, text } = shown(nasty, {
+    const { root, text } = shown(everywhere(NASTY), {
       page: true,
       onLoad: () => undefined
     });
@@ -236,6 +237,22 @@ describe('what comes from outside', () => {
     expect(
       root.querySelector('[aria-label=Trials] td[title]')?.getAttribute('title')
     ).toBe('');
+  });
+
+  it.each(HOSTILE)('is no element, address or listener: %.40s', async name => {
+    const { root } = shown(everywhere(name), {
+      page: true,
+      onLoad: () => undefined
+    });
+    await frame();
+    expect(root.querySelector('script, img, iframe, object, embed')).toBeNull();
+    const attributes = [...root.querySelectorAll('*')].flatMap(element => [
+      ...element.attributes
+    ]);
+    expect(attributes.filter(({ name }) => name.startsWith('on'))).toEqual([]);
+    const leads = ['href', 'src', 'srcdoc', 'action', 'xlink:href'];
+    expect(attributes.filter(({ name }) => leads.includes(name))).toEqual([]);
+    expect(root.textContent).toContain(name.slice(0, 12));
   });
 });
 

@@ -65,6 +65,8 @@ def test_why_it_cannot_be_made_is_a_sentence(launcher: LocalLauncher, tmp_path: 
     assert report.error is not None
     assert report.error.type == "WorkerEnvironmentError"
     assert "No matching distribution found for tiny-pack==9.0" in text
+    assert text.count("1.0, 2.0") == 1, "the versions that there are"
+    assert "cannot be made on the worker: Could not find a version that satisfies" in text
     assert "from versions: 1.0, 2.0" in report.error.message
     assert "\n" not in report.error.message
     _run(launcher, tmp_path, "r2", packages=("tiny-pack==2.0",))
