@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
 
 from det_native.errors import MasterStartError
 
@@ -38,6 +39,29 @@ class Lease:
                 f"Another master already uses the database {self._url.render_as_string()}. "
                 "Use that one, or stop it with `det down` first."
             )
+
+    def hold(self) -> None:
+        """Take the right again if a Postgres server has forgotten it: it goes with the session that took it.
+
+        Raises
+        ------
+        DBAPIError
+            If the server does not answer.
+        MasterStartError
+            If another master has taken it meanwhile.
+        """
+        if self._url.get_backend_name() == "sqlite":
+            return
+        if self._connection is not None:
+            try:
+                self._connection.execute(text("SELECT 1"))
+            except DBAPIError:
+                lost, self._connection = self._connection, None
+                lost.invalidate()
+                lost.close()
+            else:
+                return
+        self.acquire()
 
     def release(self) -> None:
         """Give the right back."""

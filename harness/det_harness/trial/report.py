@@ -350,7 +350,10 @@ class SpoolReporter:
         backoff = 0.1
         last_contact = 0.0
         while True:
-            batch = self._next_batch(last_contact)
+            try:
+                batch = self._next_batch(last_contact)
+            except StorageError:  # which the training thread knows of
+                return
             if batch is None and self._closing:
                 return
             try:
@@ -400,7 +403,7 @@ class SpoolReporter:
                         self._append_rows_in_thread()
                     self._urgent = False
                     self._spool_held()
-                    return self._spool.read() or self._held[:_HELD_AT_ONCE] or None
+                    return self._read_spool() or self._held[:_HELD_AT_ONCE] or None
                 if self._closing or now >= last_contact + HEARTBEAT:
                     return None
                 self._wake.wait((due if waiting else last_contact + HEARTBEAT) - now)
@@ -408,10 +411,23 @@ class SpoolReporter:
     def _append_rows_in_thread(self) -> None:
         try:
             self._append_rows()
-        except (StorageError, ValueError) as error:  # handed to the training thread, which ends with it
-            self._failure = error
-            self._stop = True
+        except (StorageError, ValueError) as error:
+            self._fail(error)
             self._batches, self._columns = [], {}
+
+    def _read_spool(self) -> SpooledBatch | None:
+        try:
+            return self._spool.read()
+        except StorageError as error:  # what the disk has made of reports is not sent
+            self._fail(error)
+            self._sending_ended = True
+            raise
+
+    def _fail(self, error: Exception) -> None:
+        """Hand an error to the training thread, which ends with it."""
+        logger.error("%s", error)
+        self._failure = error
+        self._stop = True
 
     def _accept(self, accepted: ReportsAccepted, batch: SpooledBatch | list[_Held] | None) -> None:
         with self._wake:
