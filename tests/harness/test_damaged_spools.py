@@ -34,7 +34,8 @@ def test_what_is_read_from_damaged_files_was_written_there(data: st.DataObject) 
             spool.append(seq, report(seq))
         spool.close()
         path = data.draw(st.sampled_from(sorted(spool.directory.iterdir())))
-        content = bytearray(path.read_bytes())
+        whole = path.read_bytes()
+        content = bytearray(whole)
         offset = data.draw(st.integers(0, len(content) - 1))
         if data.draw(st.booleans()):
             del content[offset:]
@@ -55,7 +56,7 @@ def test_what_is_read_from_damaged_files_was_written_there(data: st.DataObject) 
             named = str(path) in str(error)
         assert named
         assert taken == sorted(set(taken))
-        assert len(taken) < ROWS
+        assert len(taken) < ROWS or path.read_bytes() == whole[:-1]  # all but the end of the last line
 
         found: list[str] = []
         with_damage = False
