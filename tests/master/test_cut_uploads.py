@@ -1,6 +1,6 @@
 """A process that submits is killed, or its cell interrupted, at moments that are drawn: nothing half of it is there.
 
-``DET_CUTS_SEED`` repeats a run.
+``DET_CUTS`` says how often each of the two is done (2 by default), ``DET_CUTS_SEED`` repeats a run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from det_native.storage.blobs import BlobStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
-CUTS = 5
+CUTS = int(os.environ.get("DET_CUTS", "2"))
 
 # Each line of its input is an attempt in a process of its own, forked off this one, which has imported everything.
 SUBMITTER = """
