@@ -75,7 +75,8 @@ for fills in (0, int(sys.argv[1])):
     }
     experiment = det.experimental.create(Filling, configuration, local=True)
     [trial] = experiment.trials
-    weights = b"".join(value.numpy().tobytes() for value in experiment.checkpoints[-1].load().model.state_dict().values())
+    values = experiment.checkpoints[-1].load().model.state_dict().values()
+    weights = b"".join(value.numpy().tobytes() for value in values)
     rows = [trial.metrics("training"), trial.metrics("validation")]
     print("END", experiment.state, hashlib.sha256(weights).hexdigest(), rows, flush=True)
 """
@@ -93,13 +94,11 @@ def test_it_waits_for_room_says_so_and_ends_the_same_bit_for_bit(disk: SmallDisk
     fills = random.Random(seed).randrange(1, BATCHES - 2)
     places = {"DET_HOME": str(disk.path / "home"), "DISK": str(disk.path), "TMPDIR": str(tmp_path)}
     (tmp_path / "program.py").write_text(PROGRAM)
-    output = tmp_path / "output"
+    output, variables = tmp_path / "output", os.environ | places
     command = [sys.executable, "program.py", str(fills)]
     with (
         output.open("w") as stream,
-        subprocess.Popen(
-            command, cwd=tmp_path, env=os.environ | places, stdout=stream, stderr=subprocess.STDOUT
-        ) as process,
+        subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=stream, stderr=subprocess.STDOUT) as process,
     ):
         deadline = time.monotonic() + 120
         while "waits for disk space in" not in output.read_text():

@@ -65,8 +65,9 @@ def test_memory_is_bounded_and_every_row_is_stored(tmp_path: Path) -> None:
             ThreadPoolExecutor(8) as pool,
         ):
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            ask = f"GET /api/v1/events HTTP/1.1\r\nHost: {url.host}:{url.port}\r\nAuthorization: {headers['Authorization']}"
-            deaf.sendall(f"{ask}\r\n\r\n".encode())
+            lines = ["GET /api/v1/events HTTP/1.1", f"Host: {url.host}:{url.port}"]
+            lines.append(f"Authorization: {headers['Authorization']}")
+            deaf.sendall("".join(f"{line}\r\n" for line in [*lines, ""]).encode())
             used = []
             for turn in range(ROUNDS):
                 list(pool.map(lambda job, turn=turn: flood(client, job, turn), told["jobs"]))

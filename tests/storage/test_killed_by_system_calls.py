@@ -1,7 +1,7 @@
 """A process that publishes checkpoints is killed at system calls that are drawn: nothing partial is ever listed.
 
-``DET_CALLS_SEED`` repeats a run. `test_checkpoints` kills before each call of Python's; this one between the calls of the
-system under them: between two pieces of a file, before it is synchronised, before the rename has come to the disk.
+``DET_CALLS_SEED`` repeats a run. `test_checkpoints` kills before each call of Python's; this one between the calls of
+the system under them: before a file is synchronised, before the rename has come to the disk.
 """
 
 from __future__ import annotations
