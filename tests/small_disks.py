@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -29,9 +30,12 @@ class SmallDisk:
         """Bytes that can be written."""
         return shutil.disk_usage(self.path).free
 
-    def fill(self) -> None:
-        """Take all the room that there is."""
+    def fill(self, leave: int = 0) -> None:
+        """Take all the room that there is, but for so many bytes."""
         with self._filler.open("ab", buffering=0) as stream:
+            if leave:
+                os.posix_fallocate(stream.fileno(), 0, self.free - leave)
+                return
             try:
                 while True:
                     stream.write(bytes(1 << 16))

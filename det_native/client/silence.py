@@ -39,8 +39,8 @@ def told_if_silent(url: str, name: str) -> Iterator[None]:
     watcher = threading.Timer(_WAIT_SECONDS, _watch, (url, name, answered))
     watcher.daemon = True
     watcher.name = "det-silence"
-    watcher.start()
     try:
+        watcher.start()  # an interrupt may come while it starts
         yield
     finally:
         answered.set()

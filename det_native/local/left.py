@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from det_native.schema import rest
 from det_native.schema.job import REPORTS_NAME
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.sealed import unseal
 from det_native.schema.states import MetricKind
 
 _AnyReport = (
@@ -91,6 +92,6 @@ def _in(path: Path) -> Iterator[_AnyReport]:
         return
     for line in lines:
         try:
-            yield _REPORT.validate_json(line)
-        except ValidationError:  # the machine went down while it was written
+            yield _REPORT.validate_json(unseal(line))
+        except ValueError:  # the machine went down while it was written, or it is damaged
             return

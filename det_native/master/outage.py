@@ -1,4 +1,7 @@
-"""The folder of a master that can no longer be written, though it has room: noticed, told, and over by itself."""
+"""A master that cannot store anything: its folder can no longer be written, or the server of its database is away.
+
+That is noticed, told, and over by itself.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +52,21 @@ class Outage:
     def notice(self) -> str:
         """What keeps experiments from going on, with since when; empty while all is well."""
         fault = self._database.fault
-        return "" if fault is None else f"the master cannot write to {self._home} since {fault.since} ({fault.what})"
+        if fault is None:
+            return ""
+        place = f"reach its database {fault.server}" if fault.server else f"write to {self._home}"
+        return f"the master cannot {place} since {fault.since} ({fault.what})"
 
     @property
     def sentence(self) -> str:
         """The same for somebody who has asked for something, with what to do."""
-        notice = self.notice
-        return notice and (
-            f"{notice[0].upper()}{notice[1:]}: nothing new is stored. Mend or mount the file system; the master goes "
-            "on by itself as soon as it can write."
+        fault, notice = self._database.fault, self.notice
+        if fault is None or not notice:
+            return ""
+        remedy = "Start the database's server" if fault.server else "Mend or mount the file system"
+        return (
+            f"{notice[0].upper()}{notice[1:]}: nothing new is stored. {remedy}; the master goes on by itself as soon "
+            "as it can write."
         )
 
     def note(self, error: BaseException) -> bool:

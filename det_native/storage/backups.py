@@ -19,6 +19,7 @@ _NEWEST = 3
 _DAYS = 3
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _BESIDE = ("", "-wal", "-shm")
+_HEADER = 100  # bytes
 
 
 class DamagedDatabaseError(StorageError):
@@ -60,8 +61,30 @@ def check(database: Path) -> None:
         raise  # locked, not readable: not the content's fault
     except sqlite3.DatabaseError as error:
         raise DamagedDatabaseError(f"The database {database} is damaged: {error}.") from error
-    if found != "ok":
+    if found == "ok":
+        found = _shortened(database)
+    if found:
         raise DamagedDatabaseError(f"The database {database} is damaged: {' '.join(str(found).split())}.")
+
+
+def _shortened(database: Path) -> str:
+    """Return what of a file is missing at its end, which SQLite takes for zeros; an empty text if nothing is."""
+    log = database.with_name(f"{database.name}-wal")
+    if log.exists() and log.stat().st_size:  # it has what the file lacks
+        return ""
+    size = database.stat().st_size
+    if not size:  # made and not yet written to, or cut short
+        return "it is empty, though there are backups of it" if listing(database) else ""
+    with database.open("rb") as file:
+        header = file.read(_HEADER)
+    if len(header) < _HEADER:
+        return f"it has {size} bytes only"
+    page = int.from_bytes(header[16:18], "big")
+    page = 1 << 16 if page == 1 else page
+    pages = int.from_bytes(header[28:32], "big")
+    known = header[24:28] == header[92:96]  # the number of pages is of the last change
+    whole = size % page == 0 and (not known or size >= pages * page)
+    return "" if whole else f"it has {size} bytes, where {pages * page} were written"
 
 
 def listing(database: Path, now: datetime | None = None) -> list[Backup]:

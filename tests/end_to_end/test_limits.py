@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from faults import Cluster, Gate, Kernel, ended
+from faults import PATIENCE, Cluster, Gate, Kernel, ended
+from programs import TORCH_CREATE
 
 from det_native.schema.states import ExperimentState
 
@@ -53,6 +54,32 @@ class Hungry(Digits):
 experiment = det.experimental.create(Hungry, configuration(hyperparameters=settings, max_restarts=0))
 """
 
+BOMB_PROCESSES = 31
+# Each forks two more, four generations long, and is in a session of its own.
+BOMB = """
+import subprocess
+
+class Bomb(Digits):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if batch_idx == 4:
+            port = self.context.get_hparam("port")
+            line = (
+                "import os, socket, sys, time\\n"
+                "depth = 0\\n"
+                "while depth < 4 and (os.fork() == 0 or os.fork() == 0):\\n"
+                "    os.setsid()\\n"
+                "    depth += 1\\n"
+                f"line = socket.create_connection(('127.0.0.1', {port}))\\n"
+                "line.sendall(f'{os.getpid()} bomb\\\\n'.encode())\\n"
+                "time.sleep(1000)\\n"
+            )
+            subprocess.Popen([sys.executable, "-c", line], start_new_session=True)
+            gate(port, "bombed")
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+experiment = det.experimental.create(Bomb, configuration(hyperparameters=settings))
+"""
+
 
 @pytest.mark.parametrize(
     ("call", "batch", "says"),
@@ -76,6 +103,22 @@ def test_too_many_metrics_are_one_error_at_that_batch(
     assert trial.error.batch == batch
     assert re.search(says, trial.error.message), trial.error.message
     assert "Leave some out" in trial.error.message
+
+
+@pytest.mark.long
+def test_processes_that_a_trial_has_scattered_end_with_it(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+    experiment = cluster.attach(kernel.submit_with(BOMB, port=gate.port))
+    visitors = [gate.next() for _ in range(BOMB_PROCESSES + 1)]
+    [worker] = [visitor for visitor in visitors if visitor.text == "bombed"]
+    scattered = [psutil.Process(visitor.pid) for visitor in visitors if visitor.text == "bomb"]
+    worker.go()
+    assert ended(experiment, ExperimentState.COMPLETED).restarts == 0
+    _, alive = psutil.wait_procs(scattered, timeout=PATIENCE)
+    for visitor in visitors:
+        visitor.line.close()
+    assert alive == []
+    again = cluster.attach(kernel.submit_with(TORCH_CREATE))  # what it has left takes nothing from others
+    assert ended(again, ExperimentState.COMPLETED).restarts == 0
 
 
 def test_loud_output_is_cut_in_the_middle(kernel: Kernel, cluster: Cluster) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from faults import (
@@ -56,11 +57,17 @@ def state(experiment):
 
 
 @pytest.fixture(scope="module")
-def toy_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the framework is installed."""
+    return install_toy(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="module")
+def toy_cluster(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A master of its own: the framework is on the import path of kernel, master and workers."""
     with pytest.MonkeyPatch.context() as patch:
         before = os.environ.get("PYTHONPATH")
-        packages = str(install_toy(tmp_path_factory.mktemp("toy")))
+        packages = str(installed)
         patch.setenv("PYTHONPATH", packages if before is None else f"{packages}{os.pathsep}{before}")
         with running_cluster(tmp_path_factory.mktemp("toy-cluster"), "toy") as started:
             yield started
@@ -169,3 +176,31 @@ def test_a_class_that_it_refuses_is_refused_in_the_kernel(kernel: Kernel) -> Non
     for place in ("True", "False"):
         done = kernel.run(f"det.experimental.create(Wrong, configuration(), local={place})", fails=True)
         assert done.error == "TrialDefinitionError: Wrong.train_batch must be a method."
+
+
+def test_a_package_replaced_between_two_runs_of_a_trial_is_told(
+    kernel: Kernel, cluster: Cluster, gate: Gate, installed: Path
+) -> None:
+    for cell in (SETUP, GATE_CELL, CONFIG, TRIAL, STATE):
+        kernel.run(cell)
+    call = f'experiment = det.experimental.create(Counting, configuration(stops="8", port={gate.port}))'
+    experiment = cluster.attach(kernel.submit(call))
+    visitor = gate.next()
+    checkpoint_at(experiment, 6)
+    source = installed / "toy_framework" / "__init__.py"
+    before = source.read_text()
+    new = installed / "new"
+    new.write_text(before.replace('"1.0"', '"2.0.1"'))
+    new.replace(source)  # as installers do; it changes the folder, too
+    os.utime(installed, (1, 1))
+    try:
+        visitor.die(signal.SIGKILL)
+        gate.next().go()
+        assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
+    finally:
+        source.write_text(before)
+        os.utime(installed)
+    assert_complete_rows(experiment, BATCHES)
+    said = "The training continues after batch 6 with toy_framework 2.0.1, where it was begun with toy_framework 1.0"
+    assert said in experiment.trials[0].detail().warning
+    assert str(experiment.logs()).count(said) == 1

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from master_parts import Master, MemoryLauncher, running_master
+from hypothesis import given
+from hypothesis import strategies as st
+from master_parts import Master, MemoryLauncher, Worker, running_master
 from sqlalchemy import create_engine
 from test_migrations import upgrade_to
 
@@ -36,6 +40,47 @@ def test_a_master_does_not_start_on_a_damaged_database_and_says_the_way_out(tmp_
     overwrite(tmp_path / "det.db", start)
     with pytest.raises(MasterStartError, match=r"is damaged: .*`det master restore`"):
         Database(url)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database in which two trials have trained."""
+    home = tmp_path_factory.mktemp("sound") / "home"
+    with running_master(home) as master:
+        numbers = [master.create()["id"] for _ in range(2)]
+        for job in master.world.wait_for_jobs(2):
+            Worker(master, job).complete()
+        for number in numbers:
+            master.until_state(number, "COMPLETED")
+    return home / "det.db"
+
+
+@given(st.data(), st.sampled_from(["noise", "zeros", "cut short"]))
+def test_damage_anywhere_is_seen_before_a_start(sound: Path, data: st.DataObject, how: str) -> None:
+    content = bytearray(sound.read_bytes())
+    if how == "cut short":
+        del content[data.draw(st.integers(1, len(content) - 1), label="offset") :]
+    else:
+        page = data.draw(st.integers(0, len(content) // 4096 - 1), label="page")
+        content[page * 4096 : (page + 1) * 4096] = (
+            bytes(4096) if how == "zeros" else random.Random(page).randbytes(4096)
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "det.db"
+        path.write_bytes(content)
+        with pytest.raises(backups.DamagedDatabaseError, match=r"det\.db is damaged: "):
+            backups.check(path)
+
+
+def test_an_empty_file_is_damaged_only_where_there_are_backups(sound: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "det.db"
+    empty.touch()
+    backups.check(empty)  # a master ended before it had written anything
+    empty.write_bytes(sound.read_bytes())
+    backups.make(empty)
+    empty.write_bytes(b"")
+    with pytest.raises(MasterStartError, match=r"it is empty, though there are backups of it.*`det master restore`"):
+        Database(f"sqlite:///{empty}")
 
 
 def test_an_unreadable_row_does_not_hide_the_others(tmp_path: Path) -> None:

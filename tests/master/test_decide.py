@@ -182,6 +182,18 @@ def test_a_run_whose_metrics_are_not_all_here_is_not_complete() -> None:
     assert decide(completed(200, last_row=-1)) == Complete()  # a trial need not report training metrics
 
 
+def test_a_run_of_which_reports_are_lost_is_not_complete() -> None:
+    report = ExitReport(seq=9, reason=ExitReason.COMPLETED, batch=200, last_row=-1)
+    known = replace(facts(ExitReason.COMPLETED), exit=report, length=200)
+    for stored, lost in ((9, False), (8, False), (7, True), (0, True)):  # its exit report is in a file of its own
+        decision = decide(replace(known, last_seq=stored))
+        assert isinstance(decision, Restart) == lost
+        if isinstance(decision, Restart):
+            assert decision.error.message.endswith(
+                f"but of its 9 reports {stored} are here. The folder of the run has lost some."
+            )
+
+
 def test_a_full_disk_is_no_restart_and_no_end() -> None:
     full = error("No space left on device").model_copy(update={"type": "DiskFullError"})
     for restarts in (0, 5):

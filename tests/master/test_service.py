@@ -21,6 +21,7 @@ from det_native.master.store import events
 from det_native.master.store.encoding import now
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import FileEntry
+from det_native.schema.sealed import seal
 from det_native.schema.states import ExitReason
 from det_native.storage.packing import pack
 
@@ -219,12 +220,35 @@ def test_reports_that_a_dead_worker_left_on_disk_are_taken(master: Master) -> No
     spool.mkdir()
     (spool / "000000000001.jsonl").write_text("".join(json.dumps(report) + "\n" for report in reports[:2]))
     (spool / "000000000003.jsonl").write_text(json.dumps(reports[2]) + '\n{"seq": 4, "type": "chec')
-    exit_report = {"seq": 9, "type": "exit", "reason": "COMPLETED", "batch": 2}
+    exit_report = {"seq": 4, "type": "exit", "reason": "COMPLETED", "batch": 2}
     (Path(job.directory) / "exit.json").write_text(json.dumps(exit_report))
     master.launcher.end(job.run_id, 0)
     ended = master.until_state(experiment["id"], "COMPLETED")
     assert ended["best_validation"] == 0.75
     assert [row["batch"] for row in master.get("/trials/1/metrics", kind="training")] == [1, 2]
+
+
+def test_reports_that_were_damaged_on_disk_are_not_taken_and_the_run_is_not_complete(master: Master) -> None:
+    experiment = master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    Worker(master, job).start()
+    spool = Path(job.directory) / "spool"
+    spool.mkdir()
+    rows = {"type": "metrics", "kind": "training", "batches": [1, 2], "metrics": {"loss": [1.0, 0.5]}}
+    last = {"type": "metrics", "kind": "validation", "batches": [2], "metrics": {"loss": [0.75]}}
+    lines = seal(json.dumps({"seq": 2, **rows})) + seal(json.dumps({"seq": 3, **last})).replace(b"0.75", b"0.25")
+    (spool / "000000000002.jsonl").write_bytes(lines)
+    exit_report = {"seq": 4, "type": "exit", "reason": "COMPLETED", "batch": 100, "last_row": 2}
+    (Path(job.directory) / "exit.json").write_text(json.dumps(exit_report))
+    master.launcher.end(job.run_id, 0)
+    _, again = master.world.wait_for_jobs(2)
+    trial = master.get(f"/trials/{job.trial_id}")
+    assert (trial["restarts"], trial["best_validation"]) == (1, None)
+    said = [line["text"] for line in master.get(f"/trials/{job.trial_id}/logs")]
+    assert any(f"{spool}/000000000002.jsonl is damaged: what the worker could not send" in line for line in said), said
+    assert any("of its 4 reports 2 are here" in line for line in said), said
+    Worker(master, again).complete()
+    master.until_state(experiment["id"], "COMPLETED")
 
 
 def test_a_killed_experiment_is_canceled_with_all_its_trials(master: Master) -> None:

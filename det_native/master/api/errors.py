@@ -169,8 +169,9 @@ async def _database_error(request: Request, error: Exception) -> Response:
     logger.error("The database refused a change.", exc_info=error)
     if is_disk_full(error):
         return _disk_full(request)
-    if is_unwritable(error):
-        return refusal(503, request.app.state.service.outage.sentence)
+    outage = request.app.state.service.outage.sentence  # which may be over by now
+    if outage and is_unwritable(error):
+        return refusal(503, outage)
     return refusal(
         503, f"The database refused: {str(error.__cause__ or error).rstrip('.')}. Try again; `det logs` says more."
     )

@@ -48,6 +48,8 @@ class Facts:
         Whether a trial whose run hung is run again.
     last_row : int
         The batch of the last training metrics of the run that are stored, -1 if there are none.
+    last_seq : int or None
+        The number of the last report of the run that is stored; None if that is not known.
     full : bool
         It could not be started since a disk is full.
     disk_failed : bool
@@ -77,6 +79,7 @@ class Facts:
     may_restart: bool = True
     length: int | None = None
     last_row: int = -1
+    last_seq: int | None = None
     full: bool = False
     disk_failed: bool = False
     memory: str = ""
@@ -212,13 +215,16 @@ def _missing(facts: Facts) -> UserErrorInfo | None:
     exit = facts.exit
     if exit is None or exit.reason is not ExitReason.COMPLETED or exit.last_row is None:
         return None
+    why = "What your code forks must not come back into the training."
     if facts.length is not None and exit.batch < facts.length and not exit.early:
         what = f"after batch {exit.batch} of {facts.length}"
     elif facts.last_row < exit.last_row:
         what = f"but its metrics are here up to batch {max(facts.last_row, 0)} only, of {exit.last_row}"
+    elif facts.last_seq is not None and facts.last_seq + 1 < exit.seq:
+        what, why = f"but of its {exit.seq} reports {facts.last_seq} are here", "The folder of the run has lost some."
     else:
         return None
-    message = f"The run said that it has done all, {what}. What your code forks must not come back into the training."
+    message = f"The run said that it has done all, {what}. {why}"
     return UserErrorInfo(type="IncompleteRun", message=message, traceback="", batch=exit.batch)
 
 

@@ -29,7 +29,7 @@ from det_native.master.flow.left_samples import store_left_samples
 from det_native.master.flow.output import OutputStore
 from det_native.master.flow.resume import find_resume
 from det_native.master.flow.room import RoomWaits
-from det_native.master.flow.spool import has_begun
+from det_native.master.flow.spool import DamagedSpoolError, has_begun
 from det_native.master.flow.thread import Waiter
 from det_native.master.flow.warm_start import source_of
 from det_native.master.flow.watching import Watches
@@ -331,8 +331,10 @@ class Runs:
             for batch in spool.left_batches(directory):
                 with database.write() as transaction:
                     reports.accept(transaction, run.run_id, batch)
-        except RequestError as error:
+        except (RequestError, DamagedSpoolError) as error:
             logger.warning("Reports that run %s left on disk are not taken: %s", run.run_id, error)
+            with database.write() as transaction:
+                logs.add(transaction, run.trial_id, run.run_id, "system", [str(error)])
         exit_report = exit_report_of_run(directory, run.ranks)
         if exit_report is not None:
             with database.write() as transaction:
@@ -363,6 +365,7 @@ class Runs:
             hung=hung,
             may_restart=may_restart,
             last_row=stored.training_last if stored else -1,
+            last_seq=stored.last_seq if stored else 0,
             full=full,
             disk_failed=bool(recovered := self._context.database.recovered_at)
             and run_store.made_at(run.run_id) <= recovered,

@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
+from det_native.errors import StorageError
 from det_native.schema.rest import Report, ReportBatch
-
-logger = logging.getLogger(__name__)
+from det_native.schema.sealed import unseal
 
 BATCH = 500
 
 _REPORT: TypeAdapter[Report] = TypeAdapter(Report)
 
 
+class DamagedSpoolError(StorageError):
+    """A report that a worker left is not what it has written."""
+
+
 def left_batches(directory: Path) -> Iterator[ReportBatch]:
-    """Yield the reports in a run's spool, in order; what a killed worker left incomplete ends them."""
+    """Yield the reports in a run's spool, in order; what a killed worker left incomplete ends them.
+
+    Raises
+    ------
+    DamagedSpoolError
+        At a report that is not what was written, once those before it were given.
+    """
     batch: list[Report] = []
-    for report in _reports(directory / "spool"):
-        batch.append(report)
-        if len(batch) == BATCH:
-            yield ReportBatch(reports=batch)
-            batch = []
+    damage: DamagedSpoolError | None = None
+    try:
+        for report in _reports(directory / "spool"):
+            batch.append(report)
+            if len(batch) == BATCH:
+                yield ReportBatch(reports=batch)
+                batch = []
+    except DamagedSpoolError as error:
+        damage = error
     if batch:
         yield ReportBatch(reports=batch)
+    if damage is not None:
+        raise damage
 
 
 def _reports(spool: Path) -> Iterator[Report]:
@@ -39,10 +54,13 @@ def _reports(spool: Path) -> Iterator[Report]:
         with segment.open("rb") as lines:
             for line in lines:
                 try:
-                    yield _REPORT.validate_json(line)
-                except ValidationError:
-                    if line.endswith(b"\n"):
-                        logger.warning("%s holds a line that is no report; what follows is left out.", segment)
+                    yield _REPORT.validate_json(unseal(line))
+                except ValueError as error:
+                    if line.endswith(b"\n") or segment != segments[-1]:
+                        raise DamagedSpoolError(
+                            f"{segment} is damaged: what the worker could not send before it ended is taken up to the "
+                            "damage only."
+                        ) from error
                     return
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from det_native.errors import MasterError, MasterStartError, MissingDependencyError, StorageError
 from det_native.master.store import encoding, migrate
@@ -33,16 +33,29 @@ LARGEST_LOG = 16 << 20
 SQLITE_FULL = 13
 SQLITE_DAMAGED = frozenset({11, 26})  # malformed; not a database
 SQLITE_UNWRITABLE = frozenset({8, 10, 14})  # read-only; an error of the disk; its files cannot be opened
+# A connection that failed; a server that is stopped, has crashed, or still starts.
+POSTGRES_AWAY = ("08", "57P01", "57P02", "57P03")
 
 WAY_OUT = "`det master restore` puts the newest backup in its place; what is there now is kept aside."
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why nothing can be stored, though there is room and the database is sound, and since when."""
+    """Why nothing can be stored, though there is room and the database is sound, and since when.
+
+    Attributes
+    ----------
+    what : str
+        The reason.
+    since : str
+        When it was noticed.
+    server : str
+        The address of the database's server, if that does not answer.
+    """
 
     what: str
     since: str
+    server: str = ""
 
 
 @dataclass
@@ -135,6 +148,7 @@ class Database:
         with self._writer:
             if self._damage is not None:  # what still can be written would be lost with the next restoration
                 raise DamagedDatabaseError(self._damage)
+            self._hold()
             emitted: list[tuple[str, Event]] = []
             try:
                 with self._connect(write=True) as connection:
@@ -145,6 +159,15 @@ class Database:
             self._tails.keep_changed()
             if self._on_commit is not None and emitted:
                 self._on_commit(emitted)
+
+    def _hold(self) -> None:
+        """See that the right to write is still this master's: a server that was restarted has forgotten it."""
+        try:
+            self._lease.hold()
+        except DBAPIError as error:
+            if is_unwritable(error):
+                self._note_fault_of(error)
+            raise
 
     @property
     def size(self) -> int:
@@ -177,10 +200,16 @@ class Database:
                 for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                     driver.execute(statement)
 
-    def note_fault(self, what: str) -> None:
+    def _note_fault_of(self, error: DBAPIError) -> None:
+        words = str(error.orig).strip().splitlines()
+        self.note_fault(
+            words[0] if words else "", server="" if self.dialect == "sqlite" else self.url.render_as_string()
+        )
+
+    def note_fault(self, what: str, server: str = "") -> None:
         """Note that nothing can be stored; the first word of it counts, until :meth:`try_to_write` succeeds."""
         if self.fault is None:
-            self.fault = Fault(what, encoding.now())
+            self.fault = Fault(what, encoding.now(), server)
             logger.error("Nothing can be stored: %s.", what)
             self.on_fault()
 
@@ -227,7 +256,7 @@ class Database:
                     yield connection
         except DBAPIError as error:
             if is_unwritable(error):
-                self.note_fault(str(error.orig))
+                self._note_fault_of(error)
             if not is_damaged(error):
                 raise
             self._damage = (
@@ -246,9 +275,16 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 def is_unwritable(error: BaseException) -> bool:
-    """Whether a statement failed because the file system of an SQLite file is read-only, or has died."""
-    code = getattr(error.orig, "sqlite_errorcode", None) if isinstance(error, DBAPIError) else None
-    return code is not None and code & 0xFF in SQLITE_UNWRITABLE
+    """Whether a statement failed because the file system of an SQLite file is read-only or has died, or a server is
+    away.
+    """
+    if not isinstance(error, OperationalError):
+        return False
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF in SQLITE_UNWRITABLE
+    state = getattr(error.orig, "sqlstate", "00000")
+    return state is None or state.startswith(POSTGRES_AWAY)  # no server has said why, for none has answered
 
 
 def is_damaged(error: DBAPIError) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
 
 from det_native.errors import MasterStartError
 
@@ -55,6 +56,29 @@ class Lease:
             self._file.release()
             self._file = None
             self.acquire()
+
+    def hold(self) -> None:
+        """Take the right again if a Postgres server has forgotten it: it goes with the session that took it.
+
+        Raises
+        ------
+        DBAPIError
+            If the server does not answer.
+        MasterStartError
+            If another master has taken it meanwhile.
+        """
+        if self._url.get_backend_name() == "sqlite":
+            return
+        if self._connection is not None:
+            try:
+                self._connection.execute(text("SELECT 1"))
+            except DBAPIError:
+                lost, self._connection = self._connection, None
+                lost.invalidate()
+                lost.close()
+            else:
+                return
+        self.acquire()
 
     def release(self) -> None:
         """Give the right back."""

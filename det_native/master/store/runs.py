@@ -39,6 +39,8 @@ class Run:
         Bytes of each process's output that are in the logs, by rank: so many processes has the run.
     training_last : int
         Batch of the last training metrics that are stored, -1 if there are none.
+    last_seq : int
+        Number of the last report that is stored, 0 if there is none.
     """
 
     run_id: str
@@ -54,6 +56,7 @@ class Run:
     stop_asked: bool
     log_offsets: list[int]
     training_last: int = -1
+    last_seq: int = 0
 
 
 _last_milliseconds = 0
@@ -210,4 +213,5 @@ def _run(row: Row[Any]) -> Run:
         stop_asked=row.stop_asked,
         log_offsets=list(row.log_offsets),
         training_last=row.training_last,
+        last_seq=row.last_seq,
     )

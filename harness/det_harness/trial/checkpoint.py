@@ -177,6 +177,8 @@ class TrialCheckpoints:
             self._last = found
             if self._on_start is not None:
                 self._on_start(found.batch if found else 0, notice)
+            if found is not None:
+                self._tell_other_versions(found)
             yield folder if found else None
 
     def wait(self) -> None:
@@ -244,13 +246,32 @@ class TrialCheckpoints:
         ]
         yield from sorted(own, key=lambda manifest: (manifest.batch, manifest.created), reverse=True)
 
+    def _tell_other_versions(self, found: CheckpointManifest) -> None:
+        """Say what was installed anew since the checkpoint was written: the training may not end as it would have."""
+        framework = get_framework(found.framework).module
+        installed = {framework: self._framework_version(), "det_native": __version__}
+        then = {framework: found.framework_version, "det_native": found.det_version}
+        changed = [name for name, version in installed.items() if then[name] and version != then[name]]
+        if changed:
+            now = " and ".join(f"{name} {installed[name]}" for name in changed)
+            before = " and ".join(f"{name} {then[name]}" for name in changed)
+            text = (
+                f"The training continues after batch {found.batch} with {now}, where it was begun with {before}: "
+                "it may not end as it would have."
+            )
+            logger.warning("%s", text)
+            self._reporter.warning(text)
+
+    def _framework_version(self) -> str:
+        module = sys.modules.get(get_framework(self._owner.framework).module)
+        return str(getattr(module, "__version__", ""))
+
     def _manifest(self, uuid: str, batch: int, metadata: Mapping[str, Any] | None) -> CheckpointManifest:
         owner = self._owner
-        module = sys.modules.get(get_framework(owner.framework).module)
         return CheckpointManifest(
             uuid=uuid,
             framework=owner.framework,
-            framework_version=str(getattr(module, "__version__", "")),
+            framework_version=self._framework_version(),
             det_version=__version__,
             batch=batch,
             experiment_id=owner.experiment_id,

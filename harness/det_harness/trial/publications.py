@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from det_harness.trial.spool import read_spool
-from det_native.errors import DetError
+from det_native.errors import DetError, StorageError
 from det_native.storage.checkpoints import CheckpointStorage
 
 logger = logging.getLogger("det_harness")
@@ -126,8 +126,11 @@ def _is_done(text: bytes, written: float) -> bool:
     spool = Path(note.spool)
     if note.host != platform.node() or not spool.is_dir():
         return time.time() - written > _FORGOTTEN_SECONDS  # nothing is certain from here
-    if any(note.uuid in report for report in read_spool(spool)):
-        return True
+    try:
+        if any(note.uuid in report for report in read_spool(spool)):
+            return True
+    except StorageError:  # what is damaged may be its report
+        return time.time() - written > _FORGOTTEN_SECONDS
     storage = CheckpointStorage(note.checkpoints)
     found = storage.latest_complete([note.uuid])
     if found is not None and found.run_id == note.run_id:

@@ -423,10 +423,15 @@ class SpoolReporter:
     def _append_rows_in_thread(self) -> None:
         try:
             self._append_rows()
-        except (StorageError, ValueError) as error:  # handed to the training thread, which ends with it
-            self._failure = error
-            self._stop = True
+        except (StorageError, ValueError) as error:
+            self._fail(error)
             self._batches, self._columns = [], {}
+
+    def _fail(self, error: Exception) -> None:
+        """Hand an error to the training thread, which ends with it."""
+        logger.error("%s", error)
+        self._failure = error
+        self._stop = True
 
     def _accept(self, accepted: ReportsAccepted, batch: SpooledBatch | list[_Held] | None) -> None:
         with self._wake:

@@ -1,8 +1,9 @@
 """Numbered reports on disk, until the master has stored them.
 
-The folder holds segments ``<first seq, 12 digits>.jsonl``: one report (``rest.Report`` as JSON) a line, in the order of
-``seq`` without gaps. A segment goes once every report in it is stored by the master; what is left when the process ends
-is for the master to read. A process that is killed may leave an incomplete last line, which is to be ignored.
+The folder holds segments ``<first seq, 12 digits>.jsonl``: one report (``rest.Report`` as JSON) and its checksum
+(:mod:`det_native.schema.sealed`) a line, in the order of ``seq`` without gaps. A segment goes once every report in it
+is stored by the master; what is left when the process ends is for the master to read. A process that is killed may
+leave an incomplete last line, which is to be ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native.errors import DiskFailedError
+from det_native.errors import DiskFailedError, StorageError
+from det_native.schema.sealed import seal, unseal
 from det_native.storage.room import device_of, storage_error
 
 _SEGMENT_BYTES = 1 << 20
@@ -74,7 +76,7 @@ class Spool:
         StorageError
             If it cannot be written; the spool is then as before.
         """
-        content = report.encode() + b"\n"
+        content = seal(report)
         try:
             segment = self._writable(seq)
             self._write(segment, content, durable)
@@ -93,6 +95,8 @@ class Spool:
             If the disk gives nothing at the moment.
         DiskFailedError
             If reports are not there any more.
+        StorageError
+            If they are not what was written.
         """
         for position, segment in enumerate(self._segments):
             offset = self._read_offset if position == 0 else 0
@@ -162,18 +166,18 @@ class Spool:
         lost = DiskFailedError(f"Reports in {segment.path} were lost with the disk, which had not written them.")
         if not segment.path.exists() and self.directory.exists():
             raise lost
+        lines: list[bytes] = []
+        size = 0
         with segment.path.open("rb") as stream:
-            stream.seek(offset)
-            content = stream.read(min(_BATCH_BYTES, segment.size - offset))
             if os.fstat(stream.fileno()).st_size < segment.size:
                 raise lost
-            while not content.endswith(b"\n"):
-                end = content.rfind(b"\n")
-                content = content[: end + 1] if end >= 0 else content + stream.readline()
-        lines = content.splitlines(keepends=True)[:_BATCH_REPORTS]
-        return SpooledBatch(
-            [line.rstrip(b"\n").decode() for line in lines], segment.path, offset + sum(len(line) for line in lines)
-        )
+            stream.seek(offset)
+            while offset + size < segment.size and len(lines) < _BATCH_REPORTS and size < _BATCH_BYTES:
+                lines.append(stream.readline())
+                size += len(lines[-1])
+                if not lines[-1].endswith(b"\n"):
+                    raise StorageError(f"{segment.path} has lost reports: it is shorter than what was written.")
+        return SpooledBatch([_text(segment.path, line) for line in lines], segment.path, offset + size)
 
     def _drop_first(self) -> None:
         segment = self._segments.pop(0)
@@ -184,9 +188,21 @@ class Spool:
         self._read_offset = 0
 
 
+def _text(path: Path, line: bytes) -> str:
+    try:
+        return unseal(line)
+    except ValueError as error:
+        raise StorageError(f"{path} is damaged: a report in it is not what was written.") from error
+
+
 def read_spool(directory: Path) -> Iterator[str]:
-    """Yield the JSON of every complete report in a spool's folder, in order."""
+    """Yield the JSON of every complete report in a spool's folder, in order.
+
+    Raises
+    ------
+    StorageError
+        At a report that is not what was written.
+    """
     for path in sorted(directory.glob("*.jsonl")):
-        for line in path.read_bytes().splitlines(keepends=True):
-            if line.endswith(b"\n"):
-                yield line.rstrip(b"\n").decode()
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            yield _text(path, line)
