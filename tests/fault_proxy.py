@@ -36,12 +36,13 @@ class _Line:
         self.ends = (near, far)
         self.left = left
         self.dead = False
+        self.orderly = False
 
     def reset(self) -> None:
-        """End it as a router does that has forgotten it."""
+        """End it as a router does that has forgotten it, or as a machine in between that shuts down in good order."""
         for end in self.ends:
             kept = end.get_extra_info("socket")
-            if kept is not None and kept.family != socket.AF_UNIX:
+            if kept is not None and kept.family != socket.AF_UNIX and not self.orderly:
                 with suppress(OSError):
                     kept.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             end.transport.abort()
@@ -61,17 +62,19 @@ class FaultProxy:
     ----------
     target : Path or int
         What it leads to.
+    place : Path or None
+        Where it listens.
     passed : int
         Bytes that have arrived so far, either way.
     resets : int
-        Connections that were reset at their drawn offset.
+        Connections that were ended at their drawn offset.
     accepted : int
         Connections so far.
     """
 
     def __init__(self, target: Path | int, place: Path | None = None) -> None:
         self.target = target
-        self._place = place
+        self.place = place
         self._network = Network.GOOD
         self._rate: float | None = None
         self._draw: Callable[[], float] = lambda: float("inf")
@@ -116,7 +119,7 @@ class FaultProxy:
 
     @contextmanager
     def lossy(self, chance: random.Random, least: int, most: int) -> Iterator[None]:
-        """Reset each connection, those that stand too, after a drawn number of bytes; fewer are more likely."""
+        """Reset or close each connection, also one that stands, after a drawn number of bytes; few are more likely."""
         self._draw = lambda: least * (most / least) ** chance.random()
         self._do(self._draw_again())
         try:
@@ -130,9 +133,9 @@ class FaultProxy:
 
     async def _open(self) -> None:
         self._good.set()
-        if self._place is not None:
-            self._server = await asyncio.start_unix_server(self._serve, str(self._place))
-            os.chmod(self._place, 0o600)
+        if self.place is not None:
+            self._server = await asyncio.start_unix_server(self._serve, str(self.place))
+            os.chmod(self.place, 0o600)
         else:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
             self.port = self._server.sockets[0].getsockname()[1]
@@ -198,6 +201,7 @@ class FaultProxy:
             await writer.drain()
             if line.left <= 0:
                 self.resets += 1
+                line.orderly = self.resets % 2 == 0
                 raise ConnectionResetError
         await self._good.wait()
         if self._network is not Network.SILENT:  # which does not tell of an end, either

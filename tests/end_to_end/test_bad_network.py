@@ -1,4 +1,4 @@
-"""A network that loses, repeats, delays and breaks off what workers and kernels say to their master: all arrives, once."""
+"""A network that loses, repeats, delays and breaks off what a master is told: all arrives, once."""
 
 from __future__ import annotations
 
