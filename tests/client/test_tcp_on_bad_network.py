@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,15 +85,19 @@ def test_what_may_be_repeated_arrives_over_connections_that_break_off(network: F
     with contextlib.closing(Session(f"https://localhost:{network.port}", os.environ["DET_TOKEN"])) as session:
         bundle = session.post("/bundles", json=manifest.model_dump(mode="json"))["id"]
         body = {"protocol": PROTOCOL, "bundle_id": bundle, "config": CONFIG}
-        numbers = []
-        with network.lossy(random.Random(SEED), 2_500, 30_000):
+        numbers: list[int] = []
+        told: list[str] = []
+        with network.lossy(random.Random(SEED), 500, 30_000):
             for key in range(20):
                 while len(numbers) == key:  # the key makes it safe to ask once more
-                    with contextlib.suppress(MasterUnreachableError):
+                    try:
                         created = session.post("/experiments", json=body, headers={IDEMPOTENCY_HEADER: f"key-{key}"})
                         numbers.append(created["id"])
                         session.post(f"/experiments/{created['id']}/kill", repeatable=True)
+                    except MasterUnreachableError as error:
+                        told.append(str(error))
         assert network.resets, f"seed {SEED}"
+        assert not [text for text in told if "certificate" in text], f"seed {SEED}"
         assert sorted(one["id"] for one in session.get("/experiments")) == numbers, f"each once (seed {SEED})"
         with (
             network.being(Network.REFUSING),
@@ -98,3 +105,31 @@ def test_what_may_be_repeated_arrives_over_connections_that_break_off(network: F
         ):
             session.get("/master")
         assert session.get("/master")["version"]
+
+
+def test_a_connection_that_ends_before_tls_begins_is_tried_again_and_not_blamed_on_the_certificate() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+
+        def hang_up() -> int:
+            """Hear out whoever greets, and close; return how many came before somebody said that it is the end."""
+            for count in itertools.count():
+                line, _ = listening.accept()
+                with line:
+                    if line.recv(4096) == b"end":
+                        return count
+            raise AssertionError
+
+        with ThreadPoolExecutor(1) as pool:
+            counting = pool.submit(hang_up)
+            with (
+                contextlib.closing(Session(f"https://localhost:{port}", "token")) as session,
+                pytest.raises(MasterUnreachableError) as caught,
+            ):
+                session.get("/master")
+            with socket.create_connection(("127.0.0.1", port)) as last:
+                last.sendall(b"end")
+            assert counting.result() == 5
+        assert str(caught.value).startswith(
+            f"No master answers at https://localhost:{port} (the connection broke off)."
+        )

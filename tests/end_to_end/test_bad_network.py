@@ -102,6 +102,7 @@ def test_connections_break_off_at_drawn_bytes(
     check(kernel, cluster, number, torch_end)
 
 
+@pytest.mark.soak
 def test_a_slow_line_is_waited_for(kernel: Kernel, torch_end: Any, cluster: Cluster, proxy: FaultProxy) -> None:
     with proxy.slow(15_000):
         number = kernel.submit_with(TORCH_CREATE)
@@ -137,6 +138,7 @@ def test_a_cut_is_told_to_who_waits_and_its_end_too(
     check(kernel, cluster, number, torch_end)
 
 
+@pytest.mark.soak
 def test_a_line_that_loses_all_answers(
     kernel: Kernel, torch_end: Any, cluster: Cluster, proxy: FaultProxy, gate: Gate
 ) -> None:

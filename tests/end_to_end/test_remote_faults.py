@@ -129,6 +129,7 @@ def assert_nothing_half(machine: SshMachine) -> None:
             store.read(path.name)
 
 
+@pytest.mark.soak
 def test_the_server_is_stopped_while_it_trains(laptop: Laptop, kernel: Kernel, undisturbed: Any, gate: Gate) -> None:
     number = kernel.submit_with(TOY_CREATE, stops="5 10", port=gate.port)
     visitor = gate.next()
@@ -164,6 +165,7 @@ def test_a_minute_without_network(
     check(laptop, kernel, number, undisturbed)
 
 
+@pytest.mark.soak
 def test_a_slow_line(laptop: Laptop, kernel: Kernel, undisturbed: Any, network: FaultProxy) -> None:
     laptop.machine.cut()
     with network.slow(40_000):
@@ -253,6 +255,7 @@ def kill_visitors(gate: Gate, moments: list[int]) -> None:
     assert not left
 
 
+@pytest.mark.soak
 def test_the_worker_there_is_killed_at_drawn_batches(
     laptop: Laptop, kernel: Kernel, undisturbed: Any, gate: Gate
 ) -> None:
