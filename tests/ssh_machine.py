@@ -22,10 +22,13 @@ import pytest
 from det_native.client.remote.link import Connection, Link
 from det_native.client.remote.target import parse_target
 from det_native.schema.home import Home, RuntimeFile, read_runtime
+from det_native.schema.processes import start_mark, wait_until_gone
 
 PATIENCE = 120.0
 _SYSTEM_PYTHON = "/usr/bin/python3"
 _USER_PREFIX = "det-ssh-"
+# Starts a command and says its number; it is no child of the tests, which may end it and start it again.
+_AS_AN_ORPHAN = ["sh", "-c", '"$@" < /dev/null > /dev/null 2>&1 & echo $!', "sh"]
 
 _SSHD_CONFIG = """
 Port {port}
@@ -75,7 +78,7 @@ class SshMachine:
         self.python = folder / "there" / ".local/share/det_native_environment/bin/python"
         self.port = free_port()
         self.address = f"ssh://{user.pw_name}@127.0.0.1:{self.port}"
-        self._sshd: subprocess.Popen[bytes] | None = None
+        self._sshd: psutil.Process | None = None
 
     @property
     def variables(self) -> dict[str, str]:
@@ -101,18 +104,22 @@ class SshMachine:
         path.chmod(0o755)
         return f"{self.address}?python={path}"
 
+    def be_behind(self, port: int) -> None:
+        """Let this machine be reached by another port of loopback, which leads to its own."""
+        known = self.folder / "known_hosts"
+        known.write_text(known.read_text() + known.read_text().replace(f":{self.port} ", f":{port} ", 1))
+        self.address = f"ssh://{self.user.pw_name}@127.0.0.1:{port}"
+
     def start_sshd(self) -> None:
         """Start the server."""
         program = _sshd_program()
         assert program is not None
         self._configure("")
-        self._sshd = subprocess.Popen(
-            [program, "-D", "-f", str(self.folder / "sshd_config"), "-E", str(self.folder / "sshd.log")],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self._wait_until_listening(1)
+        known = self._times_listening()
+        command = [program, "-D", "-f", str(self.folder / "sshd_config"), "-E", str(self.folder / "sshd.log")]
+        started = subprocess.run([*_AS_AN_ORPHAN, *command], stdout=subprocess.PIPE, text=True, check=True)
+        self._sshd = psutil.Process(int(started.stdout))
+        self._wait_until_listening(known + 1)
 
     @contextmanager
     def configured(self, more: str = "", **variables: str) -> Iterator[None]:
@@ -155,7 +162,7 @@ class SshMachine:
         assert self._sshd is not None
         deadline = time.monotonic() + PATIENCE
         while self._times_listening() < times:
-            assert self._sshd.poll() is None, (self.folder / "sshd.log").read_text()
+            assert self._sshd.is_running(), (self.folder / "sshd.log").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
@@ -163,9 +170,10 @@ class SshMachine:
         """End the server and cut all its connections, as a machine does that loses its network."""
         if self._sshd is not None:
             self.cut()
+            mark = start_mark(self._sshd.pid)
             self._sshd.terminate()
             self.cut()
-            self._sshd.wait(timeout=PATIENCE)
+            assert mark is None or wait_until_gone(self._sshd.pid, mark, PATIENCE)
             self._sshd = None
 
     def cut(self) -> int:
@@ -203,6 +211,8 @@ class SshMachine:
         """Return the processes that serve connections."""
         assert self._sshd is not None
         found = []
+        if not self._sshd.is_running():
+            return found
         for process in psutil.Process(self._sshd.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 if process.name().startswith("sshd"):

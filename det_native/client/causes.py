@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import requests
 
 from det_native.schema.sockets import NotOursError
@@ -22,9 +24,16 @@ def innermost(error: BaseException) -> BaseException:
         error = inner
 
 
+def refused_by_tls(error: BaseException) -> bool:
+    """Return whether the two sides do not get to TLS; a connection that breaks off meanwhile says nothing of that."""
+    return isinstance(error, requests.exceptions.SSLError) and not isinstance(innermost(error), ssl.SSLEOFError)
+
+
 def root_cause(error: BaseException) -> str:
     """Return that reason in a few words."""
     reason = innermost(error)
+    if isinstance(reason, ssl.SSLEOFError):
+        return "the connection broke off"
     if isinstance(reason, OSError) and reason.strerror:
         return reason.strerror
     if isinstance(error, requests.exceptions.ChunkedEncodingError):  # the reason is how the rest could not be read
@@ -35,6 +44,6 @@ def root_cause(error: BaseException) -> str:
 def broke_off(error: BaseException | None) -> bool:
     """Return whether the connection was lost after something had been sent: the reply may have been on its way."""
     lost = isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError)
-    if error is None or not lost or isinstance(error, requests.exceptions.SSLError | requests.exceptions.Timeout):
+    if error is None or not lost or refused_by_tls(error) or isinstance(error, requests.exceptions.Timeout):
         return False
     return not never_sent(error)

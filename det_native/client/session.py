@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from det_native._version import PROTOCOL, __version__
 from det_native.client import silence
 from det_native.client.addresses import Route, is_loopback, normal_url, proves_itself
-from det_native.client.causes import innermost, never_sent, root_cause
+from det_native.client.causes import innermost, never_sent, refused_by_tls, root_cause
 from det_native.client.lines import Lines
 from det_native.client.secrecy import Bearer, Nobody, Secret
 from det_native.client.silence import reason_of_silence, told_if_silent
@@ -272,7 +272,7 @@ class Session:
                     self.route.doubt()
                     continue
                 again = (repeatable and not silent) or (resendable and never_sent(error))
-                if last or not again or isinstance(error, requests.exceptions.SSLError):
+                if last or not again or refused_by_tls(error):
                     raise self._unreachable(error) from error
                 _pause(attempt)
                 continue
@@ -316,7 +316,7 @@ class Session:
         return json_text.loads(response.content) if response.content else None
 
     def _unreachable(self, error: requests.RequestException) -> MasterError:
-        if isinstance(error, requests.exceptions.SSLError):
+        if refused_by_tls(error):
             return MasterUnreachableError(
                 f"The certificate of the master at {self.url} is not accepted: {root_cause(error)}. "
                 "If it is your own, set REQUESTS_CA_BUNDLE to the file of its certificate."

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import socket
-import socketserver
 import tempfile
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from http_proxy import Fault, HttpProxy, http_proxy
 from master_parts import Master
 
 from det_native.client.command import cli
@@ -41,88 +36,28 @@ searcher: {name: single, metric: loss, max_length: {batches: 4}}
 """
 
 
-class Proxy(ThreadingHTTPServer):
-    """Passes requests on to a master; the reply to the one numbered `lost`, of those that are no GET, never arrives."""
+class Proxy:
+    """A master, and what is between it and commands; the reply to the request numbered `lost` never arrives."""
 
-    address_family = socket.AF_UNIX
-
-    def __init__(self, master: Master, place: Path) -> None:
+    def __init__(self, master: Master, between: HttpProxy) -> None:
         self.master = master
+        self.passed = between.passed
         self.lost = -1
-        self.passed: list[str] = []
-        self.accepted: list[socket.socket] = []
-        super().__init__(str(place), Handler)  # type: ignore[arg-type]
-
-    def server_bind(self) -> None:
-        """Take the place, which has neither host nor port."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = "localhost", 0
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Remember the connection, which is closed at the end."""
-        self.accepted.append(request)
-        super().process_request(request, client_address)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: clients whose reply is lost close their connections."""
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Passes one connection's requests on."""
-
-    protocol_version = "HTTP/1.1"
-    server: Proxy
-
-    def _pass_on(self) -> None:
-        body = self._body()
-        kept = {name: value for name, value in self.headers.items() if name not in ("Host", "Transfer-Encoding")}
-        answer = self.server.master.client.request(self.command, self.path, headers=kept, content=body)
-        if self.command != "GET":
-            self.server.passed.append(f"{self.command} {self.path}")
-            if len(self.server.passed) - 1 == self.server.lost:
-                self.close_connection = True
-                self.connection.shutdown(socket.SHUT_RDWR)
-                return
-        self.send_response(answer.status_code)
-        self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
-        self.send_header("Content-Length", str(len(answer.content)))
-        self.end_headers()
-        self.wfile.write(answer.content)
-
-    def _body(self) -> bytes:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            while size := int(self.rfile.readline(), 16):
-                body += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-        return body
-
-    do_GET = do_POST = do_DELETE = do_PATCH = _pass_on  # noqa: N815 - names that http.server calls
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        between.fault = lambda number, _: Fault.LOST if number == self.lost else Fault.NONE
 
 
 @pytest.fixture
 def proxy(master: Master, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Proxy]:
     """Give a proxy before a master, to which commands speak."""
     folder = Path(tempfile.mkdtemp(dir="/tmp"))  # the path of a socket is short
-    served = Proxy(master, folder / "proxy.sock")
-    served.daemon_threads = False
-    thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
     monkeypatch.setenv("DET_MASTER", url_of(folder / "proxy.sock"))
     monkeypatch.setenv("DET_TOKEN", master.token)
     monkeypatch.setenv("DET_HOME", str(tmp_path / "client"))
     monkeypatch.chdir(tmp_path)
-    yield served
-    served.shutdown()
-    thread.join()
-    for connection in served.accepted:
-        with contextlib.suppress(OSError):  # it is closed already
-            connection.shutdown(socket.SHUT_RDWR)
-    served.server_close()
+    port = master.client.base_url.port
+    assert port is not None
+    with http_proxy(port, folder / "proxy.sock") as between:
+        yield Proxy(master, between)
     shutil.rmtree(folder)
 
 
