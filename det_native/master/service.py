@@ -59,6 +59,8 @@ AnyExperiment = TypeVar("AnyExperiment", bound=rest.Experiment)
 OWNER = "user"
 LOG_NAME = "master.log"
 RESERVE_NAME = "reserve"
+#: Live runs are asked to report no more often in all; each of them gathers its rows so long.
+REPORTS_PER_SECOND = 100.0
 KILLED_ON_A_FULL_DISK = (
     "The disk of the master is full: the workers of experiment {} are ended now, and it is recorded as stopped as soon "
     "as there is room."
@@ -343,7 +345,7 @@ class Service:
         if not batch.reports and batch.waiting is None:
             with self.database.read() as connection:
                 accepted = reports.standing(connection, run_id)
-            return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
+            return self._answer(accepted)
         accepted = self._accept(run_id, batch)
         with self._touched_lock:
             self._touched.add((run_id, any(isinstance(report, rest.MetricsReport) for report in batch.reports)))
@@ -353,7 +355,11 @@ class Service:
             self.collector.make_room()
         if accepted.decisive:
             self._thread.post(partial(self._runs.said_exit, run_id))
-        return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
+        return self._answer(accepted)
+
+    def _answer(self, accepted: reports.Accepted) -> rest.ReportsAccepted:
+        interval = len(self._runs.active) / REPORTS_PER_SECOND
+        return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop, interval=interval)
 
     def _accept(self, run_id: str, batch: rest.ReportBatch) -> reports.Accepted:
         """Store reports; on a full disk only those that decide something, in the room that is kept for that.
