@@ -522,6 +522,8 @@ class Service:
         if self._unscheduled or self._scheduling.outdated:
             self._scheduling.schedule()
             self._unscheduled = False
+        if self._scheduling.untold:  # in steps of its own, between which others' come
+            self._thread.post(self._scheduling.tell)
         self._standbys = self._launcher.standbys()
 
     def _ended(self, exit: Exit) -> None:

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, ScalarSelect, Select, Update, bindparam, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    ScalarSelect,
+    Select,
+    Text,
+    Update,
+    bindparam,
+    cast,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store.database import WAY_OUT, Transaction
@@ -146,6 +159,13 @@ def unfinished(connection: Connection) -> list[int]:
     """Return the ids of all experiments that have not ended, oldest first."""
     query = select(experiments.c.id).where(experiments.c.state.not_in(TERMINAL)).order_by(experiments.c.id)
     return list(connection.execute(query).scalars())
+
+
+def configs_of_unfinished(connection: Connection) -> dict[int, tuple[ExperimentState, str]]:
+    """Return state and configuration, as JSON text that is not read yet, of all experiments that have not ended."""
+    text = cast(experiments.c.config, Text).label("text")
+    query = select(experiments.c.id, experiments.c.state, text).where(experiments.c.state.not_in(TERMINAL))
+    return {row.id: (row.state, row.text) for row in connection.execute(query)}
 
 
 def uncollected(connection: Connection) -> list[int]:

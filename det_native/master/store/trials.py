@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -126,10 +125,11 @@ def queued(connection: Connection, most: int) -> list[tuple[int, int]]:
     return [(row.id, row.experiment_id) for row in connection.execute(chosen)]
 
 
-def last_runs(connection: Connection, experiment_ids: Collection[int]) -> dict[int, str]:
-    """Return the latest run of each of these experiments that has had one; its id sorts by time."""
+def last_runs(connection: Connection) -> dict[int, str]:
+    """Return the latest run of each experiment with a queued trial that has had one; its id sorts by time."""
     latest = func.max(trials.c.run_id)
-    query = select(trials.c.experiment_id, latest).where(trials.c.experiment_id.in_(experiment_ids))
+    waiting = select(trials.c.experiment_id).where(trials.c.state == TrialState.QUEUED)
+    query = select(trials.c.experiment_id, latest).where(trials.c.experiment_id.in_(waiting))
     rows = connection.execute(query.group_by(trials.c.experiment_id).having(latest.is_not(None)))
     return {row[0]: row[1] for row in rows}
 
