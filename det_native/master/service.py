@@ -39,7 +39,7 @@ from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
-from det_native.master.store import bundles, events, experiments, logs, reports, system
+from det_native.master.store import bundles, events, experiments, logs, reports, system, unfinished
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
@@ -184,7 +184,7 @@ class Service:
         """Return who the master is and what it has."""
         try:
             with self.database.read() as connection:
-                self._last_active = experiments.count_active(connection)
+                self._last_active = unfinished.count(connection)
         except OperationalError:  # that is said here: see `outage`
             if not self.outage.lasts:
                 raise
@@ -401,7 +401,7 @@ class Service:
                         experiments.owner_of(connection, number),
                         events.unstored(self.as_told(experiments.get(connection, number))),
                     )
-                    for number in experiments.unfinished(connection)
+                    for number in unfinished.ids(connection)
                 ]
         except (OperationalError, MasterError) as error:
             logger.error("Who watches an experiment cannot be told: %s", error)
@@ -410,7 +410,7 @@ class Service:
 
     def _take_up(self) -> None:
         with self.database.read() as connection:
-            ended, going_on = experiments.uncollected(connection), experiments.unfinished(connection)
+            ended, going_on = experiments.uncollected(connection), unfinished.ids(connection)
         self._runs.adopt_all()
         over = self._experiments.take_up_all({run.trial_id for run in self._runs.active.values()})
         for experiment_id in {run.experiment_id for run in self._runs.active.values()}:

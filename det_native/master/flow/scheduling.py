@@ -16,7 +16,7 @@ from det_native.master.flow.runs import Runs
 from det_native.master.scheduling.facts import Pending, Policy, Preempt, Running, Start
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS, plan
 from det_native.master.scheduling.waits import waits
-from det_native.master.store import experiments, logs, trials
+from det_native.master.store import experiments, logs, trials, unfinished
 from det_native.master.store.database import Database
 from det_native.schema.resources import Resources
 from det_native.schema.rest import SlotInfo
@@ -127,7 +127,7 @@ class KnownWants:
 
     def read(self, connection: Connection) -> dict[int, Wants]:
         """Ask for all of them: one question, however many there are."""
-        rows = experiments.configs_of_unfinished(connection)
+        rows = unfinished.configs(connection)
         self._known = {number: self._of(number, config) for number, (_, config) in rows.items()}
         return {
             number: Wants(state is ExperimentState.ACTIVE, self._known[number][1])

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,10 +156,19 @@ class Generator:
         self._process.stdin.write(json.dumps(given) + "\n")
         self._process.stdin.flush()
 
+    def until_ready(self) -> None:
+        """Wait until it loads the master."""
+        assert self._process.stdout is not None
+        assert json.loads(self._process.stdout.readline()) == {"ready": True}
+
     def end(self) -> dict[str, Any]:
         """End it and return what it has measured."""
-        said, _ = self._process.communicate(timeout=PATIENCE)
-        answer: dict[str, Any] = json.loads(said)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        with self._process.stdout as stream:
+            answer: dict[str, Any] = json.loads(stream.readline())
+        self._process.wait(PATIENCE)
         return answer
 
 
@@ -173,7 +182,6 @@ def load(
     seconds: float,
     processes: int = 2,
     rows_per_second: float = 10,
-    look: Callable[[float], None] = lambda seconds: None,
 ) -> Figures:
     """Have workers report and views look for so long."""
     base = {"url": master.url, "folder": str(folder), "rows_per_second": rows_per_second}
@@ -186,11 +194,12 @@ def load(
         "load_views.py",
         {"socket": str(path_of(master.url)), "token": master.token, "views": shown, "panels": panels},
     )
+    for generator in (*workers, viewers):
+        generator.until_ready()
     figures = Figures()
     begun, used = time.monotonic(), master.processor_seconds()
     while (passed := time.monotonic() - begun) < seconds:
         figures.memory.append((passed, master.process.memory_info().rss / 2**20))
-        look(passed)
         time.sleep(min(1.0, max(seconds - passed, 0.0)))
     figures.seconds = time.monotonic() - begun
     figures.processor = (master.processor_seconds() - used) / figures.seconds

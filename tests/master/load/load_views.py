@@ -1,7 +1,8 @@
 """Open views: each the stream of events, and what the front end asks for beside it. Not a test.
 
 Standard input: a line of JSON with `socket`, `token`, `views` (a list of `experiment_id` and `trial_id`) and `panels`.
-They look until standard input ends; then comes a line of JSON: how long each kind of request took, and what they heard.
+A line says when all streams are open. They look until standard input ends; then comes a line of JSON: how long each
+kind of request took, and what they heard.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Views:
         self.events = 0
         self.bytes = 0
         self.errors: list[str] = []
+        self.opened = asyncio.Semaphore(0)
 
     async def timed(self, client: Client, name: str, path: str) -> bytes:
         """Ask for something and note how long it takes."""
@@ -74,6 +76,7 @@ class Views:
         """Hear all events of the master; their ids must grow."""
         client = Client(self._socket, self._token)
         reader, _ = await client.open("/events?tail=true")
+        self.opened.release()
         last = 0
         try:
             while size := int(await reader.readuntil(b"\r\n"), 16):
@@ -85,7 +88,7 @@ class Views:
                         assert number > last, f"event {number} came after {last}"
                         last = number
                         self.events += 1
-                    elif line.startswith(b"data: ") and changed is not None:
+                    elif line.startswith(b"data: "):
                         at = line.index(b'"experiment_id":') + 16
                         changed.add(int(line[at : line.index(b",", at)]))
         finally:
@@ -156,6 +159,9 @@ async def main() -> None:
         tasks.append(asyncio.create_task(views.guard(views.view(shown["experiment_id"], shown["trial_id"]))))
         if index < given["panels"]:
             tasks.append(asyncio.create_task(views.guard(views.panel(changed))))
+    for _ in given["views"]:
+        await views.opened.acquire()
+    print(json.dumps({"ready": True}), flush=True)
     await asyncio.to_thread(sys.stdin.read)
     for task in tasks:
         task.cancel()

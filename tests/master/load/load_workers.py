@@ -1,7 +1,8 @@
 """Workers that report by the harness's own reporter, many in a process. Not a test.
 
 Standard input: a line of JSON with `url`, `folder`, `rows_per_second` and `runs` (of `run_id`, `trial_id`, `token`).
-They report until standard input ends; then comes a line of JSON: rows by trial, and how long each request took.
+A line says when they begin. They report until standard input ends; then comes a line of JSON: rows by trial, and how
+long each request took.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def main() -> None:
         spool = Spool(Path(given["folder"]) / run["run_id"])
         reporters[run["trial_id"]] = SpoolReporter(connection, spool, metric="loss")
         reporters[run["trial_id"]].started(0)
+    print(json.dumps({"ready": True}), flush=True)
     pause, due, batch = 1 / given["rows_per_second"], time.monotonic(), 0
     while not ended.is_set():
         batch += 1
