@@ -88,7 +88,7 @@ class Views:
                         assert number > last, f"event {number} came after {last}"
                         last = number
                         self.events += 1
-                    elif line.startswith(b"data: "):
+                    elif line.startswith(b"data: ") and b'"kind":"training"' not in line:
                         at = line.index(b'"experiment_id":') + 16
                         changed.add(int(line[at : line.index(b",", at)]))
         finally:
