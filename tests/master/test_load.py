@@ -24,8 +24,11 @@ from load_workers import loss_of
 pytestmark = pytest.mark.slow
 
 VALIDATED_EVERY = 100
-#: What a master may take beside what it takes for its runs, views and experiments.
+#: What a master may take in all.
 MOST_MIB = 400.0
+#: The caches of a master (events, pages of the database, ends of series) fill in the first minutes.
+SETTLED_SECONDS = 600.0
+MOST_MIB_PER_HOUR = 60.0
 
 
 def assert_complete(master: LoadedMaster, figures: Figures) -> None:
@@ -103,8 +106,8 @@ def test_a_full_load_loses_nothing_and_takes_no_more_memory(tmp_path: Path) -> N
         tmp_path, workers=100, queued=1_000, ended=10_000, views=50, panels=1, seconds=seconds, processes=2
     )
     assert figures.memory[-1][1] < MOST_MIB
-    # Of what is kept of each run and view, some comes in the first minutes only.
-    assert figures.slope < 60
+    if seconds >= SETTLED_SECONDS:
+        assert figures.slope < MOST_MIB_PER_HOUR
     # A master that takes a core for itself answers nobody in time, however quiet the machine is.
     assert figures.processor < 0.8
     limit = setting("DET_LOAD_P99_MS", 30_000)
