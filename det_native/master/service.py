@@ -39,7 +39,7 @@ from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
-from det_native.master.store import bundles, events, experiments, logs, reports, system
+from det_native.master.store import bundles, events, experiments, logs, reports, system, unfinished
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
@@ -59,6 +59,8 @@ AnyExperiment = TypeVar("AnyExperiment", bound=rest.Experiment)
 OWNER = "user"
 LOG_NAME = "master.log"
 RESERVE_NAME = "reserve"
+#: Live runs are asked to report no more often in all; each of them gathers its rows so long.
+REPORTS_PER_SECOND = 100.0
 KILLED_ON_A_FULL_DISK = (
     "The disk of the master is full: the workers of experiment {} are ended now, and it is recorded as stopped as soon "
     "as there is room."
@@ -182,7 +184,7 @@ class Service:
         """Return who the master is and what it has."""
         try:
             with self.database.read() as connection:
-                self._last_active = experiments.count_active(connection)
+                self._last_active = unfinished.count(connection)
         except OperationalError:  # that is said here: see `outage`
             if not self.outage.lasts:
                 raise
@@ -343,7 +345,7 @@ class Service:
         if not batch.reports and batch.waiting is None:
             with self.database.read() as connection:
                 accepted = reports.standing(connection, run_id)
-            return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
+            return self._answer(accepted)
         accepted = self._accept(run_id, batch)
         with self._touched_lock:
             self._touched.add((run_id, any(isinstance(report, rest.MetricsReport) for report in batch.reports)))
@@ -353,7 +355,11 @@ class Service:
             self.collector.make_room()
         if accepted.decisive:
             self._thread.post(partial(self._runs.said_exit, run_id))
-        return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop)
+        return self._answer(accepted)
+
+    def _answer(self, accepted: reports.Accepted) -> rest.ReportsAccepted:
+        interval = len(self._runs.active) / REPORTS_PER_SECOND
+        return rest.ReportsAccepted(through=accepted.through, stop=accepted.stop, interval=interval)
 
     def _accept(self, run_id: str, batch: rest.ReportBatch) -> reports.Accepted:
         """Store reports; on a full disk only those that decide something, in the room that is kept for that.
@@ -395,7 +401,7 @@ class Service:
                         experiments.owner_of(connection, number),
                         events.unstored(self.as_told(experiments.get(connection, number))),
                     )
-                    for number in experiments.unfinished(connection)
+                    for number in unfinished.ids(connection)
                 ]
         except (OperationalError, MasterError) as error:
             logger.error("Who watches an experiment cannot be told: %s", error)
@@ -404,7 +410,7 @@ class Service:
 
     def _take_up(self) -> None:
         with self.database.read() as connection:
-            ended, going_on = experiments.uncollected(connection), experiments.unfinished(connection)
+            ended, going_on = experiments.uncollected(connection), unfinished.ids(connection)
         self._runs.adopt_all()
         over = self._experiments.take_up_all({run.trial_id for run in self._runs.active.values()})
         for experiment_id in {run.experiment_id for run in self._runs.active.values()}:
@@ -516,6 +522,8 @@ class Service:
         if self._unscheduled or self._scheduling.outdated:
             self._scheduling.schedule()
             self._unscheduled = False
+        if self._scheduling.untold:  # in steps of its own, between which others' come
+            self._thread.post(self._scheduling.tell)
         self._standbys = self._launcher.standbys()
 
     def _ended(self, exit: Exit) -> None:

@@ -490,10 +490,15 @@ class ReportBatch(_Model):
 
 
 class ReportsAccepted(_Answer):
-    """Everything up to `through` is stored. `stop` asks the worker to checkpoint and end."""
+    """Everything up to `through` is stored. `stop` asks the worker to checkpoint and end.
+
+    For `interval` seconds it may gather rows of training metrics before it sends the next: the more runs there are, the
+    longer.
+    """
 
     through: int
     stop: bool = False
+    interval: float = 0.0
 
 
 class ProofState(_Answer):

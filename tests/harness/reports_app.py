@@ -29,6 +29,7 @@ class ReportsMaster:
     requests: int = 0
     best: float | None = None
     stop: bool = False
+    interval: float = 0.0
     refuse: int = 0
     lose_replies: int = 0
     socket: str = field(default_factory=lambda: f"{tempfile.gettempdir()}/reports-{secrets.token_hex(4)}")
@@ -72,7 +73,9 @@ class ReportsMaster:
         if self.lose_replies:
             self.lose_replies -= 1
             return JSONResponse(ErrorBody(error="busy").model_dump(), 503)
-        return JSONResponse(ReportsAccepted(through=len(self.reports), stop=self.stop).model_dump())
+        return JSONResponse(
+            ReportsAccepted(through=len(self.reports), stop=self.stop, interval=self.interval).model_dump()
+        )
 
 
 class _Announcing(uvicorn.Server):

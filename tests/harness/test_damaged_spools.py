@@ -56,7 +56,8 @@ def test_what_is_read_from_damaged_files_was_written_there(data: st.DataObject) 
             named = str(path) in str(error)
         assert named
         assert taken == sorted(set(taken))
-        assert len(taken) < ROWS or path.read_bytes() == whole[:-1]  # all but the end of the last line
+        # Without its end, or without its checksum, the last line is still what was written.
+        assert len(taken) < ROWS or path.read_bytes() in (whole[:-1], whole[: whole.rindex(b"\t")])
 
         found: list[str] = []
         with_damage = False

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,21 @@ def test_the_first_metrics_do_not_wait(tmp_path: Path) -> None:
         reporter.training([2], {"loss": [1.0]})
         reporter.validation(2, {"loss": 1.0})
         master.wait_for(lambda: len(master.reports) == 4, timeout=60)
+        reporter.close()
+
+
+def test_rows_are_gathered_for_as_long_as_the_master_asks(tmp_path: Path) -> None:
+    master = ReportsMaster(interval=1.0)
+    with serving(master):
+        reporter = reporter_for(master, tmp_path)
+        reporter.started(0)
+        master.wait_for(lambda: len(master.reports) == 1)
+        begun = time.monotonic()
+        reporter.training([1], {"loss": [1.0]})
+        master.wait_for(lambda: len(master.reports) == 2, timeout=60)
+        reporter.training([2], {"loss": [1.0]})
+        master.wait_for(lambda: len(master.reports) == 3, timeout=60)
+        assert time.monotonic() - begun >= 1.0
         reporter.close()
 
 

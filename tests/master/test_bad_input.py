@@ -128,4 +128,4 @@ def kept_events(master: Master) -> list[rest.Event]:
     """Return what the master keeps of metrics for readers of events."""
     newest = master.service.broker.newest("user", 0)
     assert newest is not None
-    return [event for event in newest[0] if event.type == "metrics"]
+    return [told.event for told in newest[0] if told.event.type == "metrics"]

@@ -8,7 +8,7 @@ import pytest
 from store_parts import OWNER, Fixture, metrics_report
 
 from det_native.errors import FencedError, NotFoundError, RequestError
-from det_native.master.store import checkpoints, events, experiments, logs, metrics, reports, runs, trials
+from det_native.master.store import checkpoints, events, experiments, logs, metrics, reports, runs, trials, unfinished
 from det_native.master.store.database import Database
 from det_native.schema.states import ExperimentState, MetricKind, TrialState
 
@@ -174,7 +174,7 @@ def test_terminal_states_absorb(fixture: Fixture) -> None:
     with fixture.database.read() as connection:
         assert trials.get(connection, fixture.trial_id).state is TrialState.CANCELED
         assert experiments.get(connection, fixture.experiment_id).state is ExperimentState.CANCELED
-        assert experiments.unfinished(connection) == []
+        assert unfinished.ids(connection) == []
         assert experiments.uncollected(connection) == [fixture.experiment_id]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from det_native.master.flow import collection
 from det_native.master.flow.context import Context
-from det_native.master.store import experiments
+from det_native.master.store import experiments, unfinished
 from det_native.schema.retention import LAST_WHILE_RUNNING
 from det_native.storage import backups
 
@@ -93,7 +93,7 @@ class Collector:
 
     def _make_room(self) -> None:
         with self._context.database.read() as connection:
-            ended, going_on = experiments.uncollected(connection), experiments.unfinished(connection)
+            ended, going_on = experiments.uncollected(connection), unfinished.ids(connection)
         for experiment_id in ended:
             collection.collect(self._context, experiment_id)
         for experiment_id in going_on:

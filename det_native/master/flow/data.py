@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from det_native.errors import NotFoundError, RequestError
-from det_native.master.store import bundles, experiments
+from det_native.master.store import bundles, unfinished
 from det_native.master.store.database import Database
 from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.storage.datasets import DataStore
@@ -59,5 +59,5 @@ def _read_by(database: Database) -> list[tuple[int, set[str]]]:
     with database.read() as connection:
         return [
             (experiment_id, {link.sha256 for link in bundles.get(connection, bundle_id).links})
-            for experiment_id, bundle_id in experiments.bundles_of_active(connection)
+            for experiment_id, bundle_id in unfinished.bundles(connection)
         ]

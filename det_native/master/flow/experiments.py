@@ -14,7 +14,7 @@ from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment
 from det_native.master.flow.jobs import stage_of, target_batches
 from det_native.master.flow.searchers import BrokenSearchError, Searchers
 from det_native.master.flow.warm_start import weights_for
-from det_native.master.store import experiments, logs, metrics, trials
+from det_native.master.store import experiments, logs, metrics, trials, unfinished
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
 from det_native.schema import rest
@@ -63,8 +63,8 @@ class Experiments:
     def take_up_all(self, live: Set[int]) -> list[int]:
         """Continue after a restart of the master, `live` being the trials with a worker; return what is over."""
         with self._context.database.read() as connection:
-            unfinished = experiments.unfinished(connection)
-        return [experiment_id for experiment_id in unfinished if self._taken_up(experiment_id, live)]
+            going_on = unfinished.ids(connection)
+        return [experiment_id for experiment_id in going_on if self._taken_up(experiment_id, live)]
 
     def _taken_up(self, experiment_id: int, live: Set[int]) -> bool:
         """Continue an experiment; one that cannot be must not keep the others from it."""

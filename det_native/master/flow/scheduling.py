@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -14,15 +16,16 @@ from det_native.master.flow.runs import Runs
 from det_native.master.scheduling.facts import Pending, Policy, Preempt, Running, Start
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS, plan
 from det_native.master.scheduling.waits import waits
-from det_native.master.store import experiments, logs, trials
+from det_native.master.store import experiments, logs, trials, unfinished
 from det_native.master.store.database import Database
-from det_native.schema.config import ExperimentConfig
 from det_native.schema.resources import Resources
 from det_native.schema.rest import SlotInfo
 from det_native.schema.states import ExperimentState
-from det_native.storage.backups import DamagedDatabaseError
 
 logger = logging.getLogger(__name__)
+
+# So many experiments are told in one transaction what they wait for.
+TOLD_AT_ONCE = 10
 
 
 class Scheduling:
@@ -41,14 +44,17 @@ class Scheduling:
         self._slots = [slot.id for slot in slots]
         self._policy = policy
         self._runs = runs
-        self._waits: dict[int, str] = {}
+        self._waits_now: dict[int, str] = {}
+        self._waits_told: dict[int, str] = {}
         self._stalled: dict[int, str] = {}
+        self._wants = KnownWants()
         self.taken: dict[str, int] = {}
 
     def take_up(self) -> None:
         """Begin with what an earlier master has told."""
         with self._database.read() as connection:
-            self._waits = experiments.waiting(connection)
+            self._waits_told = experiments.waiting(connection)
+        self._waits_now = dict(self._waits_told)
         tell_who_cannot_run(self._database, len(self._slots))
 
     @property
@@ -57,63 +63,112 @@ class Scheduling:
         return self._runs.waits() != self._stalled
 
     def schedule(self) -> None:
-        """Start the trials whose turn it is, have others make room, and tell who waits for what."""
+        """Start the trials whose turn it is, have others make room, and note who waits for what, to be told."""
         live = {run.trial_id for run in self._runs.active.values()}
         with self._database.read() as connection:
             most = max(len(self._slots), self._without_slots)
-            pending = pending_trials(connection, live | self._runs.without_room.trials, most)
-            running = running_trials(connection, self._runs.active.values())
-        for action in plan(pending, running, self._slots, self._policy, self._without_slots):
+            wants = self._wants.read(connection)
+            pending = pending_trials(connection, wants, live | self._runs.without_room.trials, most)
+            running = running_trials(connection, wants, self._runs.active.values())
+        actions = plan(pending, running, self._slots, self._policy, self._without_slots)
+        for action in actions:
             match action:
                 case Start(trial_id, slot_ids):
                     self._runs.start(trial_id, slot_ids)
                 case Preempt(trial_id, experiment_id):
                     self._runs.preempt(trial_id, experiment_id)
-        self._tell(pending)
-        self.taken = {slot: run.trial_id for run in self._runs.active.values() for slot in run.slots}
-
-    def _tell(self, pending: list[Pending]) -> None:
-        with self._database.read() as connection:
-            running = running_trials(connection, self._runs.active.values())
+        if actions:
+            with self._database.read() as connection:
+                running = running_trials(connection, wants, self._runs.active.values())
         self._stalled = self._runs.waits()
-        waiting = {**self._stalled, **waits(pending, running, self._slots, self._policy, self._without_slots)}
-        tell_waits(self._database, self._waits, waiting)
-        self._waits = waiting
+        self._waits_now = {
+            **self._stalled,
+            **waits(pending, running, self._slots, self._policy, self._without_slots),
+        }
+        self.taken = {slot: run.trial_id for run in self._runs.active.values() for slot in run.slots}
+        self.tell()
+
+    @property
+    def untold(self) -> bool:
+        """Whether there is more to be told of who waits for what."""
+        return self._waits_told != self._waits_now
+
+    def tell(self) -> None:
+        """Keep and tell what experiments wait for, where that has changed; of very many, some at a time.
+
+        The rest is :attr:`untold`, for the next call: nobody who wants to write, or a decision, waits for all of it.
+        """
+        told, now = self._waits_told, self._waits_now
+        changed = [number for number in {*told, *now} if told.get(number) != now.get(number)]
+        # Those that wait no longer first, then in the order in which they were submitted.
+        changed.sort(key=lambda number: (number in now, number))
+        some = changed[:TOLD_AT_ONCE]
+        tell_waits(self._database, {number: now.get(number) for number in some})
+        for number in some:
+            if number in now:
+                told[number] = now[number]
+            else:
+                told.pop(number, None)
 
 
-def pending_trials(connection: Connection, live: set[int], most: int) -> list[Pending]:
+@dataclass(frozen=True)
+class Wants:
+    """What the trials of an experiment that has not ended need; None where its row cannot be read."""
+
+    starts: bool
+    resources: Resources | None
+
+
+class KnownWants:
+    """What the trials of experiments that have not ended need, as it was read before where that has not changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str, Resources | None]] = {}
+
+    def read(self, connection: Connection) -> dict[int, Wants]:
+        """Ask for all of them: one question, however many there are."""
+        rows = unfinished.configs(connection)
+        self._known = {number: self._of(number, config) for number, (_, config) in rows.items()}
+        return {
+            number: Wants(state is ExperimentState.ACTIVE, self._known[number][1])
+            for number, (state, _) in rows.items()
+        }
+
+    def _of(self, number: int, config: str) -> tuple[str, Resources | None]:
+        known = self._known.get(number)
+        return known if known is not None and known[0] == config else (config, _resources(config))
+
+
+def _resources(config: str) -> Resources | None:
+    try:
+        return Resources.model_validate(json.loads(config).get("resources", {}))
+    except (ValueError, TypeError, AttributeError):  # told at the start of the master; the others must go on
+        return None
+
+
+def pending_trials(connection: Connection, wants: Mapping[int, Wants], live: set[int], most: int) -> list[Pending]:
     """Return the trials that wait, `most` of each experiment, as many as could start; those in `live` do not."""
     found: list[Pending] = []
-    resources: dict[int, Resources | None] = {}
-    queued = trials.queued(connection, most + len(live))
-    served = trials.last_runs(connection, {experiment_id for _, experiment_id in queued})
-    for trial_id, experiment_id in queued:
-        if trial_id in live:
+    served = trials.last_runs(connection)
+    for trial_id, experiment_id in trials.queued(connection, most + len(live)):
+        wanted = wants.get(experiment_id)
+        if trial_id in live or wanted is None or not wanted.starts or wanted.resources is None:
             continue
-        if experiment_id not in resources:
-            resources[experiment_id] = _resources(connection, experiment_id)
-        wanted = resources[experiment_id]
-        if wanted is not None:
-            found.append(
-                Pending(
-                    trial_id=trial_id,
-                    experiment_id=experiment_id,
-                    slots=wanted.slots_per_trial,
-                    order=trial_id,
-                    served=served.get(experiment_id, ""),
-                    **_claim(wanted),
-                )
+        found.append(
+            Pending(
+                trial_id=trial_id,
+                experiment_id=experiment_id,
+                slots=wanted.resources.slots_per_trial,
+                order=trial_id,
+                served=served.get(experiment_id, ""),
+                **_claim(wanted.resources),
             )
+        )
     return found
 
 
-def running_trials(connection: Connection, active: Iterable[Active]) -> list[Running]:
+def running_trials(connection: Connection, wants: Mapping[int, Wants], active: Iterable[Active]) -> list[Running]:
     """Return the trials that hold slots."""
-    active = list(active)
-    claims = {
-        number: _claim(Resources.model_validate(experiments.config_of(connection, number).get("resources", {})))
-        for number in {run.experiment_id for run in active}
-    }
     return [
         Running(
             run.trial_id,
@@ -121,31 +176,29 @@ def running_trials(connection: Connection, active: Iterable[Active]) -> list[Run
             run.slots,
             started=run.run_id,
             ending=run.leaving,
-            **claims[run.experiment_id],
+            **_claim(_resources_of_running(connection, wants, run.experiment_id)),
         )
         for run in active
     ]
+
+
+def _resources_of_running(connection: Connection, wants: Mapping[int, Wants], experiment_id: int) -> Resources:
+    known = wants.get(experiment_id)
+    if known is not None:
+        return known.resources or Resources()
+    # It has ended, and a worker of it has not yet.
+    return Resources.model_validate(experiments.config_of(connection, experiment_id).get("resources", {}))
 
 
 def _claim(resources: Resources) -> dict[str, Any]:
     return {"priority": resources.priority, "weight": resources.weight, "max_slots": resources.max_slots}
 
 
-def _resources(connection: Connection, experiment_id: int) -> Resources | None:
-    """Return what a trial of an experiment needs, None if none is to be started."""
-    try:
-        experiment = experiments.get(connection, experiment_id)
-    except DamagedDatabaseError:  # told at the start of the master; the others must go on
-        return None
-    if experiment.state is not ExperimentState.ACTIVE:
-        return None
-    return ExperimentConfig.model_validate(experiment.config).resources
-
-
 def tell_who_cannot_run(database: Database, slots: int) -> None:
     """Tell trials that wait for more slots than this cluster has, since it was started with fewer, what to do."""
     with database.read() as connection:
-        large = [trial for trial in pending_trials(connection, set(), slots) if trial.slots > slots]
+        pending = pending_trials(connection, KnownWants().read(connection), set(), slots)
+    large = [trial for trial in pending if trial.slots > slots]
     for trial in large:
         text = (
             f"It waits: it needs {trial.slots} slots, and the cluster was started with {slots}. `det down`, then "
@@ -156,13 +209,12 @@ def tell_who_cannot_run(database: Database, slots: int) -> None:
             logs.add(transaction, trial.trial_id, "", "system", [text])
 
 
-def tell_waits(database: Database, before: Mapping[int, str], now: Mapping[int, str]) -> None:
-    """Keep and tell what experiments wait for, where that has changed."""
-    changed = sorted(experiment for experiment in {*before, *now} if before.get(experiment) != now.get(experiment))
+def tell_waits(database: Database, changed: Mapping[int, str | None]) -> None:
+    """Keep and tell what these experiments wait for; None where they wait for nothing any more."""
     if not changed:
         return
     with database.write() as transaction:
-        for experiment_id in changed:
-            experiments.set_waits_for(transaction, experiment_id, now.get(experiment_id))
+        for experiment_id, text in changed.items():
+            experiments.set_waits_for(transaction, experiment_id, text)
             if not experiments.get(transaction.connection, experiment_id).state.terminal:
                 tell_experiment(transaction, experiment_id)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, ScalarSelect, Select, Update, bindparam, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    ScalarSelect,
+    Select,
+    Update,
+    bindparam,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store.database import WAY_OUT, Transaction
@@ -22,6 +34,8 @@ from det_native.storage.backups import DamagedDatabaseError
 logger = logging.getLogger(__name__)
 
 TERMINAL = [state for state in ExperimentState if state.terminal]
+# All but what is long and shown in few places, or in none: the snapshot of a search may have megabytes.
+_SHOWN = [column for column in experiments.c if column.name not in ("report", "searcher")]
 _LIVE = [state for state in TrialState if not state.terminal]
 
 
@@ -108,9 +122,10 @@ def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.E
     NotFoundError
         If there is no such experiment.
     """
-    row = _one(connection, experiment_id, owner)
+    experiment = get(connection, experiment_id, owner)
     return rest.ExperimentDetail(
-        **_experiment(row).model_dump(), report=[rest.CaptureRow.model_validate(entry) for entry in row.report]
+        **experiment.model_dump(),
+        report=[rest.CaptureRow.model_validate(row) for row in _report(connection, experiment_id)],
     )
 
 
@@ -140,12 +155,6 @@ def listing(
     except (ValueError, TypeError):
         ids = list(connection.execute(query.with_only_columns(experiments.c.id)).scalars())
     return [_readable(connection, experiment_id) for experiment_id in ids]
-
-
-def unfinished(connection: Connection) -> list[int]:
-    """Return the ids of all experiments that have not ended, oldest first."""
-    query = select(experiments.c.id).where(experiments.c.state.not_in(TERMINAL)).order_by(experiments.c.id)
-    return list(connection.execute(query).scalars())
 
 
 def uncollected(connection: Connection) -> list[int]:
@@ -195,20 +204,24 @@ def compare_by(transaction: Transaction, experiment_id: int, metric: str, *, sma
 
 def set_bundle(transaction: Transaction, experiment_id: int, bundle_id: str, row: rest.CaptureRow) -> None:
     """Have the experiment run another program from now on, and add what is to be known of that to its report."""
-    query = select(experiments.c.report).where(experiments.c.id == experiment_id)
-    report = [*(transaction.connection.execute(query).scalar() or ()), row.model_dump(mode="json")]
+    report = [*_report(transaction.connection, experiment_id), row.model_dump(mode="json")]
     _update(transaction, experiment_id, bundle_id=bundle_id, report=report)
 
 
 def add_rows(transaction: Transaction, experiment_id: int, rows: Sequence[rest.CaptureRow]) -> bool:
     """Add rows to the experiment's report that it does not have yet; return whether there were any."""
-    query = select(experiments.c.report).where(experiments.c.id == experiment_id)
-    report = list(transaction.connection.execute(query).scalar() or ())
+    report = _report(transaction.connection, experiment_id)
     known = {(row["what"], row["how"]) for row in report}
     new = [row.model_dump(mode="json") for row in rows if (row.what, row.how) not in known]
     if new:
         _update(transaction, experiment_id, report=[*report, *new])
     return bool(new)
+
+
+def _report(connection: Connection, experiment_id: int) -> list[dict[str, Any]]:
+    query = select(experiments.c.report).where(experiments.c.id == experiment_id)
+    with _readable_row(experiment_id):
+        return list(connection.execute(query).scalar() or ())
 
 
 def set_resources(transaction: Transaction, experiment_id: int, changes: dict[str, Any]) -> None:
@@ -238,18 +251,6 @@ def set_state(
 def set_collected(transaction: Transaction, experiment_id: int) -> None:
     """Remember that the superfluous checkpoints of an ended experiment are gone."""
     _update(transaction, experiment_id, collected=True)
-
-
-def count_active(connection: Connection) -> int:
-    """Return how many experiments have not ended."""
-    query = select(func.count()).select_from(experiments).where(experiments.c.state.not_in(TERMINAL))
-    return int(connection.execute(query).scalar_one())
-
-
-def bundles_of_active(connection: Connection) -> list[tuple[int, str]]:
-    """Return the experiments that have not ended, each with its bundle."""
-    query = select(experiments.c.id, experiments.c.bundle_id).where(experiments.c.state.not_in(TERMINAL))
-    return [(row.id, row.bundle_id) for row in connection.execute(query) if row.bundle_id is not None]
 
 
 def owner_of(connection: Connection, experiment_id: int) -> str:
@@ -295,7 +296,7 @@ def _query(owner: str | None) -> Select[Any]:
         .scalar_subquery()
     )
     query = select(
-        experiments,
+        *_SHOWN,
         count.label("trials"),
         failed.label("failed_trials"),
         _started().label("started"),
@@ -312,14 +313,21 @@ def _statement(*, owned: bool) -> Select[Any]:
     return query.where(experiments.c.owner == bindparam("owner_of_it")) if owned else query
 
 
-def _one(connection: Connection, experiment_id: int, owner: str | None) -> Row[Any]:
+@contextmanager
+def _readable_row(experiment_id: int) -> Iterator[None]:
+    """Say of what cannot be read where it is: JSON that is none any more, say."""
     try:
-        values = {"experiment": experiment_id, "owner_of_it": owner}
-        row = connection.execute(_statement(owned=owner is not None), values).first()
-    except (ValueError, TypeError) as error:  # JSON that is none any more, say
+        yield
+    except (ValueError, TypeError) as error:
         raise DamagedDatabaseError(
             f"The row of experiment {experiment_id} in the database of the master cannot be read ({error}). {WAY_OUT}"
         ) from error
+
+
+def _one(connection: Connection, experiment_id: int, owner: str | None) -> Row[Any]:
+    values = {"experiment": experiment_id, "owner_of_it": owner}
+    with _readable_row(experiment_id):
+        row = connection.execute(_statement(owned=owner is not None), values).first()
     if row is None:
         raise NotFoundError(f"There is no experiment {experiment_id}.")
     return row

@@ -104,6 +104,7 @@ experiments = Table(
     Column("ended", String(32), nullable=True),
     UniqueConstraint("owner", "idempotency_key"),
     Index("ix_experiments_state", "state"),
+    Index("ix_experiments_owner_id", "owner", "id"),
     sqlite_autoincrement=True,
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -69,8 +68,8 @@ def get(connection: Connection, trial_id: int, owner: str | None = None) -> rest
 
 def of_experiment(connection: Connection, experiment_id: int, owner: str | None = None) -> list[rest.Trial]:
     """Return the trials of an experiment, oldest first."""
-    query = owned(owner).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
-    return [_trial(row) for row in connection.execute(query)]
+    query = _of_experiment(of_owner=owner is not None)
+    return [_trial(row) for row in connection.execute(query, {"experiment": experiment_id, "owner_of_it": owner})]
 
 
 def best_and_newest(connection: Connection, experiment: rest.Experiment, count: int) -> list[int]:
@@ -114,8 +113,8 @@ def extend(transaction: Transaction, trial_id: int, *, units: int, target_batche
 
 def by_request(connection: Connection, experiment_id: int) -> dict[int, rest.Trial]:
     """Return an experiment's trials by the searcher's names for them."""
-    query = owned(None).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
-    return {row.request: _trial(row) for row in connection.execute(query)}
+    rows = connection.execute(_of_experiment(), {"experiment": experiment_id})
+    return {row.request: _trial(row) for row in rows}
 
 
 def queued(connection: Connection, most: int) -> list[tuple[int, int]]:
@@ -126,10 +125,11 @@ def queued(connection: Connection, most: int) -> list[tuple[int, int]]:
     return [(row.id, row.experiment_id) for row in connection.execute(chosen)]
 
 
-def last_runs(connection: Connection, experiment_ids: Collection[int]) -> dict[int, str]:
-    """Return the latest run of each of these experiments that has had one; its id sorts by time."""
+def last_runs(connection: Connection) -> dict[int, str]:
+    """Return the latest run of each experiment with a queued trial that has had one; its id sorts by time."""
     latest = func.max(trials.c.run_id)
-    query = select(trials.c.experiment_id, latest).where(trials.c.experiment_id.in_(experiment_ids))
+    waiting = select(trials.c.experiment_id).where(trials.c.state == TrialState.QUEUED)
+    query = select(trials.c.experiment_id, latest).where(trials.c.experiment_id.in_(waiting))
     rows = connection.execute(query.group_by(trials.c.experiment_id).having(latest.is_not(None)))
     return {row[0]: row[1] for row in rows}
 
@@ -188,7 +188,16 @@ def _change(names: tuple[str, ...]) -> Update:
 @lru_cache(maxsize=2)
 def _one(*, of_owner: bool) -> Select[Any]:
     """Return the query of one trial; made once, since making it takes longer than answering it."""
-    query = owned(None).where(trials.c.id == bindparam("trial"))
+    return _of_bound_owner(owned(None).where(trials.c.id == bindparam("trial")), of_owner=of_owner)
+
+
+@lru_cache(maxsize=2)
+def _of_experiment(*, of_owner: bool = False) -> Select[Any]:
+    query = owned(None).where(trials.c.experiment_id == bindparam("experiment")).order_by(trials.c.id)
+    return _of_bound_owner(query, of_owner=of_owner)
+
+
+def _of_bound_owner(query: Select[Any], *, of_owner: bool) -> Select[Any]:
     if not of_owner:
         return query
     return query.join(experiments, experiments.c.id == trials.c.experiment_id).where(

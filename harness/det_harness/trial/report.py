@@ -97,7 +97,8 @@ class Connection(Protocol):
 class SpoolReporter:
     """Implements ``services.Reporter`` for a worker.
 
-    Rows of training metrics are gathered for up to `interval` seconds; the first ones, and everything else, go at once.
+    Rows of training metrics are gathered for `interval` seconds, or as long as the master asks; the first ones, and
+    everything else, go at once.
     While the master is away the reports wait on disk and sending is tried again, at most 5 s apart.
 
     Parameters
@@ -108,7 +109,7 @@ class SpoolReporter:
         The searcher's metric.
     smaller_is_better : bool
     interval : float
-        Seconds between two batches of training metrics.
+        Seconds between two batches of training metrics, at least; a master with many runs asks for more.
     on_checkpoint : callable, optional
         Called once the report of a checkpoint lies in the spool, before it can be sent.
     """
@@ -128,7 +129,7 @@ class SpoolReporter:
         self._spool = spool
         self._metric = metric
         self._smaller_is_better = smaller_is_better
-        self._interval = interval
+        self._interval = self._least_interval = interval
         self._wake = threading.Condition()
         self._seq = 0
         self._last_row = -1
@@ -443,6 +444,7 @@ class SpoolReporter:
                 self._wake.notify_all()
             elif batch is not None:
                 self._spool.confirm(batch)
+            self._interval = max(self._least_interval, min(accepted.interval, HEARTBEAT))
             if accepted.stop:
                 self._stop = True
 

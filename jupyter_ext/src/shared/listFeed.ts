@@ -156,6 +156,9 @@ export class ExperimentListFeed {
     if (event.event === 'experiment') {
       this._put(data as Experiment);
     }
+    if (tellsOfRows(event.event, data)) {
+      return;
+    }
     this._changed.add(id);
     this._timer ??= setTimeout(
       () => void this._refresh(),
@@ -225,6 +228,12 @@ export class ExperimentListFeed {
     this._view = { ...this._view, ...change };
     this._listeners.forEach(listener => listener(this._view));
   }
+}
+
+/** Whether an event tells of rows of training metrics only: no experiment of a list is another by that, and there are many. */
+function tellsOfRows(event: string, data: unknown): boolean {
+  const { kind } = data as { kind?: string };
+  return event === 'metrics' && kind === 'training';
 }
 
 /** Put an experiment into its place in a list that is newest first. */

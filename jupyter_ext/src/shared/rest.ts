@@ -2064,8 +2064,16 @@ export interface components {
     /**
      * ReportsAccepted
      * @description Everything up to `through` is stored. `stop` asks the worker to checkpoint and end.
+     *
+     *     For `interval` seconds it may gather rows of training metrics before it sends the next: the more runs there are, the
+     *     longer.
      */
     ReportsAccepted: {
+      /**
+       * Interval
+       * @default 0
+       */
+      interval: number;
       /**
        * Stop
        * @default false

@@ -93,6 +93,17 @@ describe('the list of experiments', () => {
     expect(transport.requests).toHaveLength(1);
   });
 
+  it('asks for nothing when there are rows of training metrics, but for a validation', async () => {
+    const { transport } = await live();
+    transport.answers.set(`${LIST}/7`, experiment());
+    transport.newest.send(streamEvent('metrics', { kind: 'training' }));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(transport.requests).toEqual([]);
+    transport.newest.send(streamEvent('metrics', { kind: 'validation' }));
+    await vi.advanceTimersByTimeAsync(1500);
+    expect(transport.requests).toEqual([`GET ${LIST}/7`]);
+  });
+
   it('asks again for what happened while it was asking', async () => {
     const { transport } = await live();
     const slow = held<unknown>();

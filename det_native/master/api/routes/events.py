@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from det_native.master.api.answers import LARGEST, TheOwner, TheService, refusals
+from det_native.master.events.broker import Told
 from det_native.master.service import Service
 from det_native.master.store import events, experiments
-from det_native.schema.rest import Event
 
 router = APIRouter(tags=["events"])
 
@@ -21,6 +22,10 @@ PING_SECONDS = 15
 SEND_SECONDS = 30.0
 PAGE = 500
 WAIT_SECONDS = 3600.0
+# What happens within so short a time is sent at once. What happens after a rest is sent when it happens.
+GATHER_SECONDS = 0.1
+# Within the time limit for sending it, a slow line takes at least so much.
+CHUNK = 64 << 10
 
 
 @router.get(
@@ -51,29 +56,42 @@ def stream_events(
     )
 
 
-async def _follow(
-    service: Service, owner: str, position: int, experiment_id: int | None
-) -> AsyncIterator[ServerSentEvent]:
+async def _follow(service: Service, owner: str, position: int, experiment_id: int | None) -> AsyncIterator[bytes]:
     """Yield events in order until the master ends. The reader's pace is ours: nothing is queued for it."""
     broker = service.broker
     heard = broker.tellings
+    loop = asyncio.get_running_loop()
     while not broker.closed:
         found = broker.newest(owner, position)
+        rests_until = 0.0 if found is None else loop.time() + GATHER_SECONDS
         if found is None:
             found = await run_in_threadpool(_stored, service, owner, position, experiment_id)
         newest, through = found
-        for event in newest:
-            if experiment_id is None or event.experiment_id == experiment_id:
-                yield ServerSentEvent(event.model_dump_json(), id=str(event.id), event=event.type)
-        if through > position:
-            position = through
-        else:
-            await broker.wait(position, WAIT_SECONDS, heard)
+        for chunk in _chunks(newest, experiment_id):
+            yield chunk
+        position = max(position, through)
+        await broker.wait(position, WAIT_SECONDS, heard)
         if broker.tellings != heard:
             heard = broker.tellings
-            for event in broker.told(owner):
-                if experiment_id in (None, event.experiment_id):
-                    yield ServerSentEvent(event.model_dump_json(), event=event.type)
+            for chunk in _chunks(broker.told(owner), experiment_id):
+                yield chunk
+        elif not broker.closed:
+            await asyncio.sleep(max(rests_until - loop.time(), 0.0))
+
+
+def _chunks(told: Iterable[Told], experiment_id: int | None) -> Iterator[bytes]:
+    """Return the events of an experiment, or of all, as few pieces of the stream."""
+    frames: list[bytes] = []
+    size = 0
+    for each in told:
+        if experiment_id in (None, each.event.experiment_id):
+            frames.append(each.frame)
+            size += len(each.frame)
+            if size >= CHUNK:
+                yield b"".join(frames)
+                frames, size = [], 0
+    if frames:
+        yield b"".join(frames)
 
 
 def _last_id(service: Service) -> int:
@@ -82,10 +100,10 @@ def _last_id(service: Service) -> int:
         return events.last_id(connection)
 
 
-def _stored(service: Service, owner: str, position: int, experiment_id: int | None) -> tuple[list[Event], int]:
+def _stored(service: Service, owner: str, position: int, experiment_id: int | None) -> tuple[list[Told], int]:
     """Return a page of events, and the id up to which this is all there is."""
     with service.database.read() as connection:
         through = events.last_id(connection)
         page = events.after(connection, owner, position, experiment_id=experiment_id, limit=PAGE)
     last = page[-1].id if page else position
-    return page, last if len(page) == PAGE else max(last, through)
+    return [Told(event) for event in page], last if len(page) == PAGE else max(last, through)

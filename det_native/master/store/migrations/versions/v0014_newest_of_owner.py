@@ -1,0 +1,20 @@
+"""The newest experiments of an owner are found without looking at all."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0014"
+down_revision = "0013"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Make the index."""
+    op.create_index("ix_experiments_owner_id", "experiments", ["owner", "id"])
+
+
+def downgrade() -> None:
+    """Drop it."""
+    op.drop_index("ix_experiments_owner_id", "experiments")
