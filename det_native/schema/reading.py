@@ -93,7 +93,7 @@ def _contents(path: Path, title: str) -> str:
         raise _invalid(
             title, Problem(str(path), f"there is no such file (seen from {Path.cwd()}).", "Check the path.")
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # no such text, or a path with a NUL in it
         raise _invalid(title, Problem(str(path), f"cannot be read: {error}.")) from None
 
 

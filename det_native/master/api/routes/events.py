@@ -11,11 +11,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from det_native.master.api.answers import LARGEST, TheOwner, TheService, refusals
+from det_native.master.api.bodies import Route
 from det_native.master.service import Service
 from det_native.master.store import events, experiments
 from det_native.schema.rest import Event
 
-router = APIRouter(tags=["events"])
+router = APIRouter(route_class=Route, tags=["events"])
 
 PING_SECONDS = 15
 SEND_SECONDS = 30.0
