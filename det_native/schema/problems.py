@@ -82,10 +82,8 @@ def field_problems(
             continue
         unknown = details["type"] == "extra_forbidden"
         guesses += unknown
-        if unknown and guesses > _MOST_GUESSES:
-            problem = Problem(place.text, _UNKNOWN)
-        else:
-            problem = _problem(place, details)
+        many = unknown and guesses > _MOST_GUESSES
+        problem = Problem(place.text, _UNKNOWN) if many else _problem(place, details)
         where = (written_as or {}).get(problem.where, problem.where)
         problem = Problem(where, problem.what, problem.remedy)
         key = (where, place.member)

@@ -22,12 +22,7 @@ def loaded(config: Any) -> ExperimentConfig | None:
     with cheaply():
         try:
             found = load_config(config, warn=False)
-        except DetError as error:
-            assert str(error)
-            assert error.__class__.__module__ == "det_native.errors"
-            return None
-        except TypeError as error:  # an argument that is of no kind that is documented
-            assert not isinstance(config, str | dict | Path), error
+        except DetError:
             return None
     sent = found.model_dump_json()
     assert load_config(json.loads(sent), warn=False) == found
@@ -93,13 +88,10 @@ def test_yaml_with_tricks_is_refused_in_our_words(what: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "1", '"x"', '{"a": NaN}', deep(100_000), deep(3000, "{"), '{"a": 1e999}', '{"name": "\\ud800"}']
-    + [
-        '{"a": 1, "a": 2}',
-        '{"a": ' + "9" * 1_000_000 + "}",
-        "{" + '"a": 1, ' * 50_000 + '"b": 1}',
-        "\ufeff\ufeff{}",
-        "\0",
+    [
+        *("", "[]", "1", '"x"', '{"a": NaN}', deep(100_000), deep(3000, "{"), '{"a": 1e999}', '{"name": "\\ud800"}'),
+        *('{"a": 1, "a": 2}', '{"a": ' + "9" * 1_000_000 + "}", "{" + '"a": 1, ' * 50_000 + '"b": 1}'),
+        *("\ufeff\ufeff{}", "\0"),
     ],
 )
 def test_json_with_tricks_is_refused_in_our_words(text: str, tmp_path: Path) -> None:
@@ -122,7 +114,7 @@ FIELDS = sorted(ExperimentConfig.model_fields)
 SECTIONS = st.dictionaries(st.sampled_from(FIELDS) | TEXTS, ANYTHING, max_size=4)
 HYPERPARAMETER = st.fixed_dictionaries(
     {"type": st.sampled_from(["double", "int", "log", "categorical", "const", "x"])},
-    optional={name: NUMBERS | ANYTHING for name in ("minval", "maxval", "base", "count", "vals", "val")},
+    optional=dict.fromkeys(("minval", "maxval", "base", "count", "vals", "val"), NUMBERS | ANYTHING),
 )
 
 
@@ -134,7 +126,7 @@ def test_any_fields_are_read_or_refused(config: dict[str, Any]) -> None:
 @given(
     searcher=st.fixed_dictionaries(
         {"name": st.sampled_from(["single", "random", "grid", "asha", "adaptive_asha", "pbt", "optuna"]) | TEXTS},
-        optional={name: NUMBERS | ANYTHING for name in ("max_trials", "max_length", "metric", "divisor", "num_rungs")},
+        optional=dict.fromkeys(("max_trials", "max_length", "metric", "divisor", "num_rungs"), NUMBERS | ANYTHING),
     ),
     hyperparameters=st.dictionaries(TEXTS | st.just("global_batch_size"), HYPERPARAMETER | ANYTHING, max_size=3),
     resources=st.dictionaries(
