@@ -127,7 +127,7 @@ class Histories(RuleBasedStateMachine):
 
 @pytest.mark.hypothesis
 def test_any_history_of_requests() -> None:
-    examples = max(3, settings.default.max_examples // 20)
+    examples = min(max(3, settings.default.max_examples // 20), 200)
     run_state_machine_as_test(
         Histories,
         settings=settings(
