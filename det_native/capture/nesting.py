@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from det_native.capture.request import HEADLINE
+from det_native.capture.transform import TOO_DEEP
 from det_native.errors import CaptureError, Problem
 
-#: Why a piece of source is not read, after "it".
-TOO_DEEP = "is nested too deeply to be read"
+#: Above the problems of a call that cannot be captured.
+HEADLINE = "The call cannot be sent as it stands:"
 #: What reading and parsing a file raises that is no Python. The parser says of its own stack that memory is short.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 _REMEDY = "Split the longest expression: each operator of a chain (a + b + c ...) is a level, and 300 levels are read."

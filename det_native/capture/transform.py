@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from textwrap import dedent
 
-from det_native.capture.nesting import TOO_DEEP
-
+#: Why source is not Python that can be read, where its nesting is the reason.
+TOO_DEEP = "is nested too deeply to be read"
 #: Cell magics whose body is Python that runs once, in the user's namespace.
 PYTHON_CELL_MAGICS = frozenset({"time", "capture", "prun", "memit", "mprun", "snakeviz", "scalene", "wandb"})
 #: Magics whose body is Python that runs many times, with names of its own.
