@@ -130,6 +130,7 @@ THIRD_PARTY: dict[str, set[str]] = {
         "alembic",
         "click",
         "fastapi",
+        "pydantic_core",
         "filelock",
         "psutil",
         "pydantic",

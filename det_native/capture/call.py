@@ -9,8 +9,10 @@ from pathlib import Path
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, ExecutionLog, current_log
 from det_native.capture.model import Capture
+from det_native.capture.nesting import refusing_deep_code
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.script import capture_script
+from det_native.capture.transform import transform
 from det_native.errors import ArgumentError, CaptureError, Problem
 from det_native.schema.manifests import CallKind, Framework
 
@@ -88,7 +90,13 @@ def capture_call(
         )
     from det_native.capture.cells import capture_cells  # half of capture, and scripts need none of it
 
-    return with_includes(capture_cells(request, log, record, notebook_folder()), request, include)
+    with refusing_deep_code(lambda: _sources(log)):
+        return with_includes(capture_cells(request, log, record, notebook_folder()), request, include)
+
+
+def _sources(log: ExecutionLog) -> list[tuple[str, str]]:
+    """Return the cells as Python, each with what messages call it."""
+    return [(transform(one.source).source, f"Cell [{one.number}]") for one in log.executions]
 
 
 def notebook_folder() -> Path:

@@ -135,6 +135,10 @@ class Document:
         """Return a cell as Python."""
         return self.cells[index].python.source
 
+    def sources(self) -> list[tuple[str, str]]:
+        """Return the cells as Python, each with what messages call it."""
+        return [(self.source(at), self.label(at)) for at, tree in enumerate(self.trees) if tree is not None]
+
     def title(self) -> str:
         """Return what the call is called: ``fit() in cell [7], line 3``."""
         call = self.call

@@ -174,7 +174,7 @@ def _unwritten(document: Document, folder: Path) -> Iterator[str]:
         assert written is not None
         try:
             there: str | None = (folder / Path(path).expanduser()).read_text("utf-8", errors="replace").strip()
-        except (OSError, RuntimeError):
+        except (OSError, RuntimeError, ValueError):  # no such user for ~, or no name that a file can have
             there = None
         wanted = written.content.strip()
         if there is None or not (there.endswith(wanted) if written.added else there == wanted):

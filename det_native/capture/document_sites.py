@@ -7,6 +7,8 @@ import dis
 import types
 from collections.abc import Iterator
 
+_Position = tuple[int | None, int | None, int | None, int | None]
+
 
 def instruction_position(source: str, call: ast.Call) -> tuple[int, int]:
     """Return line and column of the instruction that makes a call.
@@ -22,17 +24,15 @@ def instruction_position(source: str, call: ast.Call) -> tuple[int, int]:
     """
     end = call.end_lineno, call.end_col_offset
     code = compile(source, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    for instruction in _instructions(code):
-        place = instruction.positions
-        if place is None or place.lineno is None or not instruction.opname.startswith("CALL"):
-            continue
-        if (place.end_lineno, place.end_col_offset) == end:
-            return place.lineno, place.col_offset or 0
+    for name, (line, end_line, column, end_column) in _instructions(code):
+        if line is not None and name.startswith("CALL") and (end_line, end_column) == end:
+            return line, column or 0
     return call.lineno, call.col_offset
 
 
-def _instructions(code: types.CodeType) -> Iterator[dis.Instruction]:
-    yield from dis.get_instructions(code)
+def _instructions(code: types.CodeType) -> Iterator[tuple[str, _Position]]:
+    """Yield the names of instructions with their places. (``dis`` writes out constants, which may be far too long.)"""
+    yield from zip((dis.opname[number] for number in code.co_code[::2]), code.co_positions(), strict=True)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _instructions(constant)

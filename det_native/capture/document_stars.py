@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 from det_native.capture.modules import module_file
+from det_native.capture.nesting import NOT_PYTHON
 from det_native.capture.scopes import bound_names
 
 
@@ -20,7 +21,7 @@ def star_names(module: str) -> frozenset[str] | None:
         return None
     try:
         tree = ast.parse(file.read_text(encoding="utf-8"))
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, *NOT_PYTHON):
         return None
     if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
         return None

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from det_native.capture.data import files_in
 from det_native.capture.model import SourceFile
+from det_native.capture.nesting import NOT_PYTHON, not_python
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 
@@ -203,8 +204,8 @@ class _Collector:
         try:
             source = file.read_text(encoding="utf-8")
             names = list(imported_modules(source, package))
-        except (SyntaxError, UnicodeDecodeError) as error:
-            self.found.problems.append(Problem(str(file), f"cannot be read as Python: {error}.", "Fix the file."))
+        except NOT_PYTHON as error:
+            self.found.problems.append(not_python(str(file), error))
             return
         self.found.sources.append((source, target))
         for name in names:

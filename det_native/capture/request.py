@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from det_native.capture.log import CallRecord
+from det_native.capture.nesting import HEADLINE
 from det_native.schema.manifests import CallKind, Framework
 
-#: Above the problems of a call that cannot be captured.
-HEADLINE = "The call cannot be sent as it stands:"
+__all__ = ["HEADLINE", "Request"]
 
 
 @dataclass(frozen=True)

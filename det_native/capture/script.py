@@ -13,6 +13,7 @@ from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.log import CallRecord
 from det_native.capture.model import Capture, SourceFile
 from det_native.capture.modules import collect_modules, imported_modules
+from det_native.capture.nesting import NOT_PYTHON, not_python
 from det_native.capture.packages import packages_of
 from det_native.capture.request import HEADLINE, Request
 from det_native.errors import ArgumentError, CaptureError, Problem
@@ -46,9 +47,13 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
             "working directory of the code. Give a directory that holds the script."
         )
     target = script.relative_to(root).as_posix()
-    source = script.read_text(encoding="utf-8")
+    try:
+        source = script.read_text(encoding="utf-8")
+        imported = [(name, target) for name in imported_modules(source)]
+    except NOT_PYTHON as error:
+        raise CaptureError(HEADLINE, [not_python(str(script), error)]) from None
     modules = collect_modules(
-        [(name, target) for name in imported_modules(source)],
+        imported,
         list(dict.fromkeys([root, script.parent])),
         request.include,
         request.context_dir,

@@ -62,8 +62,9 @@ _PATTERNS = [
         r"\bhf_[A-Za-z0-9]{20,}\b",
         r"\bAIza[A-Za-z0-9_-]{30,}\b",
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
-        r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
-        r"\b[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]{3,}@",
+        # Only where a run of such characters begins: to look through it from each of its places takes hours.
+        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
+        r"(?<![A-Za-z0-9+.-])[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]{3,}@",
     )
 ]
 #: Files that show which variables there are, without their values.
@@ -118,6 +119,11 @@ def looks_secret(text: str, name: str = "") -> bool:
     return bool(name) and name_is_secret(name) and not _PLACEHOLDER.match(text.strip()) and not _is_prose(text)
 
 
+def text_of_bytes(content: bytes | bytearray) -> str:
+    """Return bytes as text in which a secret has the form that it has elsewhere, whatever stands around it."""
+    return content.decode("latin-1")
+
+
 def _is_prose(text: str) -> bool:
     return len(text.split()) > 2
 
@@ -161,7 +167,10 @@ def environment_reads(source: str) -> list[str]:
 
 
 def _text_of(node: ast.expr) -> str | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, bytes):
+        return text_of_bytes(value)
+    return value if isinstance(value, str) else None
 
 
 def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from textwrap import dedent
 
+#: Why source is not Python that can be read, where its nesting is the reason.
+TOO_DEEP = "is nested too deeply to be read"
 #: Cell magics whose body is Python that runs once, in the user's namespace.
 PYTHON_CELL_MAGICS = frozenset({"time", "capture", "prun", "memit", "mprun", "snakeviz", "scalene", "wandb"})
 #: Magics whose body is Python that runs many times, with names of its own.
@@ -287,6 +289,8 @@ def _parsed(source: str) -> ast.Module | str:
         return f"{error.msg}, line {error.lineno}" if error.lineno is not None else error.msg
     except ValueError as error:
         return str(error)
+    except (RecursionError, MemoryError):  # the parser has a stack of its own, and says of it that memory is short
+        return TOO_DEEP
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from det_native.capture.facts import human_size, size_of, type_name, type_names
-from det_native.capture.secrets import looks_secret
+from det_native.capture.secrets import looks_secret, text_of_bytes
+from det_native.capture.table_texts import texts_of_cells
 from det_native.schema.manifests import Codec
 
 #: Bytes of one pickled value, and of all together, that travel undeclared.
@@ -152,6 +153,8 @@ def encode(
     if kind is not None:
         raise _refusal(value, kind)
     if declared or (arrays and (size_of(value) or limit) < limit):
+        if not declared:
+            _refuse_secrets(name, value)
         encoded = _encode_array(value)
         if encoded is not None:
             return encoded
@@ -253,13 +256,13 @@ def _inspect(
     name: str, part: Any, declared: bool, limit: int, is_local: Callable[[str], bool], modules: set[str]
 ) -> None:
     """Look at one object inside a value that is being pickled."""
-    if isinstance(part, int | float | bytes | bool | type(None)):
+    if isinstance(part, int | float | bool | type(None)):
         return
     if not declared:
         _refuse_secrets(name, part)
         if (size := size_of(part)) is not None and size > limit:
             raise _too_large(part, size)
-    if isinstance(part, str):
+    if isinstance(part, str | bytes):
         return
     kind = never_sent(part)
     if kind is not None:
@@ -268,12 +271,17 @@ def _inspect(
 
 
 def _refuse_secrets(name: str, part: Any) -> None:
+    if isinstance(part, bytes | bytearray):
+        part = text_of_bytes(part)
     if isinstance(part, str) and looks_secret(part, name):
         raise CannotSendError("looks like a secret", kind="secret")
     if isinstance(part, dict):
         for key, inner in part.items():
             if isinstance(key, str) and isinstance(inner, str) and looks_secret(inner, key):
                 raise CannotSendError("holds what looks like a secret", kind="secret")
+        return
+    if any(map(looks_secret, texts_of_cells(part))):
+        raise CannotSendError("holds what looks like a secret", kind="secret")
 
 
 def _note_home(part: Any, is_local: Callable[[str], bool], modules: set[str]) -> None:

@@ -106,7 +106,7 @@ def _request(text: str) -> Any:
 def _enter(path: Path) -> Path:
     """Be where the notebook's kernel is: its folder is the working directory, and the first place of imports."""
     folder = path.parent
-    if not path.is_absolute() or not folder.is_dir():
+    if not path.is_absolute() or not os.path.isdir(folder):
         raise ArgumentError(f"path must be the absolute path of the notebook; its folder must exist: {str(path)!r}.")
     folder = folder.resolve()
     os.chdir(folder)

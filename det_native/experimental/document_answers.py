@@ -14,6 +14,7 @@ from det_native.capture.document import Document
 from det_native.capture.document_calls import FoundCall
 from det_native.capture.document_program import Collected, collect_document
 from det_native.capture.model import Bundle, BundleRow
+from det_native.capture.nesting import refusing_deep_code
 from det_native.capture.request import HEADLINE
 from det_native.capture.script import capture_script
 from det_native.client.connect import connect, locate, named_master
@@ -58,8 +59,9 @@ class Reading:
     def __init__(self, request: Request, folder: Path) -> None:
         self.request, self.folder = request, folder
         self.document: Document = Document(request.document_cells(), request.call)
-        self.plan: Plan = plan_document(self.document, test=request.test, slots=request.slots)
-        self.collected: Collected = self._collect()
+        with refusing_deep_code(self.document.sources):
+            self.plan: Plan = plan_document(self.document, test=request.test, slots=request.slots)
+            self.collected: Collected = self._collect()
         self.problems = list(dict.fromkeys([*self.plan.problems, *self.collected.problems]))
 
     def _collect(self) -> Collected:

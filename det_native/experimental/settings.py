@@ -261,8 +261,8 @@ def _context_dir(context_dir: str | os.PathLike[str] | None) -> Path | None:
     if not isinstance(context_dir, str | os.PathLike):
         raise ArgumentError(f"context_dir must be the path of a folder, not {context_dir!r}.")
     folder = Path(context_dir).expanduser().absolute()
-    if not folder.is_dir():
-        what = "is a file, not a folder" if folder.exists() else "does not exist"
+    if not os.path.isdir(folder):  # False of a name that no folder can have, too
+        what = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
         raise ArgumentError(f"context_dir={os.fspath(context_dir)!r}: {folder} {what}.")
     return folder.resolve()
 
@@ -277,7 +277,7 @@ def _command(command: Sequence[str] | None, folder: Path | None) -> tuple[str, .
         raise ArgumentError("command names no script; leave it out, or give the script and its arguments.")
     folders = [folder, Path.cwd()] if folder is not None else [Path.cwd()]
     for script in (each / Path(words[0]).expanduser() for each in folders):
-        if script.is_file():
+        if os.path.isfile(script):
             return str(script.resolve()), *words[1:]
     raise ArgumentError(f"command names the script {words[0]!r}, but there is no such file in {folders[0]}.")
 

@@ -42,6 +42,10 @@ _TAG_FIELDS = {"searcher": "name"}
 # Errors that leaving a field out can cause elsewhere.
 _CONSEQUENCES = ("missing", "extra_forbidden", "union_tag_invalid")
 
+_UNKNOWN = "is not a field of the configuration."
+# Of so many unknown fields it is said what may be meant: who writes more has not mistyped them.
+_MOST_GUESSES = 50
+
 _REMEDIES = {
     "max_length": _LENGTH_REMEDY,
     "budget": _LENGTH_REMEDY,
@@ -69,13 +73,17 @@ def field_problems(
         Whether to say what is missing or unknown.
     """
     problems: dict[tuple[str, bool], Problem] = {}
+    guesses = 0
     for details in error.errors(include_url=False):
         if details["type"] == "consistency":
             continue
         place = locate(details["loc"])
         if not consequences and details["type"] in _CONSEQUENCES and not _is_unknown_anywhere(place, details):
             continue
-        problem = _problem(place, details)
+        unknown = details["type"] == "extra_forbidden"
+        guesses += unknown
+        many = unknown and guesses > _MOST_GUESSES
+        problem = Problem(place.text, _UNKNOWN) if many else _problem(place, details)
         where = (written_as or {}).get(problem.where, problem.where)
         problem = Problem(where, problem.what, problem.remedy)
         key = (where, place.member)
@@ -194,7 +202,7 @@ def _unknown(place: Place, name: str) -> Problem:
         remedy = _places(places[close[0]]) if close else ""
     if not remedy:
         remedy = f"Known fields{f' of {parent}' if parent else ''}: {', '.join(sorted(siblings))}."
-    return Problem(place.text, "is not a field of the configuration.", remedy)
+    return Problem(place.text, _UNKNOWN, remedy)
 
 
 def _kinds(model: type[BaseModel]) -> list[str]:

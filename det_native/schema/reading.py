@@ -16,6 +16,8 @@ from det_native.schema.yaml_text import parse_yaml
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _DEPTH = 50
+# Fields of all sections together. Each that is not known is an error of its own, with what was meant.
+_MOST_NAMES = 100_000
 _TOO_DEEP = "is nested too deeply to be read."
 
 
@@ -68,7 +70,7 @@ def read(config: Mapping[str, Any] | str | os.PathLike[str] | None) -> Reading:
     if not isinstance(found, Mapping):
         raise _invalid(title, Problem("", _not_a_mapping(config, found)))
     reader = _Plain(keep=True)
-    return Reading(reader.value(found, ""), title, tuple(reader.problems))
+    return Reading(reader.value(found, "") or {}, title, tuple(reader.problems))
 
 
 def plain_mapping(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
@@ -77,8 +79,8 @@ def plain_mapping(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Probl
     Tuples become lists, paths text, and numbers of numpy Python's.
     """
     reader = _Plain()
-    plain: dict[str, Any] = reader.value(values, "")
-    return plain, reader.problems
+    plain: dict[str, Any] | None = reader.value(values, "")
+    return plain or {}, reader.problems
 
 
 def _is_path(text: str) -> bool:
@@ -93,7 +95,7 @@ def _contents(path: Path, title: str) -> str:
         raise _invalid(
             title, Problem(str(path), f"there is no such file (seen from {Path.cwd()}).", "Check the path.")
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # no such text, or a path with a NUL in it
         raise _invalid(title, Problem(str(path), f"cannot be read: {error}.")) from None
 
 
@@ -167,6 +169,7 @@ class _Plain:
         self._keep = keep
         self.problems: list[Problem] = []
         self._containers: list[int] = []
+        self._names = 0
 
     def value(self, value: Any, where: str) -> Any:
         if isinstance(value, str):
@@ -191,6 +194,14 @@ class _Plain:
             return self._refused(None, where, "contains itself.")
         if len(self._containers) == _DEPTH:
             return self._refused(None, where, f"is nested more than {_DEPTH} deep.")
+        if isinstance(value, Mapping):
+            before, self._names = self._names, self._names + len(value)
+            if self._names > _MOST_NAMES:
+                if before > _MOST_NAMES:  # it was said
+                    return None
+                return self._refused(
+                    None, where or "the configuration", f"is too large: there are more than {_MOST_NAMES:,} fields."
+                )
         self._containers.append(id(value))
         if isinstance(value, Mapping):
             plain: Any = {

@@ -54,6 +54,8 @@ class SharedFileStorage(_Storage):
 
     @model_validator(mode="after")
     def _inside_host_path(self) -> Self:
+        if "\0" in self.directory:
+            raise ValueError("host_path and storage_path must be names that a folder can have: there is a NUL in them")
         root = posixpath.normpath(self.host_path)
         if self.directory != root and not self.directory.startswith(root.rstrip("/") + "/"):
             raise ValueError(f"storage_path ({self.storage_path or self.checkpoint_path!r}) must lie within host_path")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from det_native.capture.secrets import environment_reads, find_secrets, is_key_file, looks_secret, name_is_secret
@@ -131,3 +133,17 @@ def test_files_that_look_like_keys(name: str) -> None:
 )
 def test_files_that_only_resemble_keys(name: str) -> None:
     assert not is_key_file(name)
+
+
+@pytest.mark.parametrize(
+    "text", ["a." * 300_000, "eyJ-" * 200_000, "a://" * 200_000, "-----BEGIN " * 80_000, "://a:" * 200_000]
+)
+def test_a_long_text_is_looked_through_once(text: str) -> None:
+    begun = time.process_time()
+    assert not looks_secret(text)
+    assert time.process_time() - begun < 10  # minutes, if it were from every place in it
+
+
+def test_a_secret_as_bytes_is_found() -> None:
+    assert [secret.name for secret in find_secrets("key = b'AKIA" + "IOSFODNN7EXAMPLE'")] == ["key"]
+    assert list(find_secrets("key = b'\\x89PNG'")) == []

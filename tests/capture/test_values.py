@@ -10,6 +10,7 @@ from typing import Any
 
 import cloudpickle
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,3 +80,48 @@ def test_local_modules_that_a_value_needs_are_named() -> None:
 @pytest.mark.parametrize(("size", "text"), [(12, "12 B"), (200_000_000, "200.0 MB"), (1500, "1.5 kB")])
 def test_sizes_for_people(size: int, text: str) -> None:
     assert human_size(size) == text
+
+
+_KEY = "AKIA" + "IOSFODNN7EXAMPLE"
+
+
+def _planted() -> dict[str, Any]:
+    """Return values that hold a key in all the ways that arrays and tables keep texts."""
+    return {
+        "bytes": _KEY.encode(),
+        "bytearray": bytearray(b"x " + _KEY.encode()),
+        "bytes in a list": [b"x", {"y": _KEY.encode()}],
+        "array of texts": np.array(["x", _KEY]),
+        "array of bytes": np.array([b"x", _KEY.encode()]),
+        "array of objects": np.array(["x", _KEY], dtype=object),
+        "array of records": np.array([(1, _KEY)], dtype=[("a", "i4"), ("b", "U40")]),
+        "table": pandas.DataFrame({"a": ["x", _KEY], "b": [1, 2]}),
+        "table of categories": pandas.DataFrame({"a": pandas.Categorical(["x", _KEY])}),
+        "table of bytes": pandas.DataFrame({"a": pandas.Series([b"x", _KEY.encode()], dtype=object)}),
+        "table with an index": pandas.DataFrame({"a": [1]}, index=[_KEY]),
+        "table with levels": pandas.DataFrame({"a": [1]}, index=pandas.MultiIndex.from_tuples([("x", _KEY)])),
+        "table with a column": pandas.DataFrame({_KEY: [1]}),
+        "table in a dictionary": {"x": pandas.DataFrame({"a": [_KEY]})},
+        "column": pandas.Series(["x", _KEY]),
+    }
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+@pytest.mark.parametrize("what", list(_planted()))
+def test_a_key_is_not_sent_unasked_in_whatever_form(what: str, arrays: bool) -> None:
+    value = _planted()[what]
+    with pytest.raises(CannotSendError, match="looks like a secret") as refused:
+        encode("value", value, declared=False, arrays=arrays)
+    assert refused.value.kind == "secret"
+    assert _KEY not in str(refused.value)
+    assert encode("value", value, declared=True).content
+
+
+def test_tables_and_bytes_without_a_key_are_sent() -> None:
+    for value in (
+        pandas.DataFrame({"token": ["the", "cat"], "password": ["x", "y"]}),  # by its form only: words are tokens, too
+        np.random.default_rng(1).bytes(500_000),
+        np.array(["a", "b"]),
+        pandas.Series(pandas.interval_range(0, 3)),
+    ):
+        assert encode("value", value, declared=False, arrays=True).content

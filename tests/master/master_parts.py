@@ -346,6 +346,13 @@ class _Trusting(counted_by(UnknownConnections())):  # type: ignore[misc]
 @contextmanager
 def served(app: FastAPI, service: Service) -> Iterator[str]:
     """Serve a master on loopback; gives its address. Streams end with the service's broker."""
+    with served_beside(app, service.broker.close) as url:
+        yield url
+
+
+@contextmanager
+def served_beside(app: FastAPI, end_streams: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Serve an application on loopback; gives its address."""
     config = uvicorn.Config(app, host="127.0.0.1", port=0, http=_Trusting, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     started = threading.Event()
@@ -363,6 +370,6 @@ def served(app: FastAPI, service: Service) -> Iterator[str]:
         port = server.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}"
     finally:
-        service.broker.close()
+        end_streams()
         server.should_exit = True
         thread.join(DEADLINE)

@@ -102,8 +102,8 @@ def test_other_refusals_of_an_experiment(master: Master) -> None:
     for changes, status in (
         ({"protocol": PROTOCOL + 1}, 426),
         ({"bundle_id": "0" * 64}, 404),
-        ({"config": configuration(name="\ud800")}, 400),
-        ({"config": configuration(data={"x": ["\ud800"]})}, 400),
+        ({"config": configuration(name="\ud800")}, 422),
+        ({"config": configuration(data={"x": ["\ud800"]})}, 422),
         ({"extra": 1}, 422),
     ):
         content = json.dumps(body(master, **changes))

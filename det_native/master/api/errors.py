@@ -158,6 +158,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 def _problem(found: Mapping[str, Any]) -> ProblemInfo:
+    if found["type"] == "json_invalid":
+        return ProblemInfo(where="body", what=f"is not JSON: {found['ctx']['error']}.")
     where = ".".join(str(part) for part in found["loc"])
     # What was sent may hold text that JSON cannot; the message does not.
     return ProblemInfo(

@@ -9,6 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.api.answers import Hash, TheService, refusals, reply
+from det_native.master.api.bodies import Route
 from det_native.master.api.errors import MissingBlobsError
 from det_native.master.store import bundles
 from det_native.schema.manifests import BundleManifest
@@ -16,7 +17,7 @@ from det_native.schema.rest import BundleChecked, BundleCreated, HashList
 from det_native.storage.packing import receive
 from det_native.storage.paths import check_relative
 
-router = APIRouter(tags=["bundles"])
+router = APIRouter(route_class=Route, tags=["bundles"])
 
 BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from det_native.errors import NotFoundError
 from det_native.master.api.answers import TheOwner, TheService, Uuid, refusals, reply
+from det_native.master.api.bodies import Route
 from det_native.master.api.routes.bundles import BYTES
 from det_native.master.flow.resume import storage_of
 from det_native.master.store import checkpoints, experiments
@@ -18,7 +19,7 @@ from det_native.schema.rest import Checkpoint
 from det_native.schema.states import CheckpointState
 from det_native.storage.instead import find_instead
 
-router = APIRouter(prefix="/checkpoints", tags=["checkpoints"])
+router = APIRouter(route_class=Route, prefix="/checkpoints", tags=["checkpoints"])
 
 CHUNK = 1 << 20
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from det_native.master.api.answers import TheService, refusals, reply, reply_list
+from det_native.master.api.bodies import Route
 from det_native.schema.datasets import (
     DATA_NAME,
     DataSetCreate,
@@ -19,7 +20,7 @@ from det_native.schema.datasets import (
     WantedFiles,
 )
 
-router = APIRouter(tags=["data"])
+router = APIRouter(route_class=Route, tags=["data"])
 
 BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 DataName = Annotated[str, Path(pattern=DATA_NAME, description="Name of a set of data.")]

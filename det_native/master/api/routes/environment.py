@@ -6,9 +6,10 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_native.master.api.answers import TheService, refusals, reply
+from det_native.master.api.bodies import Route
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 
-router = APIRouter(tags=["environment"])
+router = APIRouter(route_class=Route, tags=["environment"])
 
 
 @router.post("/environment", response_model=EnvironmentAnswer, responses=refusals(409))

@@ -22,6 +22,7 @@ from det_native.master.api.answers import (
     reply,
     reply_list,
 )
+from det_native.master.api.bodies import Route
 from det_native.master.flow.creation import Idempotency
 from det_native.master.store import checkpoints, experiments, series, trials
 from det_native.schema.drawn import drawn, names_to_read
@@ -37,7 +38,7 @@ from det_native.schema.rest import (
 )
 from det_native.schema.states import ExperimentState, MetricKind
 
-router = APIRouter(prefix="/experiments", tags=["experiments"])
+router = APIRouter(route_class=Route, prefix="/experiments", tags=["experiments"])
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 

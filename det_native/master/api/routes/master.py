@@ -9,10 +9,11 @@ from starlette.responses import Response
 
 from det_native.errors import RequestError
 from det_native.master.api.answers import TheOwner, TheService, refusals, reply
+from det_native.master.api.bodies import Route
 from det_native.master.connections import Connection, connection_of
 from det_native.schema.rest import Cleaned, ClientProof, Health, Introduction, MasterInfo
 
-router = APIRouter(tags=["master"])
+router = APIRouter(route_class=Route, tags=["master"])
 
 Nonce = Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="A number that the client has drawn, in hex.")]
 

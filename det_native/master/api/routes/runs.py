@@ -6,10 +6,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_native.master.api.answers import BundleHash, RunId, TheService, refusals, reply
+from det_native.master.api.bodies import Route
 from det_native.master.store import proofs, reports
 from det_native.schema.rest import BestMetric, ProofState, ReportBatch, ReportsAccepted
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = APIRouter(route_class=Route, prefix="/runs", tags=["runs"])
 
 
 @router.post("/{run_id}/reports", response_model=ReportsAccepted, responses=refusals(400, 404, 409))

@@ -20,13 +20,14 @@ from det_native.master.api.answers import (
     reply_list,
     reply_text,
 )
+from det_native.master.api.bodies import Route
 from det_native.master.store import checkpoints, experiments, logs, metrics, series, system, trials
 from det_native.schema.drawn import drawn
 from det_native.schema.rest import Checkpoint, LogLine, MetricCurve, MetricRow, MetricSeries, SystemSample, Trial
 from det_native.schema.states import MetricKind
 from det_native.schema.system_samples import MOST_SAMPLES
 
-router = APIRouter(prefix="/trials", tags=["trials"])
+router = APIRouter(route_class=Route, prefix="/trials", tags=["trials"])
 
 Kind = Annotated[MetricKind, Query(description="What the rows measure.")]
 

@@ -1,0 +1,8 @@
+"""Attacks are made on masters as the tests of the master have them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "master"))
