@@ -12,11 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from det_native.master.api.answers import LARGEST, TheOwner, TheService, refusals
-<<<<<<< HEAD
-from det_native.master.events.broker import Told
-=======
 from det_native.master.api.bodies import Route
->>>>>>> 9b288ba581e11e5e59649d274067b52eb2988f2b
+from det_native.master.events.broker import Told
 from det_native.master.service import Service
 from det_native.master.store import events, experiments
 
