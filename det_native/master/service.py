@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,7 @@ AnyExperiment = TypeVar("AnyExperiment", bound=rest.Experiment)
 OWNER = "user"
 LOG_NAME = "master.log"
 RESERVE_NAME = "reserve"
+_LOOK_PATIENCE = 1.0  # seconds
 #: Live runs are asked to report no more often in all; each of them gathers its rows so long.
 REPORTS_PER_SECOND = 100.0
 KILLED_ON_A_FULL_DISK = (
@@ -182,6 +184,9 @@ class Service:
 
     def info(self) -> rest.MasterInfo:
         """Return who the master is and what it has."""
+        if not self._busy():  # otherwise each tick looks
+            with suppress(TimeoutError, MasterError):
+                self._thread.call(self.outage.look).result(_LOOK_PATIENCE)
         try:
             with self.database.read() as connection:
                 self._last_active = unfinished.count(connection)

@@ -88,3 +88,17 @@ def test_a_read_only_folder_is_told_everywhere_and_the_master_goes_on_by_itself(
     worker.exit(batch=100)
     master.until_state(experiment["id"], "COMPLETED")
     assert len(master.get(f"/trials/{job.trial_id}/metrics", kind="training")) == 100
+
+
+def test_a_master_without_work_tells_it_to_who_asks(master: Master, disk: FailingDisk) -> None:
+    assert master.get("/master")["outage"] == ""
+    disk.fail()
+    deadline = time.monotonic() + 30
+    while not (outage := master.get("/master")["outage"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert str(disk.path / "home") in outage
+    disk.mend()
+    while master.get("/master")["outage"]:
+        assert time.monotonic() < deadline + 30
+        time.sleep(0.02)
