@@ -21,6 +21,7 @@ from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from tries import draw
 
 from det_native.keras import SequenceAdapter, TFKerasTrial
 from det_native.keras.generations import NUMBER
@@ -256,10 +257,9 @@ def test_stopping_anywhere_changes_nothing(case: Any, uninterrupted: Any) -> Non
 
 
 @pytest.mark.soak
-@settings(max_examples=300, **MANY)
-@given(case=CASES)
-def test_stopping_anywhere_changes_nothing_at_length(case: Any, uninterrupted: Any) -> None:
-    stopped_anywhere(case, uninterrupted)
+def test_stopping_anywhere_changes_nothing_at_length(uninterrupted: Any) -> None:
+    check_case = functools.partial(stopped_anywhere, uninterrupted=uninterrupted)
+    draw("trainings in Keras stopped at drawn batches", 300, check_case, case=CASES)
 
 
 class TestDatasetFeed:
