@@ -86,7 +86,7 @@ class Recovery:
                 runs = self._runs[number]
                 if event.type == "trial" and event.trial_id is not None:
                     runs.pop(event.trial_id, None)
-                    if event.data["state"] == TrialState.RUNNING:
+                    if TrialState(event.data["state"]) is TrialState.RUNNING:
                         runs[event.trial_id] = event.data["run_id"]
                 elif event.type == "metrics":
                     self._reported(number, now)

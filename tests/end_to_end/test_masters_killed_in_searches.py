@@ -64,6 +64,7 @@ def _kill_in_searches(kernel: Kernel, cluster: Cluster, kills: int) -> None:
             tries.survived = tries.tried
             tries.seconds += recovery.of_masters
             print(f"{tries.tried} kills")
+        assert tries.seconds, "no kill was followed by a report"
 
 
 def _check(experiment: Experiment) -> None:
