@@ -66,6 +66,18 @@ def test_a_try_that_fails_is_lost_and_said(figures: Path) -> None:
     assert (row["tries"], row["survived"], row["lost"], row["besides"]) == ("2", "1", "1", "**failed**")
 
 
+def test_a_run_that_is_stopped_has_lost_nothing(figures: Path) -> None:
+    def kills() -> None:
+        with counted("kills", 3) as tries:
+            tries.tried, tries.survived = 5, 4
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kills()
+    row = cells(figures, "kills")
+    assert (row["tries"], row["survived"], row["lost"], row["besides"]) == ("4", "4", "0", "**stopped early**")
+
+
 def test_what_ends_with_its_process_is_said(figures: Path) -> None:
     note("kills", begun=True, seed=5)
     row = cells(figures, "kills")

@@ -62,10 +62,13 @@ def counted(name: str, seed: int | None = None) -> Iterator[Tries]:
     counts_its_tries()
     tries = Tries(seed)
     note(name, begun=True, seed=seed)
-    whole = False
+    end = "failed"
     try:
         yield tries
-        whole = True
+        end = "" if tries.survived == tries.tried else end
+    except KeyboardInterrupt:
+        end, tries.tried = "stopped early", tries.survived  # what was tried last is not known to be lost
+        raise
     finally:
         note(
             name,
@@ -76,7 +79,7 @@ def counted(name: str, seed: int | None = None) -> Iterator[Tries]:
             lost=tries.tried - tries.survived,
             seconds=[round(seconds, 2) for seconds in tries.seconds],
             seed=tries.seed,
-            failed=not whole or tries.survived < tries.tried,
+            end=end,
         )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "reliability.md"
 BEGIN, END = "<!-- figures of make soak -->", "<!-- end of the figures -->"
 COLUMNS = ("what", "date", "tries", "survived", "lost", "seconds to recover: median", "worst", "seed", "besides")
-_OF_ITS_OWN = {"name", "date", "begun", "drawn", "tries", "survived", "lost", "seconds", "seed", "failed"}
+_OF_ITS_OWN = {"name", "date", "begun", "drawn", "tries", "survived", "lost", "seconds", "seed", "end"}
 
 
 def row(name: str, notes: list[dict[str, Any]]) -> list[str]:
@@ -36,10 +36,10 @@ def row(name: str, notes: list[dict[str, Any]]) -> list[str]:
     drawn, tries = _sum(ended, "drawn"), _sum(ended, "tries")
     besides = [f"of {drawn} drawn"] if drawn not in ("", tries) else []
     besides += [f"{key} {value}" for note in ended for key, value in note.items() if key not in _OF_ITS_OWN]
-    if any(note.get("failed") for note in ended):
-        besides.insert(0, "**failed**")
+    ends = dict.fromkeys(note["end"] for note in ended if note.get("end"))
     if len(ended) < len(begun):
-        besides.insert(0, "**did not end**")
+        ends["did not end"] = None
+    besides[:0] = [f"**{end}**" for end in ends]
     median, worst = (f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}") if seconds else ("", "")
     figures = (tries, _sum(ended, "survived"), _sum(ended, "lost"))
     return [name, date, *figures, median, worst, ", ".join(seeds), "; ".join(besides)]

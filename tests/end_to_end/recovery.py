@@ -13,6 +13,8 @@ from det_native.client.connect import connect
 from det_native.client.events import EventStream
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
+from det_native.errors import MasterUnreachableError
+from det_native.schema import rest
 from det_native.schema.states import TrialState
 
 
@@ -43,12 +45,14 @@ class Recovery:
         self._lock = threading.Lock()
         self._kills: dict[int, list[_Kill]] = {}
         self._runs: dict[int, dict[int, str]] = {}  # of the trials that run, by their experiments
+        self._closed = False
+        self._source = HttpSource(connect(start=False))
         self._streams: dict[int, EventStream] = {}
         self._threads: list[threading.Thread] = []
         for experiment in experiments:
             number = int(experiment.id)
             self._kills[number], self._runs[number] = [], {}
-            self._streams[number] = HttpSource(connect(start=False)).events(number)
+            self._streams[number] = self._source.events(number)
             self._threads.append(threading.Thread(target=self._follow, args=(number,)))
 
     def __enter__(self) -> Self:
@@ -60,6 +64,7 @@ class Recovery:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if error is not None:
+            self._closed = True
             for stream in self._streams.values():
                 stream.close()
         for thread in self._threads:
@@ -80,16 +85,25 @@ class Recovery:
                     self._kills[number].append(_Kill(time.monotonic(), run))
 
     def _follow(self, number: int) -> None:
-        for event in self._streams[number]:
-            now = time.monotonic()
-            with self._lock:
-                runs = self._runs[number]
-                if event.type == "trial" and event.trial_id is not None:
-                    runs.pop(event.trial_id, None)
-                    if TrialState(event.data["state"]) is TrialState.RUNNING:
-                        runs[event.trial_id] = event.data["run_id"]
-                elif event.type == "metrics":
-                    self._reported(number, now)
+        last = 0
+        while not self._closed:
+            try:
+                for event in self._streams[number]:
+                    last = max(last, event.id)
+                    self._take(number, event, time.monotonic())
+                return
+            except MasterUnreachableError:  # on a busy machine the next master takes long to start
+                self._streams[number] = self._source.events(number, last)
+
+    def _take(self, number: int, event: rest.Event, now: float) -> None:
+        with self._lock:
+            runs = self._runs[number]
+            if event.type == "trial" and event.trial_id is not None:
+                runs.pop(event.trial_id, None)
+                if TrialState(event.data["state"]) is TrialState.RUNNING:
+                    runs[event.trial_id] = event.data["run_id"]
+            elif event.type == "metrics":
+                self._reported(number, now)
 
     def _reported(self, number: int, now: float) -> None:
         waiting = []
