@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -66,16 +67,19 @@ def test_a_try_that_fails_is_lost_and_said(figures: Path) -> None:
     assert (row["tries"], row["survived"], row["lost"], row["besides"]) == ("2", "1", "1", "**failed**")
 
 
-def test_a_run_that_is_stopped_has_lost_nothing(figures: Path) -> None:
+def test_what_was_under_way_when_a_run_is_stopped_is_not_lost_and_what_had_failed_is(figures: Path) -> None:
     def kills() -> None:
         with counted("kills", 3) as tries:
             tries.tried, tries.survived = 5, 4
-            raise KeyboardInterrupt
+            with suppress(AssertionError), tries.attempt():
+                raise AssertionError
+            with tries.attempt():
+                raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         kills()
     row = cells(figures, "kills")
-    assert (row["tries"], row["survived"], row["lost"], row["besides"]) == ("4", "4", "0", "**stopped early**")
+    assert (row["tries"], row["survived"], row["lost"], row["besides"]) == ("5", "4", "1", "**stopped early**")
 
 
 def test_what_ends_with_its_process_is_said(figures: Path) -> None:

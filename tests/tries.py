@@ -33,6 +33,10 @@ class Tries:
         How many were tried, and how many of these ended as they should.
     seconds
         From each fault to its recovery, where that is measured.
+    failed
+        How many raised an error.
+    stopped
+        Whether Ctrl-C has ended it. Then nobody knows of the others whether they are lost, and they do not count.
     """
 
     seed: int | None = None
@@ -40,12 +44,21 @@ class Tries:
     tried: int = 0
     survived: int = 0
     seconds: list[float] = field(default_factory=list)
+    failed: int = 0
+    stopped: bool = False
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Count the block as a try, which survives if nothing is raised."""
         self.tried += 1
-        yield
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.stopped = True
+            raise
+        except BaseException:
+            self.failed += 1
+            raise
         self.survived += 1
 
 
@@ -62,14 +75,17 @@ def counted(name: str, seed: int | None = None) -> Iterator[Tries]:
     counts_its_tries()
     tries = Tries(seed)
     note(name, begun=True, seed=seed)
-    end = "failed"
+    whole = False
     try:
         yield tries
-        end = "" if tries.survived == tries.tried else end
+        whole = True
     except KeyboardInterrupt:
-        end, tries.tried = "stopped early", tries.survived  # what was tried last is not known to be lost
+        tries.stopped = True
         raise
     finally:
+        if tries.stopped:
+            tries.tried = tries.survived + tries.failed
+        whole = whole and tries.tried == tries.survived
         note(
             name,
             date=time.strftime("%Y-%m-%d"),
@@ -79,7 +95,7 @@ def counted(name: str, seed: int | None = None) -> Iterator[Tries]:
             lost=tries.tried - tries.survived,
             seconds=[round(seconds, 2) for seconds in tries.seconds],
             seed=tries.seed,
-            end=end,
+            end="stopped early" if tries.stopped else "" if whole else "failed",
         )
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from det_native.client import starting
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 3.0
 # Works for a while before it is ready.
 WORKING = """
