@@ -103,7 +103,11 @@ lanes-keras-torch: setup
 	@[ -e $(VENV_TORCH)/.installed ] || { echo "Keras 3 on PyTorch is not there (make keras-torch): its tests are skipped."; exit 0; }; \
 	KERAS_BACKEND=torch $(VENV_TORCH)/bin/python -m pytest tests/keras3 tests/keras/test_keras_exact_resume.py $(PYTEST313) -m "not soak"
 
-soak: soaking properties
+# What the tests note goes into the table of docs/reliability.md, however they end.
+soak: export DET_FIGURES := $(CURDIR)/.soak-figures.jsonl
+soak: setup
+	@rm -f "$$DET_FIGURES"; $(MAKE) --no-print-directory --keep-going soaking properties; ended=$$?; \
+	$(BIN)/python tools/reliability.py "$$DET_FIGURES" && exit $$ended
 
 soaking: setup $(HOROVOD) $(TRIED313)
 	$(PYTEST) $(SOAK) $(PATIENT)

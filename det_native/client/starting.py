@@ -17,7 +17,10 @@ from filelock import FileLock, Timeout
 from det_native.errors import MasterStartError
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 
+# Without any work of the process that starts; one that works is waited for longer: its machine is slow or very busy.
 START_SECONDS = 60.0
+LONGEST_START_SECONDS = 300.0
+_LOOK_SECONDS = 1.0
 _LOG_LINES = 20
 _LOG_BYTES = 1 << 16
 _LOCK_POLL_SECONDS = 0.02
@@ -68,14 +71,14 @@ def ensure_master(home: Home, arguments: Sequence[str] = ()) -> Started:
         return Started(running, fresh=False)
     try:
         home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with FileLock(home.start_lock, timeout=START_SECONDS, mode=0o600, poll_interval=_LOCK_POLL_SECONDS):
+        with FileLock(home.start_lock, timeout=LONGEST_START_SECONDS, mode=0o600, poll_interval=_LOCK_POLL_SECONDS):
             running = read_runtime(home)  # another process may have been first
             if running is not None:
                 return Started(running, fresh=False)
             return Started(_start(home, arguments), fresh=True)
     except Timeout as error:
         raise MasterStartError(
-            f"Another process has been starting a master in {home.path} for {START_SECONDS:.0f} s. "
+            f"Another process has been starting a master in {home.path} for {LONGEST_START_SECONDS:.0f} s. "
             f"Its log is {home.log}."
         ) from error
     except OSError as error:
@@ -106,8 +109,9 @@ def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
             )
     finally:
         os.close(write_end)
+    begun = time.monotonic()
     try:
-        ready = _read_until_ready(read_end)
+        ready = _read_until_ready(read_end, process.pid)
     finally:
         os.close(read_end)
     runtime = read_runtime(home) if ready else None
@@ -115,7 +119,7 @@ def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
         process.kill()
         process.wait()
         _refuse_if_full(home)
-        reason = "did not start" if ready is not None else f"was not ready after {START_SECONDS:.0f} s"
+        reason = "did not start" if ready is not None else f"was not ready after {time.monotonic() - begun:.0f} s"
         end = _end_of_log(home.log, log_size)
         raise MasterStartError(f"The master {reason}. The end of its log {home.log}:\n{end}")
     _started.append(process)
@@ -135,19 +139,33 @@ def _refuse_if_full(home: Home) -> None:
         )
 
 
-def _read_until_ready(descriptor: int) -> bool | None:
+def _read_until_ready(descriptor: int, pid: int) -> bool | None:
     """Wait for the word of a starting master: True once it is ready, False if it ended, None if it takes too long."""
-    deadline = time.monotonic() + START_SECONDS
+    begun = worked = time.monotonic()
+    used = 0.0
     text = b""
     while b"\n" not in text:
-        readable, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-        if not readable:
+        readable, _, _ = select.select([descriptor], [], [], min(_LOOK_SECONDS, START_SECONDS))
+        if readable:
+            data = os.read(descriptor, 1024)
+            if not data:
+                return False
+            text += data
+            continue
+        now = time.monotonic()
+        if (seconds := _processor_seconds(pid)) > used:
+            worked, used = now, seconds
+        if now - worked >= START_SECONDS or now - begun >= LONGEST_START_SECONDS:
             return None
-        data = os.read(descriptor, 1024)
-        if not data:
-            return False
-        text += data
     return text == b"ready\n"
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return how much processor time a child has used."""
+    import psutil  # slow to load, and most masters are ready before
+
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
 
 
 def _environment() -> dict[str, str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tries import Tries, counted
 
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.failure import Divided, divide
@@ -22,6 +25,18 @@ COPIES = ["list({})", "sorted({}, key=str)", "{}[:]"]
 EXAMPLES, QUICK = settings.default.max_examples, settings.get_profile("quick").max_examples
 name = st.sampled_from(NAMES)
 number = st.integers(min_value=0, max_value=9)
+
+
+@pytest.fixture(scope="module")
+def slices() -> Iterator[Tries]:
+    with counted("programs cut to what a call needs, values looked at") as tries:
+        yield tries
+
+
+@pytest.fixture(scope="module")
+def wider() -> Iterator[Tries]:
+    with counted("programs of all that can run again, values looked at") as tries:
+        yield tries
 
 
 @st.composite
@@ -112,41 +127,45 @@ def runs(cells: list[str], order: list[int]) -> tuple[list[Execution], dict[str,
 
 @settings(max_examples=EXAMPLES if EXAMPLES <= QUICK else max(300, EXAMPLES))  # they are cheap
 @given(drawn=program)
-def test_running_the_slice_gives_the_values_of_the_kernel(drawn: tuple[list[str], list[int]]) -> None:
+def test_running_the_slice_gives_the_values_of_the_kernel(slices: Tries, drawn: tuple[list[str], list[int]]) -> None:
+    slices.drawn += 1
     log, live = runs(*drawn)
     found = slice_log(log, len(log) - 1, 1)
     unknown = {missing.name for missing, _ in found.missing if missing.certain}
     if found.problems or found.warnings or not live.keys() >= set(NAMES):
         return
-    assert unknown <= {"total"}
-    fresh: dict[str, Any] = {"__name__": "__main__", "total": total}
-    for index in sorted(found.included)[:-1]:
-        assert run(log[index].sent, fresh) is None, log[index].sent
-    for wanted in NAMES:
-        assert repr(fresh[wanted]) == repr(live[wanted]), wanted
+    with slices.attempt():
+        assert unknown <= {"total"}
+        fresh: dict[str, Any] = {"__name__": "__main__", "total": total}
+        for index in sorted(found.included)[:-1]:
+            assert run(log[index].sent, fresh) is None, log[index].sent
+        for wanted in NAMES:
+            assert repr(fresh[wanted]) == repr(live[wanted]), wanted
 
 
 @settings(max_examples=EXAMPLES if EXAMPLES <= QUICK else max(300, EXAMPLES))
 @given(drawn=program, staying=st.sets(st.integers(1, 10), max_size=3))
 def test_running_all_that_can_run_again_gives_the_values_of_the_kernel(
-    drawn: tuple[list[str], list[int]], staying: set[int]
+    wider: Tries, drawn: tuple[list[str], list[int]], staying: set[int]
 ) -> None:
+    wider.drawn += 1
     log, live = runs(*drawn)
     calling = len(log) - 1
     found = slice_log(log, calling, 1)
     if found.problems or found.warnings or not live.keys() >= set(NAMES):
         return
-    known = Facts(fixed=frozenset({"total"}))
-    log[0] = replace(log[0], effects=log[0].effects._replace(bound=log[0].effects.bound | {"total"}))
-    taken = wider_program(steps_of(log, calling, 1, known), found.included, staying - found.included.keys(), {})
-    assert set(found.included) <= set(taken)
-    fresh: dict[str, Any] = {"__name__": "__main__", "total": total}
-    for index in taken[:-1]:
-        assert run(log[index].sent, fresh) is None, log[index].sent
-    # What a statement had done before it failed is not done again; names that the call needs are problems by then.
-    half_done = {name for index in taken if log[index].failed for name in _touched(log[index])}
-    for wanted in set(NAMES) - half_done:
-        assert repr(fresh[wanted]) == repr(live[wanted]), wanted
+    with wider.attempt():
+        known = Facts(fixed=frozenset({"total"}))
+        log[0] = replace(log[0], effects=log[0].effects._replace(bound=log[0].effects.bound | {"total"}))
+        taken = wider_program(steps_of(log, calling, 1, known), found.included, staying - found.included.keys(), {})
+        assert set(found.included) <= set(taken)
+        fresh: dict[str, Any] = {"__name__": "__main__", "total": total}
+        for index in taken[:-1]:
+            assert run(log[index].sent, fresh) is None, log[index].sent
+        # What a statement had done before it failed is not done again; names that the call needs are problems by then.
+        half_done = {name for index in taken if log[index].failed for name in _touched(log[index])}
+        for wanted in set(NAMES) - half_done:
+            assert repr(fresh[wanted]) == repr(live[wanted]), wanted
 
 
 def _touched(execution: Execution) -> frozenset[str]:

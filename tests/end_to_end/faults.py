@@ -23,6 +23,7 @@ from det_native.client.connect import connect
 from det_native.client.events import EventFeed
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
+from det_native.client.starting import LONGEST_START_SECONDS
 from det_native.client.waiting import wait as wait_for_end
 from det_native.schema import rest
 from det_native.schema.home import Home, RuntimeFile, read_runtime
@@ -62,7 +63,7 @@ class Cluster:
         path.write_text(source)
         return self.command(str(path), *arguments)
 
-    def command(self, *arguments: str) -> str:
+    def command(self, *arguments: str, patience: float = PATIENCE) -> str:
         """Run the interpreter with arguments; return what it printed."""
         done = subprocess.run(
             [self.interpreter, *arguments],
@@ -70,7 +71,7 @@ class Cluster:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=patience,
             check=False,
         )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
@@ -84,7 +85,9 @@ class Cluster:
         """Start the master as a submit does; with a framework, standbys of it get warm."""
         self.framework = framework or self.framework
         self.command(
-            "-c", f"from det_native.client.connect import connect; print(connect(framework={framework!r}).url)"
+            "-c",
+            f"from det_native.client.connect import connect; print(connect(framework={framework!r}).url)",
+            patience=2 * LONGEST_START_SECONDS,
         )
 
     @property
@@ -339,7 +342,7 @@ class Kernel:
     def submit(self, source: str) -> int:
         """Run a cell that submits `experiment`; return the experiment's number."""
         self.run(source)
-        return int(self.run("print(experiment.id)").text)
+        return int(self.value("experiment.id"))
 
     def submit_with(self, call: str, **settings: object) -> int:
         """Run the cell that submits `experiment` with the hyperparameters `settings`; return its number."""
@@ -348,7 +351,9 @@ class Kernel:
 
     def value(self, expression: str) -> Any:
         """Return the value of an expression, which JSON must be able to say."""
-        return json.loads(self.run(f"import json\nprint('VALUE' + json.dumps({expression}))").text.split("VALUE")[-1])
+        text = self.run(f"import json\nprint('VALUE' + json.dumps({expression}))").text
+        # A warning that the master is slow to answer may stand below.
+        return json.loads(text.rpartition("VALUE")[2].partition("\n")[0])
 
     def end_of(self, number: int) -> Any:
         """Return what an experiment's training has come to: weights, bit for bit, and rows. `end_of` is defined."""

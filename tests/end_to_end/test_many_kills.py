@@ -10,11 +10,15 @@ import os
 import random
 import signal
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from faults import PATIENCE, Cluster, Kernel, assert_complete_rows, ended
+from recovery import Recovery
+from tries import counted, drawn_seed
 
 from det_native.client.handles import Experiment
 from det_native.schema.processes import wait_until_gone
@@ -58,27 +62,32 @@ def _workers(cluster: Cluster) -> list[psutil.Process]:
     return found
 
 
-def _kill_worker(cluster: Cluster, choice: random.Random) -> bool:
+def _kill_worker(cluster: Cluster, choice: random.Random, recovery: Recovery) -> bool:
     """Kill a random worker; return whether there was one."""
     workers = _workers(cluster)
     if workers:
         with contextlib.suppress(psutil.NoSuchProcess):
-            choice.choice(workers).kill()
+            worker = choice.choice(workers)
+            run = Path(worker.cwd()).relative_to(cluster.home.path / "runs").parts[0]
+            recovery.worker_killed(run)
+            worker.kill()
     return bool(workers)
 
 
-def _kill_master(cluster: Cluster, choice: random.Random) -> None:
+def _kill_master(cluster: Cluster, choice: random.Random, recovery: Recovery) -> None:
     """Kill the master and, after a while, start it again."""
-    master = cluster.master
+    master, killed = cluster.master, time.monotonic()
     os.kill(master.pid, signal.SIGKILL)
     assert wait_until_gone(master.pid, master.start, PATIENCE)
     time.sleep(choice.uniform(0, 1))
     cluster.start()
+    recovery.master_killed(killed)
 
 
-def test_every_training_ends_the_same(kernel: Kernel, cluster: Cluster) -> None:
-    seed = int(os.environ.get("DET_SOAK_SEED") or random.SystemRandom().randrange(10**6))
-    print(f"DET_SOAK_SEED={seed}")  # shown where the test fails
+def test_every_training_ends_the_same(kernel: Kernel, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The seconds are those until a report is accepted, not until this process asks for it again.
+    monkeypatch.setattr("det_native.client.events.LONGEST_PAUSE", 0.1)
+    seed = drawn_seed()
     choice = random.Random(seed)
     kernel.run(LASTING)
 
@@ -91,20 +100,28 @@ def test_every_training_ends_the_same(kernel: Kernel, cluster: Cluster) -> None:
         ended(undisturbed, ExperimentState.COMPLETED)
         expected[call] = kernel.end_of(undisturbed.id)
 
-    done = 0
-    while done < KILLS:
-        running = {call: submit(call) for call in CALLS}
-        workers_killed = 0
-        while done < KILLS and not all(experiment.state.terminal for experiment in running.values()):
-            time.sleep(choice.uniform(0, 4))  # kills come whenever they come
-            if choice.random() < 0.3:
-                _kill_master(cluster, choice)
-                done += 1
-            elif _kill_worker(cluster, choice):
-                workers_killed += 1
-                done += 1
-        for call, experiment in running.items():
-            # A kill that comes after a worker's last word costs nothing; that of a master never does.
-            assert ended(experiment, ExperimentState.COMPLETED).restarts <= workers_killed
-            assert_complete_rows(experiment, BATCHES)
-            assert kernel.end_of(experiment.id) == expected[call], f"seed {seed}, experiment {experiment.id}"
+    with counted("masters killed at random", seed) as masters, counted("workers killed at random", seed) as workers:
+        while masters.tried + workers.tried < KILLS:
+            running = {call: submit(call) for call in CALLS}
+            workers_before = workers.tried
+            with Recovery(running.values()) as recovery:
+                while masters.tried + workers.tried < KILLS and not _over(running.values()):
+                    time.sleep(choice.uniform(0, 4))  # kills come whenever they come
+                    if choice.random() < 0.3:
+                        _kill_master(cluster, choice, recovery)
+                        masters.tried += 1
+                    elif _kill_worker(cluster, choice, recovery):
+                        workers.tried += 1
+            for call, experiment in running.items():
+                # A kill that comes after a worker's last word costs nothing; that of a master never does.
+                assert ended(experiment, ExperimentState.COMPLETED).restarts <= workers.tried - workers_before
+                assert_complete_rows(experiment, BATCHES)
+                assert kernel.end_of(experiment.id) == expected[call], f"seed {seed}, experiment {experiment.id}"
+            masters.survived, workers.survived = masters.tried, workers.tried
+            masters.seconds += recovery.of_masters
+            workers.seconds += recovery.of_workers
+            print(f"{masters.tried} masters and {workers.tried} workers killed")
+
+
+def _over(experiments: Iterable[Experiment]) -> bool:
+    return all(experiment.state.terminal for experiment in experiments)

@@ -13,6 +13,8 @@ from itertools import pairwise
 
 import pytest
 from faults import PATIENCE, Cluster, Kernel, ended
+from recovery import Recovery
+from tries import counted, drawn_seed
 
 from det_native.client.handles import Experiment
 from det_native.schema.processes import wait_until_gone
@@ -42,23 +44,27 @@ search = configuration(
 
 
 def _kill_in_searches(kernel: Kernel, cluster: Cluster, kills: int) -> None:
-    seed = int(os.environ.get("DET_SOAK_SEED") or random.SystemRandom().randrange(10**6))
-    print(f"DET_SOAK_SEED={seed}")  # shown where the test fails
-    choice = random.Random(seed)
     kernel.run(SEARCHED)
-    done = 0
-    while done < kills:
-        experiment = cluster.attach(kernel.submit("experiment = det.experimental.create(Paced, search)"))
-        while done < kills and not experiment.state.terminal:
-            time.sleep(choice.uniform(0, 2))  # a kill comes whenever it comes
-            master = cluster.master
-            os.kill(master.pid, signal.SIGKILL)
-            assert wait_until_gone(master.pid, master.start, PATIENCE)
-            cluster.start()
-            done += 1
-        ended(experiment, ExperimentState.COMPLETED)
-        _check(experiment)
-        print(f"{done} kills")
+    seed = drawn_seed()
+    choice = random.Random(seed)
+    with counted("masters killed in searches", seed) as tries:
+        while tries.tried < kills:
+            experiment = cluster.attach(kernel.submit("experiment = det.experimental.create(Paced, search)"))
+            with Recovery([experiment]) as recovery:
+                while tries.tried < kills and not experiment.state.terminal:
+                    time.sleep(choice.uniform(0, 2))  # a kill comes whenever it comes
+                    master, killed = cluster.master, time.monotonic()
+                    os.kill(master.pid, signal.SIGKILL)
+                    assert wait_until_gone(master.pid, master.start, PATIENCE)
+                    cluster.start()
+                    recovery.master_killed(killed)
+                    tries.tried += 1
+            ended(experiment, ExperimentState.COMPLETED)
+            _check(experiment)
+            tries.survived = tries.tried
+            tries.seconds += recovery.of_masters
+            print(f"{tries.tried} kills")
+        assert tries.seconds, "no kill was followed by a report"
 
 
 def _check(experiment: Experiment) -> None:

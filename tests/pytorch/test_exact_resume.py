@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import random
 import tempfile
 from collections import Counter
@@ -21,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.optim import lr_scheduler
+from tries import draw
 
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
 from det_native.schema.manifests import CheckpointManifest
@@ -293,7 +295,7 @@ def test_a_kill_after_a_checkpoint_changes_nothing(kind: Kind, period: int, batc
 
 STOPS = st.lists(st.integers(1, BATCHES - 1), min_size=1, max_size=3, unique=True).map(sorted)
 SOME = settings(max_examples=20, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=1000, suppress_health_check=list(HealthCheck))
+MANY = int(os.environ.get("DET_SOAK_STOPS", "1000"))
 
 
 @pytest.mark.long
@@ -311,19 +313,16 @@ def test_a_kill_that_is_drawn_changes_nothing(kind: Kind, period: int, batch: in
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(7200)
-@MANY
-@given(kind=KINDS, stops=STOPS)
-def test_many_stops_change_nothing(kind: Kind, stops: list[int]) -> None:
-    check_stops(kind, stops)
+@pytest.mark.timeout(6 * 3600)
+def test_many_stops_change_nothing() -> None:
+    draw("trainings in PyTorch stopped at drawn batches", MANY, check_stops, kind=KINDS, stops=STOPS)
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(7200)
-@MANY
-@given(kind=KINDS, period=st.integers(2, 9), batch=st.integers(1, BATCHES - 1))
-def test_many_kills_change_nothing(kind: Kind, period: int, batch: int) -> None:
-    check_kill(kind, period, batch)
+@pytest.mark.timeout(6 * 3600)
+def test_many_kills_change_nothing() -> None:
+    periods, batches = st.integers(2, 9), st.integers(1, BATCHES - 1)
+    draw("trainings in PyTorch killed in drawn batches", MANY, check_kill, kind=KINDS, period=periods, batch=batches)
 
 
 def test_the_parts_that_are_compared_are_at_work() -> None:

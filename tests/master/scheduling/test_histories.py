@@ -5,13 +5,15 @@ from __future__ import annotations
 import heapq
 import random
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import pytest
 from cluster_model import ClusterModel, State
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tries import Tries, counted
 
 from det_native.master.scheduling.facts import Claim, Policy, Preempt, Start
 from det_native.master.scheduling.waits import waits
@@ -25,8 +27,11 @@ _CLAIMS = st.builds(
 
 
 class Histories(RuleBasedStateMachine):
+    tries: ClassVar[Tries] = Tries()
+
     @initialize(slots=st.integers(1, 6), policy=st.sampled_from(Policy), without_slots=st.sampled_from([1, 3, 100]))
     def begin(self, slots: int, policy: Policy, without_slots: int) -> None:
+        self.tries.tried += 1
         self.cluster = ClusterModel(tuple(f"cpu:{index}" for index in range(slots)), policy, without_slots)
 
     @rule(count=st.integers(1, 5), slots=st.integers(0, 4), claim=_CLAIMS)
@@ -89,6 +94,15 @@ class Histories(RuleBasedStateMachine):
         for trial in left:
             limit = cluster.experiments[trial.experiment_id].claim.max_slots
             assert trial.slots > len(cluster.slots) or (limit is not None and trial.slots > limit)
+        self.tries.survived += 1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _histories() -> Iterator[None]:
+    """Count the histories of the module."""
+    with counted("histories of a cluster, in a model") as tries:
+        Histories.tries = tries
+        yield
 
 
 TestHistories = Histories.TestCase
@@ -148,7 +162,10 @@ def test_hundreds_of_trials_all_end(policy: Policy) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("policy", Policy)
 def test_ten_thousand_trials_all_end(policy: Policy) -> None:
-    _check_simulation(10_000, policy)
+    with counted(f"trials on 16 slots by {policy}, in a model") as tries:
+        tries.tried = 10_000
+        _check_simulation(tries.tried, policy)
+        tries.survived = tries.tried
 
 
 def _cluster(slots: int, policy: Policy = Policy.PRIORITY) -> ClusterModel:
