@@ -8,6 +8,9 @@ import requests
 
 from det_native.schema.sockets import NotOursError
 
+# A connection that ends during TLS; which of them it is depends on how its other side has ended it.
+_TLS_ENDED = (ssl.SSLEOFError, ssl.SSLSyscallError, ssl.SSLZeroReturnError)
+
 
 def never_sent(error: BaseException) -> bool:
     """Return whether a request failed before any of it reached the other side."""
@@ -19,6 +22,8 @@ def innermost(error: BaseException) -> BaseException:
     """Return the reason that ``requests`` and ``urllib3`` have wrapped in several layers."""
     while True:
         inner = error.__cause__ or error.__context__
+        if inner is None and error.args and isinstance(error.args[0], BaseException):
+            inner = error.args[0]  # urllib3 does not always chain what it wraps
         if inner is None:
             return error
         error = inner
@@ -26,13 +31,13 @@ def innermost(error: BaseException) -> BaseException:
 
 def refused_by_tls(error: BaseException) -> bool:
     """Return whether the two sides do not get to TLS; a connection that breaks off meanwhile says nothing of that."""
-    return isinstance(error, requests.exceptions.SSLError) and not isinstance(innermost(error), ssl.SSLEOFError)
+    return isinstance(error, requests.exceptions.SSLError) and not isinstance(innermost(error), _TLS_ENDED)
 
 
 def root_cause(error: BaseException) -> str:
     """Return that reason in a few words."""
     reason = innermost(error)
-    if isinstance(reason, ssl.SSLEOFError):
+    if isinstance(reason, _TLS_ENDED):
         return "the connection broke off"
     if isinstance(reason, OSError) and reason.strerror:
         return reason.strerror

@@ -49,7 +49,8 @@ class Histories(RuleBasedStateMachine):
 
     def ask(self, method: str, path: str, **more: Any) -> Any:
         """Ask as the user; the same without a token opens nothing."""
-        stranger = self.master.client.request(method, f"/api/v1{path}", headers={"Authorization": ""}, **more)
+        without = {**more, "headers": {**more.get("headers", {}), "Authorization": ""}}
+        stranger = self.master.client.request(method, f"/api/v1{path}", **without)
         assert stranger.status_code == 401
         answer = self.master.client.request(method, f"/api/v1{path}", **more)
         assert_refused_or_taken(answer)

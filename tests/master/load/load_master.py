@@ -73,6 +73,10 @@ class SayingLauncher:
         """There is nothing to end."""
 
 
+async def _has_home() -> bool:
+    return True
+
+
 def main(place: Path, slots: int, database_url: str | None) -> None:
     """Serve until standard input ends."""
     home = Home(place)
@@ -86,7 +90,7 @@ def main(place: Path, slots: int, database_url: str | None) -> None:
         def ready() -> None:
             say(url=url, token=home.token.read_text().strip())
 
-        server = Server(app, config, on_ready=ready, on_stop=service.close, has_home=lambda: True)
+        server = Server(app, config, on_ready=ready, on_stop=service.close, has_home=_has_home)
         service.on_shutdown = server.stop
 
         def stop() -> None:
