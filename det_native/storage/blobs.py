@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +20,9 @@ from det_native.storage.frames import BLOCK, BLOCK_HEADER, BlockHeader, Buffer, 
 from det_native.storage.paths import check_sha256
 
 _REMOTE_THREADS = 16
+# More than this is not read only to see whether it is still as it was sent.
+_READ_AGAIN_BYTES = 64 << 20
+_READ_AGAIN_BLOBS = 1_000
 _KERNEL_COPIES = sys.platform == "linux"  # elsewhere sendfile wants a socket
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
@@ -57,6 +60,7 @@ class BlobStore:
     def __init__(self, uri: str) -> None:
         self._folder = open_folder(uri)
         self.uri = self._folder.uri
+        self._read: dict[str, FileState] = {}
 
     @staticmethod
     def _key(sha256: str) -> str:
@@ -235,6 +239,22 @@ class BlobStore:
             with suppress(BundleCorruptError, StorageError, OSError):
                 for _ in self.blocks(sha256):
                     pass
+
+    def remove_changed(self, hashes: Sequence[str]) -> None:
+        """Read the blobs whose files have changed since they were last read here; remove those that are damaged.
+
+        What would take long (many blobs, large ones) and what lies in an object store is not read.
+        """
+        if not isinstance(self._folder, LocalFolder) or len(hashes) > _READ_AGAIN_BLOBS:
+            return
+        left = _READ_AGAIN_BYTES
+        for sha256 in hashes:
+            with suppress(FileNotFoundError):
+                state = FileState.of(os.stat(self._folder.root / self._key(sha256)))
+                if self._read.get(sha256) != state and state.size <= left:
+                    left -= state.size
+                    self.remove_damaged([sha256])
+                    self._read[sha256] = state
 
     def delete(self, sha256: str) -> None:
         """Remove a blob, if it is there."""

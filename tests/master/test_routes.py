@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -193,7 +194,8 @@ def test_a_clock_that_is_set_back_puts_no_start_before_its_creation(
         assert each["created"] <= each["started"] <= each["ended"]
 
 
-def test_a_bundle_of_which_a_reader_found_damage_is_asked_for_again(master: Master) -> None:
+@pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
+def test_a_bundle_with_damage_is_asked_for_again(master: Master, read: bool) -> None:
     contents = {hashlib.sha256(content).hexdigest(): content for content in (b"a = 1", b"b = 2")}
     kind = {"Content-Type": CONTENT_TYPE}
 
@@ -211,9 +213,14 @@ def test_a_bundle_of_which_a_reader_found_damage_is_asked_for_again(master: Mast
         assert master.client.post("/api/v1/experiments", json=asked).status_code == 201
         damaged = min(contents)
         path = Path(store.uri) / damaged[:2] / damaged
-        path.write_bytes(path.read_bytes()[:-1])
-        with pytest.raises(BundleCorruptError, match="submit again"):
-            store.read(damaged)
+        if read:
+            path.write_bytes(path.read_bytes()[:-1])
+            with pytest.raises(BundleCorruptError, match="submit again"):
+                store.read(damaged)
+        else:  # in place, as a disk does
+            with path.open("r+b") as stream:
+                stream.seek(-1, os.SEEK_END)
+                stream.write(b"#")
         for answer in (
             master.client.get(f"/api/v1/bundles/{bundle}/created"),
             master.client.post("/api/v1/experiments", json=asked),

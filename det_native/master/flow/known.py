@@ -23,6 +23,7 @@ class _Known:
 
     kind: WorkerKind
     generation: object
+    hashes: tuple[str, ...]
 
 
 class KnownBundles:
@@ -37,26 +38,34 @@ class KnownBundles:
         """Return what a worker for a bundle needs.
 
         The blobs are looked for when the bundle is asked for the first time, and again once folders of the store have
-        come or gone: one look at a folder stands for one at each file.
+        come or gone: one look at a folder stands for one at each file. Those that somebody has written to meanwhile
+        are read, and removed if they are damaged.
 
         Raises
         ------
         NotFoundError
             If there is no such bundle, or one of its blobs has been lost: it is to be sent again.
         """
-        generation = self._blobs.generation()
         with self._lock:
             known = self._known.get(bundle_id)
+        if known is not None:
+            self._blobs.remove_changed(known.hashes)
+        generation = self._blobs.generation()
+        with self._lock:
             if known is not None and known.generation == generation:
-                self._known.move_to_end(bundle_id)
+                if bundle_id in self._known:
+                    self._known.move_to_end(bundle_id)
                 return known.kind
         manifest = bundles.get(connection, bundle_id)
-        lost = self._blobs.missing(sorted(manifest.hashes()))
+        hashes = tuple(sorted(manifest.hashes()))
+        self._blobs.remove_changed(hashes)
+        generation = self._blobs.generation()
+        lost = self._blobs.missing(hashes)
         if lost:
             raise NotFoundError(f"{len(lost)} blobs of bundle {bundle_id} are gone; send it again.")
         kind = worker_kind(manifest)
         with self._lock:
-            self._known[bundle_id] = _Known(kind, generation)
+            self._known[bundle_id] = _Known(kind, generation, hashes)
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return kind
