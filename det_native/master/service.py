@@ -503,7 +503,7 @@ class Service:
         return given
 
     def _busy(self) -> bool:
-        waiting = self._runs.without_room.trials
+        waiting = self._runs.held
         return bool(
             self._runs.active
             or waiting
@@ -522,7 +522,7 @@ class Service:
         self._checks.tick()
         self._take_touched()
         self._experiments.refresh_progress()
-        if self._runs.without_room.release():
+        if self._runs.release_held():
             self._unscheduled = True
         if self._unscheduled or self._scheduling.outdated:
             self._scheduling.schedule()

@@ -194,6 +194,16 @@ def test_a_run_of_which_reports_are_lost_is_not_complete() -> None:
             )
 
 
+def test_lost_files_of_the_bundle_are_no_restart_and_no_end() -> None:
+    lost = error("There is no blob").model_copy(update={"type": "StorageError"})
+    for restarts in (0, 5):
+        ended = with_error(facts(ExitReason.HARNESS_ERROR, restarts=restarts, fingerprint="x"), lost)
+        decision = decide(replace(ended, lost_files="waits for files"))
+        assert isinstance(decision, Suspend)
+        assert decision.for_files == "waits for files"
+        assert isinstance(decide(replace(ended, lost_files="waits for files", killed=True)), Cancel)
+
+
 def test_a_full_disk_is_no_restart_and_no_end() -> None:
     full = error("No space left on device").model_copy(update={"type": "DiskFullError"})
     for restarts in (0, 5):

@@ -230,6 +230,33 @@ def test_a_bundle_with_damage_is_asked_for_again(master: Master, read: bool) -> 
         send()
 
 
+@pytest.mark.parametrize("end", ["sent again", "killed"])
+def test_a_trial_whose_files_are_lost_waits_until_they_are_sent_again(master: Master, end: str) -> None:
+    content = b"a = 1"
+    sha256 = hashlib.sha256(content).hexdigest()
+    master.service.blobs.put(sha256, content)
+    files = [{"path": "a.py", "sha256": sha256, "size": 5}]
+    bundle = master.client.post("/api/v1/bundles", json={**manifest().model_dump(mode="json"), "files": files})
+    experiment = master.create(bundle_id=bundle.json()["id"])
+    (job,) = master.world.wait_for_jobs(1)
+    worker = Worker(master, job)
+    worker.start()
+    master.service.blobs.delete(sha256)
+    said = {"type": "StorageError", "message": "There is no blob", "traceback": "", "batch": 0}
+    worker.send({"type": "exit", "reason": "HARNESS_ERROR", "batch": 0, "error": said, "early": False})
+    master.launcher.end(job.run_id, 1)
+    trial = master.until(f"/trials/{job.trial_id}", lambda found: found["state"] == "QUEUED")
+    assert trial["restarts"] == 0
+    assert "waits for files of its bundle ('a.py'), lost" in master.get(f"/experiments/{experiment['id']}")["notice"]
+    if end == "killed":
+        assert master.client.post(f"/api/v1/experiments/{experiment['id']}/kill").status_code == 200
+        master.until_state(experiment["id"], "CANCELED")
+        return
+    master.service.blobs.put(sha256, content)
+    assert len(master.world.wait_for_jobs(2)) == 2
+    assert master.get(f"/trials/{job.trial_id}")["restarts"] == 0
+
+
 def test_a_check_that_failed_by_lost_blobs_asks_for_them(master: Master) -> None:
     content = b"a = 1"
     sha256 = hashlib.sha256(content).hexdigest()

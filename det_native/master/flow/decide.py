@@ -52,6 +52,8 @@ class Facts:
         The number of the last report of the run that is stored; None if that is not known.
     full : bool
         It could not be started since a disk is full.
+    lost_files : str
+        Which files of its bundle the master's store has lost, if it ended for want of them; "" otherwise.
     disk_failed : bool
         The disk of the master and its workers took nothing for a while, since the run began.
     memory : str
@@ -81,6 +83,7 @@ class Facts:
     last_row: int = -1
     last_seq: int | None = None
     full: bool = False
+    lost_files: str = ""
     disk_failed: bool = False
     memory: str = ""
     batch_size: int | None = None
@@ -104,11 +107,12 @@ class Cancel:
 class Suspend:
     """The trial waits, to be continued from its latest checkpoint; `reason` is a line for its log.
 
-    `for_room` says that it waits for room on a disk.
+    `for_room` says that it waits for room on a disk, `for_files` that it does for what its bundle has lost.
     """
 
     reason: str
     for_room: bool = False
+    for_files: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,9 +160,9 @@ def decide(facts: Facts) -> Decision:
     comes however often the program is run, or one of the user's code before anything was trained. A process that
     vanished is restarted as long as there are restarts left, and so is one that somebody else than the master had end
     (SIGTERM, when a machine shuts down): its trial has not done what it was to do. A run that was asked to end, and did
-    so or had to be killed, is no restart; nor is one that a full or failed disk has ended, or whose program was
-    replaced. A run that says that it has done all is not believed where fewer batches, or metrics of fewer batches, are
-    here.
+    so or had to be killed, is no restart; nor is one that a full or failed disk has ended, or files that were
+    lost, or whose program was replaced. A run that says that it has done all is not believed where fewer batches, or
+    metrics of fewer batches, are here.
     """
     reason = facts.exit.reason if facts.exit is not None else None
     missing = _missing(facts)
@@ -207,6 +211,9 @@ def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | Widen | None:
         )
     if full:
         return Suspend(f"{error.message.rstrip('.')}. It goes on when there is room; no restart is counted.", True)
+    if facts.lost_files and reason in _OWN_ERRORS:
+        reads = f"The trial {facts.lost_files}. It then goes on; no restart is counted."
+        return Suspend(reads, for_files=facts.lost_files)
     return None
 
 

@@ -26,6 +26,7 @@ from det_native.master.flow.decide import (
 )
 from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
 from det_native.master.flow.left_samples import store_left_samples
+from det_native.master.flow.lost_files import LostFiles
 from det_native.master.flow.output import OutputStore
 from det_native.master.flow.resume import find_resume
 from det_native.master.flow.room import RoomWaits
@@ -85,6 +86,7 @@ class Runs:
         self.active: dict[str, Active] = {}
         self.watches = Watches(context)
         self.without_room = RoomWaits()
+        self.lost_files = LostFiles(context.places.blobs)
         self._output = OutputStore(context)
 
     def adopt_all(self) -> None:
@@ -275,6 +277,20 @@ class Runs:
                 run.hung = True
                 self._context.launcher.kill(run.run_id, grace=KILL_GRACE_SECONDS)
 
+    @property
+    def held(self) -> set[int]:
+        """The trials that wait for room on a disk, or for files that were lost."""
+        return self.without_room.trials | self.lost_files.trials
+
+    def release_held(self) -> bool:
+        """Let those of them go that may go on; return whether there are any."""
+        released = [self.without_room.release(), self.lost_files.release(self._is_queued)]
+        return any(released)
+
+    def _is_queued(self, trial_id: int) -> bool:
+        with self._context.database.read() as connection:
+            return trials.get(connection, trial_id).state is TrialState.QUEUED
+
     def waits(self) -> dict[int, str]:
         """Return what experiments wait for though their workers live, by experiment."""
         found: dict[int, str] = {}
@@ -367,6 +383,7 @@ class Runs:
             last_row=stored.training_last if stored else -1,
             last_seq=stored.last_seq if stored else 0,
             full=full,
+            lost_files=self.lost_files.sentence(connection, experiment.bundle_id, stored.exit if stored else None),
             disk_failed=bool(recovered := self._context.database.recovered_at)
             and run_store.made_at(run.run_id) <= recovered,
             trained=trial.batches > 0,
@@ -383,10 +400,13 @@ class Runs:
                 trials.set_state(transaction, run.trial_id, TrialState.COMPLETED)
             case Cancel():
                 trials.set_state(transaction, run.trial_id, TrialState.CANCELED)
-            case Suspend(reason, for_room):
+            case Suspend(reason, for_room, for_files):
                 trials.set_state(transaction, run.trial_id, TrialState.QUEUED)
                 if for_room:
                     self._wait_for_room(transaction, run)
+                if for_files and experiment.bundle_id is not None:
+                    self.lost_files.add(transaction.connection, run.trial_id, experiment.bundle_id)
+                    trials.set_waiting(transaction, run.trial_id, for_files)
                 logs.add(transaction, run.trial_id, run.run_id, "system", [reason])
                 if run.outdated:
                     drop_outdated(transaction, run.experiment_id)

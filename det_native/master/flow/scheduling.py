@@ -68,7 +68,7 @@ class Scheduling:
         with self._database.read() as connection:
             most = max(len(self._slots), self._without_slots)
             wants = self._wants.read(connection)
-            pending = pending_trials(connection, wants, live | self._runs.without_room.trials, most)
+            pending = pending_trials(connection, wants, live | self._runs.held, most)
             running = running_trials(connection, wants, self._runs.active.values())
         actions = plan(pending, running, self._slots, self._policy, self._without_slots)
         for action in actions:
