@@ -75,10 +75,11 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
 
 def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:
     """Show the unit, and have it installed."""
-    from det_native.client.service import install, plan_service, removal
+    from det_native.client.service import install, plan_service, removal, require_systemd
 
     runtime = read_runtime(home)
     planned = plan_service(home, arguments, running=runtime is not None)
+    require_systemd(planned)
     remote_commands.show_service(str(planned.path), planned.text, planned.commands)
     if not yes:
         click.confirm("Do it?", abort=True)
