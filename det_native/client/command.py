@@ -229,7 +229,7 @@ def list_experiments(context: click.Context, *, limit: int, state: ExperimentSta
         print_json([{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments])
     elif found.experiments:
         click.echo(listing(found.experiments, shown_table))
-    elif found.missing is None:
+    elif found.missing is None and not found.unseen:
         click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
     if found.unseen:
         click.echo("No master runs here: its experiments are not shown. `det up` starts it.", err=True)
