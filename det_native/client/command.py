@@ -75,7 +75,11 @@ def cli(context: click.Context, master: str | None) -> None:
 
 
 @cli.command()
-@click.option("--kill", is_flag=True, help="End running trials too; otherwise they go on.")
+@click.option(
+    "--kill",
+    is_flag=True,
+    help="Stop the workers of running trials, too; the trials go on when a master runs again.",
+)
 @click.pass_context
 def down(context: click.Context, *, kill: bool) -> None:
     """Stop the master."""
@@ -97,7 +101,7 @@ def down(context: click.Context, *, kill: bool) -> None:
     if runtime is None:
         click.echo(f"No master runs in {home.path}.")
         if kill:
-            click.echo("Trials that an earlier master has left go on: `det up`, then `det down --kill` ends them.")
+            click.echo("Trials that an earlier master has left go on: `det up`, then `det down --kill` stops their workers.")
         return
     left = "" if is_stopped(runtime.pid) else left_text(None, kill=kill)
     stop_master(runtime, home, kill=kill)
