@@ -101,7 +101,9 @@ def down(context: click.Context, *, kill: bool) -> None:
     if runtime is None:
         click.echo(f"No master runs in {home.path}.")
         if kill:
-            click.echo("Trials that an earlier master has left go on: `det up`, then `det down --kill` stops their workers.")
+            click.echo(
+                "Trials that an earlier master has left go on: `det up`, then `det down --kill` stops them for now."
+            )
         return
     left = "" if is_stopped(runtime.pid) else left_text(None, kill=kill)
     stop_master(runtime, home, kill=kill)
