@@ -75,7 +75,11 @@ def cli(context: click.Context, master: str | None) -> None:
 
 
 @cli.command()
-@click.option("--kill", is_flag=True, help="End running trials too; otherwise they go on.")
+@click.option(
+    "--kill",
+    is_flag=True,
+    help="Stop the workers of running trials, too; the trials go on when a master runs again.",
+)
 @click.pass_context
 def down(context: click.Context, *, kill: bool) -> None:
     """Stop the master."""
@@ -97,7 +101,9 @@ def down(context: click.Context, *, kill: bool) -> None:
     if runtime is None:
         click.echo(f"No master runs in {home.path}.")
         if kill:
-            click.echo("Trials that an earlier master has left go on: `det up`, then `det down --kill` ends them.")
+            click.echo(
+                "Trials that an earlier master has left go on: `det up`, then `det down --kill` stops them for now."
+            )
         return
     left = "" if is_stopped(runtime.pid) else left_text(None, kill=kill)
     stop_master(runtime, home, kill=kill)
@@ -229,7 +235,7 @@ def list_experiments(context: click.Context, *, limit: int, state: ExperimentSta
         print_json([{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments])
     elif found.experiments:
         click.echo(listing(found.experiments, shown_table))
-    elif found.missing is None:
+    elif found.missing is None and not found.unseen:
         click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
     if found.unseen:
         click.echo("No master runs here: its experiments are not shown. `det up` starts it.", err=True)

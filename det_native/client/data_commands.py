@@ -22,9 +22,14 @@ def data() -> None:
 @data.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--name", help="What it is called in `det data list`; the name of PATH by default.")
+@click.option("-y", "--yes", is_flag=True, help="Send what looks like keys and passwords, too, and do not ask.")
 @click.pass_context
-def put(context: click.Context, path: Path, name: str | None) -> None:
-    """Bring a file or folder there. It may be interrupted and run again: what has arrived is not sent twice."""
+def put(context: click.Context, path: Path, name: str | None, *, yes: bool) -> None:
+    """Bring a file or folder there. It may be interrupted and run again: what has arrived is not sent twice.
+
+    All of a folder is sent. Where it holds what looks like keys and passwords, you are asked first; without a terminal
+    it is refused unless you say --yes.
+    """
     from det_native.client.connect import connect
     from det_native.client.datasets import Bar, bring, files_to_bring
     from det_native.schema.datasets import DATA_NAME
@@ -34,7 +39,7 @@ def put(context: click.Context, path: Path, name: str | None) -> None:
     if not re.fullmatch(DATA_NAME, chosen):
         raise click.UsageError(f"{chosen!r} is no name: give one of letters, digits, ., - and _ by --name")
     # What is wrong with it is told before a master is started for nothing.
-    _tell_secrets([file.path for file in files_to_bring(path)], chosen, path)
+    _tell_secrets([file.path for file in files_to_bring(path)], chosen, path, yes=yes)
     bar = Bar()
     session = connect(context.obj)
     try:
@@ -76,21 +81,27 @@ def remove(context: click.Context, name: str) -> None:
     click.echo(f"{name} is removed.")
 
 
-def _tell_secrets(files: Sequence[Path], name: str, root: Path) -> None:
-    """Say which files look like keys and passwords; whoever types the command is asked."""
+def _tell_secrets(files: Sequence[Path], name: str, root: Path, *, yes: bool) -> None:
+    """Say which files look like keys and passwords, and ask whether to send them; refuse where nobody can be asked."""
     from det_native.capture.secrets import is_environment_file, is_key_file
+    from det_native.errors import ArgumentError
 
     found = [file for file in files if is_environment_file(file.name) or is_key_file(file.name)]
     if not found:
         return
     names = [str(file.relative_to(root)) if file != root else file.name for file in found[:_SECRETS_SHOWN]]
     more = f" and {len(found) - len(names)} others" if len(found) > len(names) else ""
-    click.echo(
-        f"Warning: {', '.join(names)}{more}: by the name, what is kept secret. All who can read the cluster's store "
-        f"get it; `det data remove {name}` removes it.",
-        err=True,
+    reason = (
+        f"{', '.join(names)}{more}: by the name, what is kept secret. All who can read the cluster's store would get it"
     )
-    if sys.stdin.isatty():
+    if not yes and not sys.stdin.isatty():
+        remedy = f"move it out of {root} (.detignore leaves nothing out here), or " if root.is_dir() else ""
+        raise ArgumentError(
+            f"{reason}. Nothing was sent, for nobody can be asked without a terminal: {remedy}--yes sends it all the "
+            "same."
+        )
+    click.echo(f"Warning: {reason}; `det data remove {name}` removes it.", err=True)
+    if not yes:
         click.confirm("Send it all the same?", abort=True, err=True)
 
 

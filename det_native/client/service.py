@@ -58,11 +58,14 @@ class Service:
     text : str
     commands : tuple of tuple of str
         What is run once it is written, in this order.
+    cron : str
+        The line of a crontab that starts the same master, with the same variables.
     """
 
     path: Path
     text: str
     commands: tuple[tuple[str, ...], ...]
+    cron: str
 
     @property
     def name(self) -> str:
@@ -97,7 +100,24 @@ def plan_service(
     path = folder / f"det-native{_suffix(home, environment)}.service"
     enable = ("systemctl", "--user", "enable", *(() if running else ("--now",)), path.name)
     # Without it, what a user has started begins with the first login and ends with the last session.
-    return Service(path, text, (("systemctl", "--user", "daemon-reload"), enable, ("loginctl", "enable-linger")))
+    commands = (("systemctl", "--user", "daemon-reload"), enable, ("loginctl", "enable-linger"))
+    return Service(path, text, commands, _cron_line(home, command, kept))
+
+
+def require_systemd(service: Service) -> None:
+    """See that there is a systemd for this user, before anything is shown or written.
+
+    Raises
+    ------
+    MasterStartError
+        If there is none; it has the line for cron.
+    """
+    if shutil.which("systemctl") is None:
+        raise _no_systemd("there is no `systemctl`", service)
+    question = ("systemctl", "--user", "show-environment")
+    wrong = _run(question)
+    if wrong is not None:
+        raise _no_systemd(f"`{shlex.join(question)}` says: {wrong}", service)
 
 
 def install(service: Service, home: Home, *, running: bool) -> list[str]:
@@ -108,8 +128,7 @@ def install(service: Service, home: Home, *, running: bool) -> list[str]:
     MasterStartError
         If there is no systemd for this user, or it does not start the master.
     """
-    if shutil.which("systemctl") is None:
-        raise _no_systemd("there is no `systemctl`", home)
+    require_systemd(service)
     home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     service.path.parent.mkdir(parents=True, exist_ok=True)
     temporary = service.path.with_name(f".{service.name}.{os.getpid()}")
@@ -121,7 +140,7 @@ def install(service: Service, home: Home, *, running: bool) -> list[str]:
         wrong = _run(command)
         if wrong is not None:
             service.path.unlink(missing_ok=True)
-            raise _no_systemd(f"`{shlex.join(command)}` says: {wrong}", home)
+            raise _no_systemd(f"`{shlex.join(command)}` says: {wrong}", service)
     if not running:
         _wait_until_it_runs(service, home)
     wrong = _run(lingering)
@@ -149,11 +168,18 @@ def _wait_until_it_runs(service: Service, home: Home) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _no_systemd(why: str, home: Home) -> MasterStartError:
+def _no_systemd(why: str, service: Service) -> MasterStartError:
     return MasterStartError(
         f"systemd starts nothing for this user: {why}. Where there is cron, this line in `crontab -e` does it: "
-        f"@reboot DET_HOME={shlex.quote(str(home.path))} {shlex.quote(sys.executable)} -m det_native.client.command up"
+        f"{service.cron}"
     )
+
+
+def _cron_line(home: Home, command: Sequence[str], variables: Mapping[str, str]) -> str:
+    place = shlex.quote(str(home.path))
+    words = [*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(command)]
+    line = f"mkdir -p -m 700 {place} && cd {place} && {' '.join(words)} >> {shlex.quote(str(home.log))} 2>&1"
+    return "@reboot " + line.replace("%", "\\%")  # which would end the command
 
 
 def _run(command: Sequence[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,8 @@ from det_native.schema.home import Home, read_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_FAILED = 1
 
 
 def _slots(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -37,12 +40,16 @@ def _slots(context: click.Context, parameter: click.Parameter, value: str | None
 def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -> None:
     """Start a master on this machine, in the background.
 
+    Where one runs already, the exit code is 1 if it does not have the options that are given.
+
     It listens at a socket in its home, which only you can open. --port or --host open a port besides.
     """
-    from det_native.client.connect import check_version
+    from det_native.client.connect import check_version, connect
     from det_native.client.remote.slurm import NOTE, on_login_node
+    from det_native.client.running_options import lacking
     from det_native.client.session import Session
     from det_native.client.starting import ensure_master
+    from det_native.schema.rest import MasterInfo
 
     if context.obj and is_ssh(context.obj):
         remote_commands.up(context, context.obj, options, service=service, yes=yes)
@@ -50,12 +57,12 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     if context.obj:
         raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
     home = Home.default()
-    arguments = [
-        text
+    asked = {
+        f"--{name.replace('_', '-')}": str(value)
         for name, value in options.items()
         if value and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        for text in (f"--{name.replace('_', '-')}", str(value))
-    ]
+    }
+    arguments = [text for option in asked.items() for text in option]
     if on_login_node():
         click.echo(f"Warning: {NOTE}", err=True)
     if service:
@@ -68,17 +75,27 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         click.echo(f"The master runs at {places} (home {home.path}).")
         return
     click.echo(f"A master runs already at {places} (home {home.path}).")
-    if arguments:
-        click.echo("The options have no effect on it; `det down` first.", err=True)
     check_version(Session(runtime.url, "").health(), runtime.url)
+    if not asked:
+        return
+    slots = MasterInfo.model_validate(connect(None, start=False).get("/master")).slots
+    without = lacking(asked, runtime, slots)
+    if without:
+        click.echo(
+            f"It was started without {' and '.join(f'{name} {asked[name]}' for name in without)}: `det down` first, "
+            f"then `{shlex.join(['det', 'up', *arguments])}`; running trials go on.",
+            err=True,
+        )
+        context.exit(_FAILED)
 
 
 def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:
     """Show the unit, and have it installed."""
-    from det_native.client.service import install, plan_service, removal
+    from det_native.client.service import install, plan_service, removal, require_systemd
 
     runtime = read_runtime(home)
     planned = plan_service(home, arguments, running=runtime is not None)
+    require_systemd(planned)
     remote_commands.show_service(str(planned.path), planned.text, planned.commands)
     if not yes:
         click.confirm("Do it?", abort=True)

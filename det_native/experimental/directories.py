@@ -128,7 +128,7 @@ def changed(config: Path, changes: Sequence[str]) -> dict[str, Any]:
     try:
         found = parse_yaml(config.read_text(encoding="utf-8-sig"))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ArgumentError(f"{config} cannot be read as YAML: {error}") from error
+        raise ArgumentError(f"{config} cannot be used: {error}") from error
     if not isinstance(found, dict):
         raise ArgumentError(f"{config} must hold a mapping of fields, not {type(found).__name__}.")
     for change in changes:
@@ -144,5 +144,5 @@ def changed(config: Path, changes: Sequence[str]) -> dict[str, Any]:
         try:
             section[name] = parse_yaml(text)
         except yaml.YAMLError as error:
-            raise ArgumentError(f"--config {change}: the value is no YAML: {error}") from error
+            raise ArgumentError(f"--config {change}: the value cannot be used: {error}") from error
     return found

@@ -123,7 +123,9 @@ def _parse_yaml(text: str, title: str) -> Any:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         what = ", ".join(part for part in (error.context, error.problem) if part)
-        raise _invalid(title, Problem(where, f"is not YAML: {what}.", error.note or "")) from None
+        # What the constructor refuses is YAML, as far as its form goes.
+        kind = "cannot be used" if isinstance(error, yaml.constructor.ConstructorError) else "is not YAML"
+        raise _invalid(title, Problem(where, f"{kind}: {what}.", error.note or "")) from None
     except yaml.YAMLError as error:
         raise _invalid(title, Problem("", f"is not YAML: {error}.")) from None
     except RecursionError:

@@ -37,7 +37,7 @@ def parse_yaml(text: str) -> Any:
         _check_expansion(node)
         return loader.construct_document(node)
     except ValueError as error:
-        raise yaml.YAMLError(str(error)) from None
+        raise yaml.constructor.ConstructorError(None, None, str(error)) from None
     finally:
         loader.dispose()
 

@@ -72,6 +72,14 @@ def test_the_command_line_lists_and_describes_local_runs() -> None:
     assert "4 of 4" in told
 
 
+def test_nothing_is_said_of_the_experiments_of_a_master_that_does_not_run() -> None:
+    Home.default().database.touch()
+    for options in ((), ("--state", "Running")):
+        told = run("experiment", "list", *options)
+        assert (told.exit_code, told.stdout) == (0, "")
+        assert told.stderr.startswith("No master runs here: its experiments are not shown.")
+
+
 def test_a_master_that_does_not_run_is_told_beside_the_list() -> None:
     write_experiment(name="mine")
     assert run("experiment", "list").stderr == ""

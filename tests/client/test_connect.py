@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -251,9 +252,11 @@ class TestCommand:
         assert "no experiments yet" in det("experiment", "list").stdout
         assert "answers at" in det("logs").stdout
         again = det("up", "--slots", "1")
-        assert again.returncode == 0
+        assert again.returncode == 1
         assert "runs already" in again.stdout
-        assert "no effect" in again.stderr
+        assert "without --slots 1: `det down` first, then `det up --slots 1`" in again.stderr
+        for same in ("3", "cpu:3"):
+            assert det("up", "--slots", same).returncode == 0
         wrong = det("up", "--slots", "foo")
         assert wrong.returncode == 2
         assert "'foo' is no number of slots" in wrong.stderr
@@ -286,6 +289,19 @@ class TestCommand:
         down = det("down", *how)
         assert (down.returncode, down.stderr) == (0, "")
         assert read_runtime(home) is None
+
+    def test_a_port_that_the_running_master_does_not_have_is_an_error(self, det: Det, home: Home) -> None:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = str(unused.getsockname()[1])
+        options = ("--port", port, "--slots", "cpu:1")
+        assert det("up", *options).returncode == 0
+        same = det("up", *options, "--host", "127.0.0.1")
+        assert (same.returncode, same.stderr) == (0, "")
+        other = det("up", "--port", "1", "--host", "localhost", "--slots", "1")
+        assert other.returncode == 1
+        assert "without --port 1 and --host localhost: `det down` first, then `det up " in other.stderr
+        assert "runs already" in det("up").stdout
 
     def test_beyond_this_machine_only_with_tls(self, det: Det, home: Home) -> None:
         refused = det("up", "--host", "0.0.0.0")

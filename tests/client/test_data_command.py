@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from det_native.client.command import cli
+from det_native.errors import ArgumentError, MasterUnreachableError
 from det_native.schema.home import Home
 
 
@@ -29,10 +30,24 @@ def test_what_looks_like_a_secret_is_named_before_it_is_sent(tmp_path: Path, mon
     (folder / "keys").mkdir(parents=True)
     for name in ("a.png", ".env", "keys/id_rsa", ".env.example"):
         (folder / name).write_text("x")
-    ran = CliRunner().invoke(cli, ["-m", "http://127.0.0.1:9", "data", "put", str(folder)], env={"DET_TOKEN": "x"})
-    assert "Warning: .env, keys/id_rsa: by the name, what is kept secret." in ran.stderr
-    assert "det data remove photos" in ran.stderr
+
+    def put(*options: str) -> Result:
+        command = ["-m", "http://127.0.0.1:9", "data", "put", str(folder), *options]
+        return CliRunner().invoke(cli, command, env={"DET_TOKEN": "x"})
+
+    refused = put()
+    assert isinstance(refused.exception, ArgumentError), "nobody can be asked here"
+    assert str(refused.exception).startswith(".env, keys/id_rsa: by the name, what is kept secret.")
+    assert f"Nothing was sent, for nobody can be asked without a terminal: move it out of {folder} " in str(
+        refused.exception
+    )
+    assert "--yes sends it all the same" in str(refused.exception)
+    sent = put("-y")
+    assert isinstance(sent.exception, MasterUnreachableError)
+    assert "Warning: .env, keys/id_rsa: by the name, what is kept secret." in sent.stderr
+    assert "det data remove photos" in sent.stderr
     (folder / ".env").unlink()
     (folder / "keys/id_rsa").unlink()
-    ran = CliRunner().invoke(cli, ["-m", "http://127.0.0.1:9", "data", "put", str(folder)], env={"DET_TOKEN": "x"})
-    assert "Warning" not in ran.stderr
+    sent = put()
+    assert isinstance(sent.exception, MasterUnreachableError)
+    assert "Warning" not in sent.stderr

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.slow
 PATIENCE = 120.0
 # Notes what it is told, and starts what the unit says.
 SYSTEMCTL = """#!/bin/sh
+[ "$*" = "--user show-environment" ] && exit
 echo "systemctl $*" >> "{log}"
 case "$*" in
     *"enable --now"*)
@@ -145,11 +147,25 @@ def test_systemd_starts_the_master_now_and_after_each_boot(machine: Machine) -> 
 
 def test_without_systemd_for_this_user_it_is_said_with_what_does_it(machine: Machine) -> None:
     programs(machine.folder / "bin", systemctl=NO_BUS)
-    done = machine.det("up", "--service", "-y")
-    assert done.returncode == 1
-    assert "daemon-reload` says: Failed to connect to bus" in done.stderr
-    assert f"@reboot DET_HOME={machine.home.path} {sys.executable}" in done.stderr
-    assert list(machine.units.iterdir()) == []
+    done = machine.det("up", "--service", "--slots", "2", CUDA_VISIBLE_DEVICES="3 %4")
+    assert (done.returncode, done.stdout) == (1, ""), "it is said before the plan, and nothing is asked"
+    assert "show-environment` says: Failed to connect to bus" in done.stderr
+    assert not machine.units.exists()
+    line = done.stderr.strip().partition("@reboot ")[2]
+    assert line.endswith(f"-m det_native.master --home {machine.home.path} --slots 2 >> {machine.home.log} 2>&1")
+    assert r"CUDA_VISIBLE_DEVICES='3 \%4' " in line
+    assert f"PATH={machine.folder / 'bin'}:" in line
+    # What cron makes of it starts the master.
+    environment = {"HOME": str(machine.folder), "SHELL": "/bin/sh"}
+    with subprocess.Popen(["/bin/sh", "-c", line.replace("\\%", "%")], env=environment, start_new_session=True):
+        deadline = time.monotonic() + PATIENCE
+        while read_runtime(machine.home) is None:
+            assert time.monotonic() < deadline, machine.home.log.read_text()
+            time.sleep(0.05)
+        try:
+            assert "0 of 2 busy" in machine.det("status").stdout
+        finally:
+            machine.det("down", "--kill")
 
 
 def test_a_user_who_may_not_linger_is_told(machine: Machine) -> None:

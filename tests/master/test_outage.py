@@ -93,6 +93,9 @@ def test_a_read_only_folder_is_told_everywhere_and_the_master_goes_on_by_itself(
 def test_a_master_without_work_tells_it_to_who_asks(master: Master, disk: FailingDisk) -> None:
     assert master.get("/master")["outage"] == ""
     disk.fail()
+    cleaned = master.client.post("/api/v1/master/clean")
+    assert cleaned.status_code == 503
+    assert f"cannot write to {disk.path / 'home'} since " in cleaned.json()["error"]
     deadline = time.monotonic() + 30
     while not (outage := master.get("/master")["outage"]):
         assert time.monotonic() < deadline

@@ -13,7 +13,7 @@ from typing import Any
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client.home import read_token
-from det_native.client.service import Service, install, plan_service, removal
+from det_native.client.service import Service, install, plan_service, removal, require_systemd
 from det_native.client.starting import ensure_master
 from det_native.client.stopping import stop_master
 from det_native.errors import DetError
@@ -45,6 +45,10 @@ def _packages() -> dict[str, Any]:
 
 def _unit() -> dict[str, Any]:
     planned, running = _planned()
+    try:
+        require_systemd(planned)
+    except DetError as error:
+        return {"kind": "failed", "error": type(error).__name__, "message": str(error)}
     return {
         "kind": "unit",
         "path": str(planned.path),

@@ -195,10 +195,13 @@ class Database:
                 raise StorageError(
                     f"To clean {self.file}, {needed / 1e6:.0f} MB have to be free for a while; {free / 1e6:.0f} MB are."
                 )
-            with self._engine.connect() as connection:
+            with self._noting_failures(), self._engine.connect() as connection:
                 driver: Any = connection.connection.driver_connection
                 for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-                    driver.execute(statement)
+                    try:
+                        driver.execute(statement)
+                    except sqlite3.Error as error:  # as the engine, past which it went, would have it
+                        raise DBAPIError.instance(statement, None, error, sqlite3.Error) from error
 
     def _note_fault_of(self, error: DBAPIError) -> None:
         words = str(error.orig).strip().splitlines()
@@ -249,11 +252,16 @@ class Database:
     def _connect(self, *, write: bool) -> Iterator[Connection]:
         if self._closed:
             raise MasterError("The master is shutting down.")
+        with self._noting_failures(), self._engine.connect() as connection:
+            connection = connection.execution_options(det_write=write)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        """Note, of an error of the driver in the block, that nothing can be stored or that the file is damaged."""
         try:
-            with self._engine.connect() as connection:
-                connection = connection.execution_options(det_write=write)
-                with connection.begin():
-                    yield connection
+            yield
         except DBAPIError as error:
             if is_unwritable(error):
                 self._note_fault_of(error)
