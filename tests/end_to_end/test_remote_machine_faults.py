@@ -165,6 +165,20 @@ def test_the_clock_there_is_a_day_off(
         clock.set(0)
 
 
+# An attempt that began while the Python was away may still be under way, and fail for all who wait for it.
+BACK = """
+import time
+deadline = time.monotonic() + 120
+while True:
+    try:
+        det.attach({number})
+        break
+    except det.errors.DetError:
+        if time.monotonic() > deadline:
+            raise
+"""
+
+
 @contextmanager
 def without_python(machine: SshMachine) -> Iterator[None]:
     """Take the Python of the machine away for the block."""
@@ -188,6 +202,7 @@ def test_the_python_there_is_gone_between_two_submits(
         assert f"on {laptop.machine.user.pw_name}@127.0.0.1" in refused, refused
         assert "not found" in refused, refused
         visitor.go()
+    kernel.run(BACK.format(number=number))
     check(laptop, kernel, number, undisturbed)  # it went on under those who train
     again = kernel.submit_with(TOY_CREATE)
     kernel.run("experiment.wait()")
