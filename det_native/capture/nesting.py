@@ -11,7 +11,7 @@ from det_native.errors import CaptureError, Problem
 
 #: Above the problems of a call that cannot be captured.
 HEADLINE = "The call cannot be sent as it stands:"
-#: What reading and parsing a file raises that is no Python. The parser says of its own stack that memory is short.
+#: Raised for a file that is not Python; MemoryError where the code is nested deeper than the parser can follow.
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 _REMEDY = "Split the longest expression: each operator of a chain (a + b + c ...) is a level, and 300 levels are read."
 

@@ -1,4 +1,4 @@
-"""The texts in the cells of arrays and tables, which hold them in forms of their own."""
+"""Read the texts in the cells of arrays and tables."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def _parsed(source: str) -> ast.Module | str:
         return f"{error.msg}, line {error.lineno}" if error.lineno is not None else error.msg
     except ValueError as error:
         return str(error)
-    except (RecursionError, MemoryError):  # the parser has a stack of its own, and says of it that memory is short
+    except (RecursionError, MemoryError):  # nested deeper than the parser can follow
         return TOO_DEEP
 
 

@@ -86,14 +86,13 @@ def _tell_secrets(files: Sequence[Path], name: str, root: Path, *, yes: bool) ->
     from det_native.capture.secrets import is_environment_file, is_key_file
     from det_native.errors import ArgumentError
 
-    found = [file for file in files if is_environment_file(file.name) or is_key_file(file.name)]
-    if not found:
+    secrets = [file for file in files if is_environment_file(file.name) or is_key_file(file.name)]
+    if not secrets:
         return
-    names = [str(file.relative_to(root)) if file != root else file.name for file in found[:_SECRETS_SHOWN]]
-    more = f" and {len(found) - len(names)} others" if len(found) > len(names) else ""
-    reason = (
-        f"{', '.join(names)}{more}: by the name, what is kept secret. All who can read the cluster's store would get it"
-    )
+    names = [str(file.relative_to(root)) if file != root else file.name for file in secrets[:_SECRETS_SHOWN]]
+    more = f" and {len(secrets) - len(names)} others" if len(secrets) > len(names) else ""
+    shown = ", ".join(names)
+    reason = f"{shown}{more}: the name is that of a secret. Everybody who can read the cluster's store could read it"
     if not yes and not sys.stdin.isatty():
         remedy = f"move it out of {root} (.detignore leaves nothing out here), or " if root.is_dir() else ""
         raise ArgumentError(

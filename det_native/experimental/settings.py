@@ -262,8 +262,8 @@ def _context_dir(context_dir: str | os.PathLike[str] | None) -> Path | None:
         raise ArgumentError(f"context_dir must be the path of a folder, not {context_dir!r}.")
     folder = Path(context_dir).expanduser().absolute()
     if not os.path.isdir(folder):  # False of a name that no folder can have, too
-        what = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
-        raise ArgumentError(f"context_dir={os.fspath(context_dir)!r}: {folder} {what}.")
+        problem = "is a file, not a folder" if os.path.exists(folder) else "does not exist"
+        raise ArgumentError(f"context_dir={os.fspath(context_dir)!r}: {folder} {problem}.")
     return folder.resolve()
 
 

@@ -23,6 +23,7 @@ _REMOTE_THREADS = 16
 # More than this is not read only to see whether it is still as it was sent.
 _READ_AGAIN_BYTES = 64 << 20
 _READ_AGAIN_BLOBS = 1_000
+_REMEMBERED = 50_000
 _KERNEL_COPIES = sys.platform == "linux"  # elsewhere sendfile wants a socket
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
@@ -247,6 +248,8 @@ class BlobStore:
         """
         if not isinstance(self._folder, LocalFolder) or len(hashes) > _READ_AGAIN_BLOBS:
             return
+        if len(self._read) > _REMEMBERED:
+            self._read.clear()
         left = _READ_AGAIN_BYTES
         for sha256 in hashes:
             with suppress(FileNotFoundError):

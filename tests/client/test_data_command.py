@@ -37,14 +37,14 @@ def test_what_looks_like_a_secret_is_named_before_it_is_sent(tmp_path: Path, mon
 
     refused = put()
     assert isinstance(refused.exception, ArgumentError), "nobody can be asked here"
-    assert str(refused.exception).startswith(".env, keys/id_rsa: by the name, what is kept secret.")
+    assert str(refused.exception).startswith(".env, keys/id_rsa: the name is that of a secret.")
     assert f"Nothing was sent, for nobody can be asked without a terminal: move it out of {folder} " in str(
         refused.exception
     )
     assert "--yes sends it all the same" in str(refused.exception)
     sent = put("-y")
     assert isinstance(sent.exception, MasterUnreachableError)
-    assert "Warning: .env, keys/id_rsa: by the name, what is kept secret." in sent.stderr
+    assert "Warning: .env, keys/id_rsa: the name is that of a secret." in sent.stderr
     assert "det data remove photos" in sent.stderr
     (folder / ".env").unlink()
     (folder / "keys/id_rsa").unlink()

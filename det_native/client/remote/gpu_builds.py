@@ -50,18 +50,18 @@ def fitted(line: Line, requirements: Sequence[str], facts: dict[str, str], *, of
     offline : bool
         Nothing can be looked up there.
     """
-    found = Fitted(list(requirements))
+    fit = Fitted(list(requirements))
     if "gpu" not in facts:
-        return found
+        return fit
     for package, framework in _packages(known_frameworks()):
-        for at, requirement in enumerate(found.requirements):
+        for at, requirement in enumerate(fit.requirements):
             name, _, version = requirement.partition("==")
             if name != package or not version or "+" in version:
                 continue
-            found.requirements[at] = f"{framework.gpu_package}=={version}"
+            fit.requirements[at] = f"{framework.gpu_package}=={version}"
             if framework.gpu_index:
-                _choose_build(line, found, at, framework, facts, offline=offline)
-    return found
+                _choose_build(line, fit, at, framework, facts, offline=offline)
+    return fit
 
 
 def _packages(frameworks: Iterable[Description]) -> list[tuple[str, Description]]:
@@ -70,32 +70,32 @@ def _packages(frameworks: Iterable[Description]) -> list[tuple[str, Description]
 
 
 def _choose_build(
-    line: Line, found: Fitted, at: int, framework: Description, facts: dict[str, str], *, offline: bool
+    line: Line, fit: Fitted, at: int, framework: Description, facts: dict[str, str], *, offline: bool
 ) -> None:
-    requirement = found.requirements[at]
+    requirement = fit.requirements[at]
     name, _, version = requirement.partition("==")
     if "cuda" not in facts:
-        found.notes.append(f"The driver there does not say which CUDA it takes: {requirement} comes as pip has it.")
+        fit.notes.append(f"The driver there does not say which CUDA it takes: {requirement} comes as pip has it.")
         return
     driver = facts["cuda"]
     if offline:
-        found.notes.append(f"The driver there takes CUDA up to {driver}: take a build of {name} for it.")
+        fit.notes.append(f"The driver there takes CUDA up to {driver}: take a build of {name} for it.")
         return
     builds = _builds(line, f"{framework.gpu_index}/{name}/", name, version, facts)
     chosen = choose(builds, driver)
     if chosen is not None:
         tag = f"cu{chosen[0]}{chosen[1]}"
-        found.requirements[at] = f"{requirement}+{tag}"
-        found.indexes.append(f"{framework.gpu_index}/{tag}")
-        found.notes.append(f"The driver there takes CUDA up to {driver}: {name} comes in its build {tag}.")
+        fit.requirements[at] = f"{requirement}+{tag}"
+        fit.indexes.append(f"{framework.gpu_index}/{tag}")
+        fit.notes.append(f"The driver there takes CUDA up to {driver}: {name} comes in its build {tag}.")
     elif builds:
-        known = ", ".join(f"{major}.{minor}" for major, minor in sorted(builds))
-        found.notes.append(
-            f"The driver there takes CUDA up to {driver}, {requirement} is built for {known}: its GPUs will not be "
+        releases = ", ".join(f"{major}.{minor}" for major, minor in sorted(builds))
+        fit.notes.append(
+            f"The driver there takes CUDA up to {driver}, {requirement} is built for {releases}: its GPUs will not be "
             f"seen. Renew the driver, or name a version that is built for it: -p {name}==..."
         )
     else:
-        found.notes.append(
+        fit.notes.append(
             f"Which builds of {requirement} there are cannot be read there ({framework.gpu_index}): it comes as pip "
             f"has it, and may not fit the driver (CUDA up to {driver})."
         )

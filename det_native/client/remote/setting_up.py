@@ -139,8 +139,8 @@ def plan(line: Line, requirements: Sequence[str], folder: Path, offline: Path | 
     more = ""
     brought: list[Step] = []
     if offline is not None:
-        there = _python_here() if target.python is not None else _usable(pythons)[0][0]
-        brought = _wheels_sent(wheels.checked(offline, requirements, there, facts), place)
+        interpreter = _python_here() if target.python is not None else _usable(pythons)[0][0]
+        brought = _wheels_sent(wheels.checked(offline, requirements, interpreter, facts), place)
         more = f"--no-index --find-links {shlex.quote(f'{place}/{_WHEELS}')} "
     elif fits.indexes:
         more = " ".join(f"--extra-index-url {shlex.quote(index)}" for index in fits.indexes)

@@ -87,18 +87,18 @@ def _frameworks() -> dict[str, Any]:
                     command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
                 ),
             )
-    told = [(module, framework, _told(process)) for module, (framework, process) in asked.items()]
+    answers = [(module, framework, _answer_of(process)) for module, (framework, process) in asked.items()]
     return {
         "kind": "frameworks",
         "frameworks": [
             {"module": module, **sees, "remedy": framework.gpu_command(sys.executable, str(sees.get("version", "")))}
-            for module, framework, sees in told
+            for module, framework, sees in answers
             if sees is not None
         ],
     }
 
 
-def _told(process: subprocess.Popen[str]) -> dict[str, Any] | None:
+def _answer_of(process: subprocess.Popen[str]) -> dict[str, Any] | None:
     try:
         printed, complained = process.communicate(timeout=_FRAMEWORK_SECONDS)
     except subprocess.TimeoutExpired:

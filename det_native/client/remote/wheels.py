@@ -52,11 +52,11 @@ def checked(folder: Path, requirements: Sequence[str], python: str, facts: dict[
 
 def _has(versions: dict[str, set[str]], requirement: str) -> bool:
     match = _NAME.match(requirement)
-    found = versions.get(_normal(match[0]), set()) if match is not None else set()
+    built = versions.get(_normal(match[0]), set()) if match is not None else set()
     _, pinned, version = requirement.partition("==")
     if not pinned:
-        return bool(found)
-    return any(version in (one, one.partition("+")[0]) for one in found)
+        return bool(built)
+    return any(version in (one, one.partition("+")[0]) for one in built)
 
 
 def _download(folder: Path, python: str, facts: dict[str, str]) -> list[str]:

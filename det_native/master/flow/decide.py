@@ -212,8 +212,8 @@ def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | Widen | None:
     if full:
         return Suspend(f"{error.message.rstrip('.')}. It goes on when there is room; no restart is counted.", True)
     if facts.lost_files and reason in _OWN_ERRORS:
-        reads = f"The trial {facts.lost_files}. It then goes on; no restart is counted."
-        return Suspend(reads, for_files=facts.lost_files)
+        line = f"The trial {facts.lost_files}. It then goes on; no restart is counted."
+        return Suspend(line, for_files=facts.lost_files)
     return None
 
 
