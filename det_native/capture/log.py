@@ -90,6 +90,8 @@ class LoggedExecution:
         That line is one of the body of a cell magic (``%%time``), which was compiled by itself.
     refused : bool
         It failed because det_native refused a call, or told how a training has ended: nothing was done by that.
+    interrupted : bool
+        It failed because the user has interrupted it.
     missing : str
         The name or attribute that its top level asked for in vain.
     shown : bool
@@ -124,6 +126,7 @@ class LoggedExecution:
     error_line: int | None = None
     error_in_body: bool = False
     refused: bool = False
+    interrupted: bool = False
     missing: str = ""
     shown: bool = False
     files: dict[str, int] = field(default_factory=dict)
@@ -330,6 +333,7 @@ class ExecutionLog:
         if error is not None:
             execution.error_line, execution.error_in_body = _top_line(error, execution)
         execution.refused = is_own(error)
+        execution.interrupted = isinstance(error, KeyboardInterrupt)
         execution.missing = _missing(error, execution.files)
 
 

@@ -22,7 +22,7 @@ from det_native.schema.rest import CaptureRow
 
 #: What stands in for fit(): captures the call and shows what it found. It lives outside the user's namespace.
 TRAINING = """
-import base64, json
+import base64, json, os, re
 from det_native.capture.call import capture_call
 from det_native.capture.calls import note_call
 from det_native.capture.log import running_execution
@@ -46,12 +46,33 @@ def fit(*data, local=False, **options):
     if local:
         note_call("fit")
         return None
+    call = note_call("fit")
+    found.append(captured(call, options))
+    if os.environ.get("DET_TEST_BOTH"):
+        other = "" if os.environ.get("DET_NATIVE_CAPTURE") == "program" else "program"
+        before = os.environ.pop("DET_NATIVE_CAPTURE", "")
+        os.environ["DET_NATIVE_CAPTURE"] = other
+        found[-1]["other"] = captured(call, options)
+        os.environ["DET_NATIVE_CAPTURE"] = before
+        found[-1]["given"] = [shown(one) for one in data]
+    return None
+
+
+def shown(value):
+    return re.sub(" at 0x[0-9a-f]+", "", repr(value))
+
+
+def captured(call, options):
     try:
-        capture = capture_call("fit", framework="keras", **options)
+        capture = capture_call("fit", framework="keras", call=call, **options)
     except DetError as error:
-        found.append({"error": str(error), "kind": type(error).__name__})
-        return None
-    found.append({
+        return {"error": str(error), "kind": type(error).__name__}
+    except Exception as error:
+        if not os.environ.get("DET_NATIVE_CAPTURE"):
+            raise
+        import traceback
+        return {"error": traceback.format_exc(), "kind": "crash"}
+    return {
         "program": capture.program.model_dump(mode="json"),
         "values": [
             [v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell] for v in capture.values
@@ -61,11 +82,11 @@ def fit(*data, local=False, **options):
         "requirements": capture.requirements,
         "rows": [row.model_dump(mode="json") for row in capture.rows],
         "warnings": capture.warnings,
+        "seconds": capture.seconds,
         "wider": capture.wider and [
             (capture.program.cells[one] if isinstance(one, int) else one).number for one in capture.wider.cells
         ],
-    })
-    return None
+    }
 
 
 def init(config=None):
@@ -120,7 +141,7 @@ def replay(job):
     program = Program.model_validate(job["program"])
     problems = check_bundle_names(program, {v[0] for v in job["values"]})
     assert not problems, problems
-    running, counts = None, {}
+    running, counts, given, passed = None, {}, [], []
 
     def fit(*data, **options):
         frame = sys._getframe(1)
@@ -133,6 +154,7 @@ def replay(job):
         name = f"<cell {call.cell}>" if call.cell is not None else os.path.join(os.getcwd(), call.file)
         last = running == len(program.cells) - 1
         if last and place == (name, call.line, call.column) and counts[place] == call.occurrence:
+            given.extend(det_stand_in.shown(one) for one in data)
             raise Stop
 
     det_stand_in.fit = fit
@@ -152,15 +174,23 @@ def replay(job):
             for content, before in job["streams"]:
                 if before == running:
                     rng.apply_encoded(base64.b64decode(content))
-            flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | futures
-            code = compile(cell.source, f"<cell {running}>", "exec", flags, dont_inherit=True)
-            futures |= code.co_flags & __future__.annotations.compiler_flag
-            outcome = eval(code, namespace)
-            if inspect.iscoroutine(outcome):
-                asyncio.run(outcome)
+            for statement in ast.parse(cell.source).body:
+                flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | futures
+                code = compile(ast.Module([statement], []), f"<cell {running}>", "exec", flags, dont_inherit=True)
+                futures |= code.co_flags & __future__.annotations.compiler_flag
+                try:
+                    outcome = eval(code, namespace)
+                    if inspect.iscoroutine(outcome):
+                        asyncio.run(outcome)
+                except Exception as error:
+                    if cell.optional_from is None or statement.end_lineno < cell.optional_from:
+                        raise
+                    passed.append(f"{cell.number}: {error!r}")
+                    break
     except Stop:
         reached = True
-    return {"reached": reached, "names": {e: repr(eval(e, namespace)) for e in job["show"]}}
+    names = {e: repr(eval(e, namespace)) for e in job["show"]}
+    return {"reached": reached, "given": given, "passed": passed, "names": names}
 
 
 for line in sys.stdin:
@@ -229,6 +259,9 @@ class Found:
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     wider: list[int] | None = None
+    seconds: float | None = None
+    other: Found | None = None
+    given: list[str] = field(default_factory=list)
 
     @property
     def cells(self) -> list[int | None]:
@@ -255,12 +288,21 @@ class Found:
         return row
 
 
+def _found(data: dict[str, Any]) -> Found:
+    if "program" in data:
+        data["program"] = Program.model_validate(data["program"])
+        data["rows"] = [CaptureRow.model_validate(row) for row in data["rows"]]
+    other = data.pop("other", None)
+    return Found(**data, other=None if other is None else _found(other))
+
+
 class Kernel(ABC):
     """Executes cells with what JupyterLab sends with them (cell id, tags)."""
 
     def __init__(self, folder: Path, shared: Path) -> None:
         self.folder = folder
         self.shared = shared
+        self.captured: list[Found] = []  # since it has begun
 
     @abstractmethod
     def close(self) -> None:
@@ -285,12 +327,8 @@ class Kernel(ABC):
 
     def found(self) -> Found:
         """Return what the last captured call found."""
-        data = self._told("show", silent=True)
-        if "error" in data:
-            return Found(error=data["error"], kind=data["kind"])
-        data["program"] = Program.model_validate(data["program"])
-        data["rows"] = [CaptureRow.model_validate(row) for row in data["rows"]]
-        return Found(**data)
+        self.captured.append(_found(self._told("show", silent=True)))
+        return self.captured[-1]
 
     def live(self, *expressions: str) -> dict[str, str]:
         """Return the repr of expressions in the kernel now."""
@@ -389,6 +427,15 @@ class RealKernel(Kernel):
 
 def replay(worker: Worker, found: Found, shared: Path, folder: Path, *show: str) -> dict[str, Any]:
     """Run a captured program in a fresh process, in a folder that holds the captured files only."""
+    result = answer_of(worker, found, shared, folder, *show)
+    assert "error" not in result, result["error"]
+    assert result["reached"], "the program did not reach the recorded call"
+    names: dict[str, Any] = result["names"]
+    return names
+
+
+def answer_of(worker: Worker, found: Found, shared: Path, folder: Path, *show: str) -> dict[str, Any]:
+    """Return what became of a captured program in a fresh process."""
     assert found.program is not None, found.error
     folder.mkdir()
     for path, target, _, _ in found.files:
@@ -403,11 +450,7 @@ def replay(worker: Worker, found: Found, shared: Path, folder: Path, *show: str)
         "shared": str(shared),
         "show": list(show),
     }
-    result = worker.run(job)
-    assert "error" not in result, result["error"]
-    assert result["reached"], "the program did not reach the recorded call"
-    names: dict[str, Any] = result["names"]
-    return names
+    return worker.run(job)
 
 
 def shown_of(name: str) -> str:
