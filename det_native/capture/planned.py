@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
 
 from det_native.capture.cells import CellCapture
+from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution, Missing, Slice
 from det_native.capture.explain import human_time, missing_problem
 from det_native.capture.explain_secrets import secret_problems
@@ -12,16 +15,19 @@ from det_native.capture.facts import human_size, size_of
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import is_local
 from det_native.capture.program.choose import ROOM, choose
-from det_native.capture.program.records import Plan, Read, Refusal, Run, Travel
+from det_native.capture.program.records import Plan, Read, Refusal, Run, Step, Travel
 from det_native.capture.program.runs import runs_of
 from det_native.capture.slice_texts import lower, via
 from det_native.capture.values import CannotSendError, Encoded, encode
+from det_native.capture.wider_capture import may_need_files
 from det_native.errors import Problem
 from det_native.schema.manifests import Program
 from det_native.schema.rest import CaptureRow
 
 #: Bytes in memory that are better not made again unasked.
 LARGE = 100_000_000
+#: Bytes of files that only a run needs which nothing needs.
+MOST_OF_FILES = 1 << 20
 
 
 @dataclass
@@ -41,14 +47,29 @@ class PlannedCapture(CellCapture):
                 self.problems.append(
                     Problem(f"values={name!r}", "there is no such name in the notebook.", "Run the cell that sets it.")
                 )
-        self.plan = choose(
+        self.plan = self._choose()
+        large = {step.run: why for step in self.plan.steps if (why := self._why_files_stay(step))}
+        if large:  # what they need besides is not worth its way
+            self.runs = [replace(run, stays=large.get(index, run.stays)) for index, run in enumerate(self.runs)]
+            self.plan = self._choose()
+        return self._as_slice()
+
+    def _choose(self) -> Plan:
+        return choose(
             self.runs,
             self._travel,
             present=[name for name in self.namespace if self._is_sendable_name(name)],
-            modules=[name for name, value in self.namespace.items() if type(value).__name__ == "module"],
+            modules=[name for name, value in self.namespace.items() if isinstance(value, ModuleType)],
             declared=[name for name in self.request.values if name in self.namespace],
         )
-        return self._as_slice()
+
+    def _why_files_stay(self, step: Step) -> str:
+        """Return that a run needs large files, if nothing needs the run."""
+        if step.run in self.plan.needed or not may_need_files(step.source):
+            return ""
+        data = collect_data([(step.source, "")], self._roots()[0], Path.cwd(), self.request.context_dir)
+        size = sum(file.path.stat().st_size for file in data.files)
+        return f"needs files of {human_size(size)}" if size > MOST_OF_FILES else ""
 
     def _read(self) -> None:
         init = self._init_executions()
@@ -75,7 +96,8 @@ class PlannedCapture(CellCapture):
             self.runs[-1] = replace(call, reads={**call.reads, **more})
 
     def _seconds_of(self, execution: Execution) -> float:
-        return self.log.executions[execution.index].duration or 0.0
+        logged = self.log.executions[execution.index]
+        return max(0.0, (logged.duration or 0.0) - logged.importing)
 
     def _why_it_stays(self, execution: Execution) -> str:
         """Return why an execution does not run again unasked; empty if it may."""

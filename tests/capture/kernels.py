@@ -42,18 +42,13 @@ class Model:
         return fit(*data, **options)
 
 
-def fit(*data, local=False, **options):
-    if local:
-        note_call("fit")
-        return None
+def fit(*data, local=False, way="", **options):
     call = note_call("fit")
-    found.append(captured(call, options))
+    if local:
+        return None
+    found.append(captured(call, way, options))
     if os.environ.get("DET_TEST_BOTH"):
-        other = "" if os.environ.get("DET_NATIVE_CAPTURE") == "program" else "program"
-        before = os.environ.pop("DET_NATIVE_CAPTURE", "")
-        os.environ["DET_NATIVE_CAPTURE"] = other
-        found[-1]["other"] = captured(call, options)
-        os.environ["DET_NATIVE_CAPTURE"] = before
+        found[-1]["other"] = captured(call, "" if way else "program", options)
         found[-1]["given"] = [shown(one) for one in data]
     return None
 
@@ -62,16 +57,19 @@ def shown(value):
     return re.sub(" at 0x[0-9a-f]+", "", repr(value))
 
 
-def captured(call, options):
+def captured(call, way, options):
+    os.environ["DET_NATIVE_CAPTURE"] = way
     try:
         capture = capture_call("fit", framework="keras", call=call, **options)
     except DetError as error:
         return {"error": str(error), "kind": type(error).__name__}
-    except Exception as error:
-        if not os.environ.get("DET_NATIVE_CAPTURE"):
+    except Exception:
+        if not os.environ.get("DET_TEST_BOTH"):
             raise
         import traceback
         return {"error": traceback.format_exc(), "kind": "crash"}
+    finally:
+        del os.environ["DET_NATIVE_CAPTURE"]
     return {
         "program": capture.program.model_dump(mode="json"),
         "values": [

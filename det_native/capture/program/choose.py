@@ -153,7 +153,9 @@ class _Choice:
         for name, read in self.runs[index].reads.items():
             if name in state.stale:
                 yield _Need(index, name, state.stale[name])
-            elif name not in state.known and (read.is_direct or name in self.unmade):
+            elif name not in state.known and (
+                read.is_direct or name in self.unmade or (index == self.call and name not in self.present)
+            ):
                 yield _Need(index, name, None)
 
     def _why_not(self, index: int, run: Run, bad: Sequence[_Need]) -> str:
