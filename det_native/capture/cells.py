@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -47,8 +46,6 @@ from det_native.schema.manifests import CallSite, Cell, Program, ReadEntry
 #: Names that IPython gives to what cells returned, and to their texts.
 _HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|In|Out|_[iod]h")
 _ROUNDS = 12
-#: Variable of the environment: ``program`` takes the plan of ``capture.program`` in place of the slice.
-SWITCH = "DET_NATIVE_CAPTURE"
 
 
 def capture_cells(request: Request, log: ExecutionLog, record: CallRecord, folder: Path) -> Capture:
@@ -68,10 +65,6 @@ def capture_cells(request: Request, log: ExecutionLog, record: CallRecord, folde
     CaptureError
         With everything that stands in the way.
     """
-    if os.environ.get(SWITCH) == "program":
-        from det_native.capture.planned import PlannedCapture
-
-        return PlannedCapture(request, log, record, folder).run()
     return CellCapture(request, log, record, folder).run()
 
 

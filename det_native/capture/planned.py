@@ -42,11 +42,8 @@ class PlannedCapture(CellCapture):
     def _chosen(self) -> Slice:
         self._read()
         self._need_held()
-        for name in self.request.values:
-            if name not in self.namespace:
-                self.problems.append(
-                    Problem(f"values={name!r}", "there is no such name in the notebook.", "Run the cell that sets it.")
-                )
+        touched = {name: index for index, run in enumerate(self.runs) for name in run.touched}
+        self._declare(Slice(touched=touched, surely_touched=touched))
         self.plan = self._choose()
         large = {step.run: why for step in self.plan.steps if (why := self._why_files_stay(step))}
         if large:  # what they need besides is not worth its way
@@ -60,7 +57,7 @@ class PlannedCapture(CellCapture):
             self._travel,
             present=[name for name in self.namespace if self._is_sendable_name(name)],
             modules=[name for name, value in self.namespace.items() if isinstance(value, ModuleType)],
-            declared=[name for name in self.request.values if name in self.namespace],
+            declared=[*self.cuts],
         )
 
     def _why_files_stay(self, step: Step) -> str:
@@ -123,6 +120,8 @@ class PlannedCapture(CellCapture):
 
     def _travel(self, name: str) -> Travel:
         """Say whether a value can travel, and encode it if it can."""
+        if name in self.cuts:  # the user has named it
+            return Travel(len(self.encoded[name].content))
         if name not in self.travels:
             value = self.namespace[name]
             weights = self._weights_of(name)
@@ -130,11 +129,10 @@ class PlannedCapture(CellCapture):
                 self.encoded[name] = weights
                 self.travels[name] = Travel(len(weights.content), weights=True)
                 return self.travels[name]
-            declared = name in self.request.values
             try:
                 if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
                     raise CannotSendError("defined by code that is in no cell", kind="notebook")
-                self.encoded[name] = self._encode(name, declared=declared)
+                self.encoded[name] = self._encode(name)
                 self.travels[name] = Travel(len(self.encoded[name].content))
             except CannotSendError as error:
                 self.errors[name] = error
@@ -149,8 +147,8 @@ class PlannedCapture(CellCapture):
             return None
         return Encoded("weights", trained.content, f"weights after {lower(self.executions[last].label)}")
 
-    def _encode(self, name: str, *, declared: bool) -> Encoded:
-        return encode(name, self.namespace[name], declared=declared, arrays=True, limit=ROOM, is_local=is_local)
+    def _encode(self, name: str) -> Encoded:
+        return encode(name, self.namespace[name], declared=False, arrays=True, limit=ROOM, is_local=is_local)
 
     def _as_slice(self) -> Slice:
         """Return the plan as the rest of capture takes it."""
@@ -236,7 +234,7 @@ class PlannedCapture(CellCapture):
             )
         sent = {value.name for value in self.plan.values}
         for name in self.request.values:
-            if name in self.namespace and name not in sent:
+            if name in self.cuts and name not in sent:
                 self.warnings.append(f"values={name!r}: the call does not need `{name}`, so it is not sent.")
         return values
 
