@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -9,12 +11,13 @@ from types import ModuleType
 from det_native.capture.cells import CellCapture
 from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution, Missing, Slice
-from det_native.capture.explain import human_time, missing_problem
+from det_native.capture.explain import SLOW, human_time, missing_problem
 from det_native.capture.explain_secrets import secret_problems
 from det_native.capture.facts import human_size, size_of
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import is_local
-from det_native.capture.program.choose import ROOM, choose
+from det_native.capture.planned_wider import wider_of
+from det_native.capture.program.choose import ROOM, SECONDS, choose
 from det_native.capture.program.records import Plan, Read, Refusal, Run, Step, Travel
 from det_native.capture.program.runs import runs_of
 from det_native.capture.slice_texts import lower, via
@@ -51,10 +54,11 @@ class PlannedCapture(CellCapture):
             self.plan = self._choose()
         return self._as_slice()
 
-    def _choose(self) -> Plan:
+    def _choose(self, runs: Sequence[Run] | None = None, seconds: float = SECONDS) -> Plan:
         return choose(
-            self.runs,
+            self.runs if runs is None else runs,
             self._travel,
+            seconds=seconds,
             present=[name for name in self.namespace if self._is_sendable_name(name)],
             modules=[name for name, value in self.namespace.items() if isinstance(value, ModuleType)],
             declared=[*self.cuts],
@@ -202,7 +206,12 @@ class PlannedCapture(CellCapture):
         )
 
     def _add_wider(self, capture: Capture, found: Slice) -> None:
-        """There is none yet."""
+        """Add the program with the slow cells, too, for a worker to which the first one gives other inputs."""
+        slow = {index for index, logged in enumerate(self.log.executions) if (logged.duration or 0.0) > SLOW}
+        runs = [replace(run, stays=run.stays or ("took long" if i in slow else "")) for i, run in enumerate(self.runs)]
+        init = max(self._init_executions(), default=self.calling)
+        second = self._choose(runs, seconds=math.inf)
+        capture.wider = wider_of(capture, self.plan, second, self.log, init, self._roots()[0], self.request.context_dir)
 
     def _streams(self, included: list[int]) -> list[CapturedStreams]:
         work = {step.run for step in self.plan.steps if step.kind != "settings"}

@@ -13,9 +13,9 @@ Replayed = Callable[..., dict[str, Any]]
 
 
 def slowly(kernel: Kernel, source: str) -> None:
-    """Execute a cell that counts as one that took a minute."""
+    """Execute a cell that counts as one that took most of a minute."""
     kernel.run(source)
-    kernel.run("import det_native.capture.log as _l\n_l._log.executions[-1].duration = 60.0\ndel _l", silent=True)
+    kernel.run("import det_native.capture.log as _l\n_l._log.executions[-1].duration = 45.0\ndel _l", silent=True)
 
 
 def found(kernel: Kernel, *names: str) -> Found:
@@ -30,7 +30,7 @@ def test_quick_cells_run_again_and_of_a_slow_one_the_value_travels(kernel: Kerne
     program = found(kernel, "x")
     assert program.cells == [1, 2, 3, 5, 7]
     assert program.value_names == {"x"}
-    assert program.row("cell [4]").note.startswith("stays behind: took long; took 1 min")
+    assert program.row("cell [4]").note.startswith("stays behind: took long; took 45.0 s")
     assert replayed(program, "x.tolist()") == kernel.live("x.tolist()")
 
 
@@ -41,6 +41,16 @@ def test_a_slow_cell_runs_again_if_what_it_made_cannot_travel(kernel: Kernel, re
     assert program.cells == [1, 2, 4, 5] or program.cells == [1, 2, 3, 4]
     assert program.row("cell [2]").note.startswith("`numbers` is needed and cannot travel")
     assert replayed(program, "first", "list(numbers)") == kernel.live("first", "list(numbers)")
+
+
+def test_the_second_program_has_the_slow_cells_too(kernel: Kernel) -> None:
+    kernel.run("a = [1]")
+    slowly(kernel, "b = [2]")
+    kernel.cells("fit(a, local=True)\nc = [3]", "x = [a, b, c]")
+    kernel.run("fit(x, way='program', wider=True)")
+    program = kernel.found()
+    assert program.cells == [1, 2, 6]
+    assert program.wider == [1, 2, 3, 6]
 
 
 def test_settings_of_a_slow_cell_run_again(kernel: Kernel, replayed: Replayed) -> None:
