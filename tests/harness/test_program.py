@@ -13,6 +13,7 @@ from program_parts import TRAIN, install_api, run
 from det_native.errors import BundleCheckError, ProtocolMismatchError, TrialDefinitionError
 from det_native.runtime import active_host
 from det_native.schema.manifests import CallSite
+from det_native.schema.rest import CaptureRow
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +44,10 @@ def test_a_cell_that_nothing_needs_is_passed_over_where_it_fails(
 ) -> None:
     polls = cell(2, "seen.append(2)\nopen('/no/such/port')\nseen.append(3)").model_copy(update={"optional_from": 1})
     cells = [cell(1, f"{TRAIN}\nseen = [1]"), polls, cell(3, "train(list(seen))  # <- call")]
-    host, _ = run(tmp_path, cells, call_in(cells))
+    rows: list[CaptureRow] = []
+    host, _ = run(tmp_path, cells, call_in(cells), add_rows=rows.extend)
     assert host.payload == [1, 2]
+    assert [(row.what, row.how, row.cell) for row in rows] == [("cell [2]", "passed over", "[2]")]
     assert "cell [2] failed and is passed over" in caplog.text
     assert "/no/such/port" in caplog.text
 

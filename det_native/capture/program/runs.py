@@ -54,8 +54,12 @@ def runs_of(
         code = reads_of(source, last=call_line if is_call else None) if source else Reads()
         reads = _reads(code, looked_up, names, texts) if source else {}
         if execution.failed and not is_call:
-            sure = reads_of(execution.head).reads  # what was not there is not there again
-            reads = {name: read for name, read in reads.items() if name in names or read.path[0] in sure}
+            before = reads_of(execution.head).reads  # what the statement that failed has not found is not there again
+            reads = {
+                name: read if read.path[0] in before else read._replace(certain=False)
+                for name, read in reads.items()
+                if name in names or read.path[0] in before
+            }
         bound, removed, changed, between = _effects(execution, code, facts, is_call)
         never = "" if is_call else _never(execution, source, code, names)
         runs.append(

@@ -6,6 +6,7 @@ import ast
 import logging
 
 from det_native.schema.manifests import Cell, Program
+from det_native.schema.rest import CaptureRow
 
 logger = logging.getLogger("det_harness")
 
@@ -18,10 +19,16 @@ def may_fail(cell: Cell, place: int) -> bool:
     return (statement.end_lineno or statement.lineno) >= cell.optional_from
 
 
-def passed_over(program: Program, index: int, error: BaseException) -> None:
-    """Say in the log that a cell has failed and the program goes on; one that failed in the notebook fails again."""
+def passed_over(program: Program, index: int, error: BaseException) -> list[CaptureRow]:
+    """Say in the log that a cell has failed and the program goes on, and return a row of the report that does.
+
+    There is nothing to say of one that failed in the notebook, and fails again.
+    """
     if program.cells[index].optional_from != 1:
-        return
+        return []
     text = f"{type(error).__name__}: {error}".rstrip(": ")
     title = program.title(index)
     logger.warning("%s failed and is passed over, as the training needs nothing of it: %s", title, text)
+    note = f"failed there, and the training needs nothing of it: {text}"
+    number = program.cells[index].number
+    return [CaptureRow(what=title, how="passed over", size=0, cell="" if number is None else f"[{number}]", note=note)]

@@ -27,6 +27,7 @@ from det_harness.trial import rng
 from det_native._version import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
 from det_native.schema.manifests import BundleManifest, ValueEntry
+from det_native.schema.rest import CaptureRow
 
 _FUTURES = 0
 for _name in __future__.all_feature_names:
@@ -97,6 +98,8 @@ class ProgramRunner:
     ----------
     own_seed : bool
         Whether the trial has the seed that the notebook had: then draws after ``init()`` are the notebook's, too.
+    add_rows : callable
+        Takes rows for the report of the experiment.
     """
 
     def __init__(self, bundle: BundleManifest, read_blob: Callable[[str], bytes], directory: Path) -> None:
@@ -109,6 +112,7 @@ class ProgramRunner:
         self.calls = CallMatcher(self.source)
         self.module = types.ModuleType("__main__")
         self.own_seed = False
+        self.add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None
         self._flags = 0
         self._private = False
         self._output: Any = ""  # as IPython begins
@@ -209,7 +213,8 @@ class ProgramRunner:
             except (Exception, SystemExit) as error:
                 if self.calls.taken or not may_fail(self._program.cells[index], place):
                     raise
-                passed_over(self._program, index, error)
+                if rows := passed_over(self._program, index, error):
+                    self.add_rows(rows)
                 return
         if last is not None and not self._program.cells[index].source.rstrip().endswith(";"):
             self._keep_output(index, last)
