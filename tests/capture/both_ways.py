@@ -1,7 +1,8 @@
 """Compares two ways to choose what is sent: the slice, and the plan by which what ran runs again.
 
 With ``DET_TEST_BOTH=points.jsonl`` in the environment, each call that a test has captured is captured the other way,
-too, and both programs are replayed. A line of that file says how each fared: right, refused, or wrong.
+too, and both programs are replayed. A line of that file says how each fared: right, refused, or wrong. With
+``DET_TEST_SLOW=1``, too, each is captured by the plan once more for each cell, as if that had taken a minute.
 ``python tests/capture/both_ways.py points.jsonl`` adds them up.
 """
 
@@ -38,13 +39,28 @@ def compare(worker: Worker, found: Found, kernel: Kernel, folder: Path, show: tu
     path, other = os.environ.get(VARIABLE), found.other
     if not path or other is None:
         return
+    _note(path, worker, found, other, kernel, folder, show, wanted)
+    for number, variant in enumerate(found.slow):
+        _note(path, worker, found, variant, kernel, folder.with_name(f"{folder.name}-{number}"), show, wanted)
+
+
+def _note(
+    path: str,
+    worker: Worker,
+    found: Found,
+    other: Found,
+    kernel: Kernel,
+    folder: Path,
+    show: tuple[str, ...],
+    wanted: Any,
+) -> None:
     outcome, detail = "refused", other.error
     if other.kind == "crash":
         outcome = "crash"
     elif not other.error:
         outcome, detail = _replayed(worker, found, other, kernel, folder, show, wanted)
     line = {
-        "test": os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0],
+        "test": os.environ.get("PYTEST_CURRENT_TEST", "").partition(" (")[0],
         "this": "refused" if found.error else "right",
         "other": outcome,
         "detail": detail,
@@ -52,18 +68,34 @@ def compare(worker: Worker, found: Found, kernel: Kernel, folder: Path, show: tu
         "cells": [_cells(found), _cells(other)],
         "values": [_bytes(found), _bytes(other)],
         "seconds": [found.seconds, other.seconds],
+        "slow": other.slow_cell,
+        "slow_again": [_has_whole(found, other.slow_cell), _has_whole(other, other.slow_cell)],
     }
     with open(path, "a") as file:
         file.write(json.dumps(line) + "\n")
 
 
+def _has_whole(found: Found, number: int | None) -> bool:
+    """Whether a cell runs again as a whole."""
+    if number is None or found.program is None:
+        return False
+    whole = [cell for cell in found.program.cells if cell.number == number]
+    return bool(whole) and not whole[0].reason.startswith("settings only")
+
+
 def _replayed(
     worker: Worker, found: Found, other: Found, kernel: Kernel, folder: Path, show: tuple[str, ...], wanted: Any
 ) -> tuple[str, str]:
-    try:
-        answer = answer_of(worker, other, kernel.shared, folder, *show)
-    except OSError as error:
-        return "wrong", repr(error)
+    answer = answer_of(worker, other, kernel.shared, folder, *show)
+    outcome, detail = _judged(answer, found, kernel, wanted)
+    if outcome != "right" and not found.error:
+        this = answer_of(worker, found, kernel.shared, folder.with_name(f"{folder.name}-this"), *show)
+        if _judged(this, found, kernel, wanted)[0] == outcome:  # a module that was edited; files of a context directory
+            return "as this way", detail
+    return outcome, detail
+
+
+def _judged(answer: dict[str, Any], found: Found, kernel: Kernel, wanted: Any) -> tuple[str, str]:
     if "error" in answer:
         return "failed", str(answer["error"])
     if not answer["reached"]:
@@ -93,9 +125,15 @@ def main(path: str) -> None:
     points = [json.loads(line) for line in Path(path).read_text().splitlines()]
     for outcomes, count in sorted(Counter((one["this"], one["other"]) for one in points).items()):
         print(f"{count:5}  this way {outcomes[0]}, the other way {outcomes[1]}")
+    variants = [one for one in points if one["slow"] is not None]
+    again = [sum(one["slow_again"][way] for one in variants) for way in (0, 1)]
+    print(
+        f"{len(variants):5}  variants with a slow cell: it runs again in {again[0]} this way, {again[1]} the other way"
+    )
     for one in points:
-        if one["other"] != "right":
-            print(f"\n{one['this']} / {one['other']}: {one['test']}\n    {one['detail'].strip()[-700:]}")
+        if one["other"] not in ("right", "as this way"):
+            print(f"\n{one['this']} / {one['other']}: {one['test']} slow={one['slow']}")
+            print("   ", one["detail"].strip()[-700:])
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ TRAINING = """
 import base64, json, os, re
 from det_native.capture.call import capture_call
 from det_native.capture.calls import note_call
-from det_native.capture.log import running_execution
+from det_native.capture.log import current_log, running_execution
 from det_native.errors import DetError
 
 found = []
@@ -50,7 +50,18 @@ def fit(*data, local=False, way="", **options):
     if os.environ.get("DET_TEST_BOTH"):
         found[-1]["other"] = captured(call, "" if way else "program", options)
         found[-1]["given"] = [shown(one) for one in data]
+        found[-1]["slow"] = slow_variants(call, options) if os.environ.get("DET_TEST_SLOW") else []
     return None
+
+
+def slow_variants(call, options):
+    # What is captured if one cell, and then another, has taken a minute.
+    variants = []
+    for one in current_log().executions[:call.running]:
+        before, one.duration = one.duration, 60.0
+        variants.append({**captured(call, "program", options), "slow_cell": one.number})
+        one.duration = before
+    return variants
 
 
 def shown(value):
@@ -117,8 +128,9 @@ INSTALL = (
 #: Forks for each job a process that has imported what a worker has, and runs the captured program in it up to its
 #: recorded call, then prints names of its namespace.
 REPLAY = """
-import __future__, ast, asyncio, base64, importlib, inspect, io, json, os, sys, traceback, types
-import cloudpickle, numpy
+import __future__, ast, asyncio, base64, importlib, inspect, json, os, sys, traceback, types
+import cloudpickle, numpy  # once, and not in each fork
+from det_harness.program.values import decode
 from det_harness.program.weights import put_into
 from det_harness.trial import rng
 from det_native.schema.manifests import Program
@@ -167,8 +179,7 @@ def replay(job):
                 if before == running and codec == "weights":
                     put_into(name, namespace[name], base64.b64decode(content))
                 elif before == running:
-                    raw = base64.b64decode(content)
-                    namespace[name] = cloudpickle.loads(raw) if codec == "cloudpickle" else numpy.load(io.BytesIO(raw))
+                    namespace[name] = decode(codec, base64.b64decode(content))
             for content, before in job["streams"]:
                 if before == running:
                     rng.apply_encoded(base64.b64decode(content))
@@ -260,6 +271,8 @@ class Found:
     seconds: float | None = None
     other: Found | None = None
     given: list[str] = field(default_factory=list)
+    slow: list[Found] = field(default_factory=list)
+    slow_cell: int | None = None
 
     @property
     def cells(self) -> list[int | None]:
@@ -291,7 +304,8 @@ def _found(data: dict[str, Any]) -> Found:
         data["program"] = Program.model_validate(data["program"])
         data["rows"] = [CaptureRow.model_validate(row) for row in data["rows"]]
     other = data.pop("other", None)
-    return Found(**data, other=None if other is None else _found(other))
+    slow = [_found(one) for one in data.pop("slow", ())]
+    return Found(**data, other=None if other is None else _found(other), slow=slow)
 
 
 class Kernel(ABC):
