@@ -12,7 +12,6 @@ from det_native.capture.cells import CellCapture
 from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution, Missing, Slice
 from det_native.capture.explain import SLOW, human_time, missing_problem
-from det_native.capture.explain_secrets import secret_problems
 from det_native.capture.facts import human_size, size_of
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import is_local
@@ -20,6 +19,7 @@ from det_native.capture.planned_wider import wider_of
 from det_native.capture.program.choose import ROOM, SECONDS, choose
 from det_native.capture.program.records import Plan, Read, Refusal, Run, Step, Travel
 from det_native.capture.program.runs import runs_of
+from det_native.capture.secrets import find_secrets
 from det_native.capture.slice_texts import lower, via
 from det_native.capture.values import CannotSendError, Encoded, encode
 from det_native.capture.wider_capture import may_need_files
@@ -41,6 +41,7 @@ class PlannedCapture(CellCapture):
     errors: dict[str, CannotSendError] = field(default_factory=dict)
     plan: Plan = field(default_factory=Plan)
     runs: list[Run] = field(default_factory=list)
+    secret_lines: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def _chosen(self) -> Slice:
         self._read()
@@ -74,6 +75,9 @@ class PlannedCapture(CellCapture):
 
     def _read(self) -> None:
         init = self._init_executions()
+        self.secret_lines = {
+            one.index: lines for one in self.executions if (lines := self._lines_with_secrets(one.source))
+        }
         self.runs = runs_of(
             self.executions,
             self.record.running_line,
@@ -82,6 +86,8 @@ class PlannedCapture(CellCapture):
             stays={one.index: why for one in self.executions if (why := self._why_it_stays(one))},
             seconds={one.index: self._seconds_of(one) for one in self.executions},
         )
+        for index, lines in self.secret_lines.items():
+            self.runs[index] = replace(self.runs[index], secret_lines=lines)
 
     def _need_held(self) -> None:
         """Objects that the call was given, but that no name which its cell reads holds."""
@@ -113,10 +119,12 @@ class PlannedCapture(CellCapture):
         size = self._bytes_of(execution)
         if size > LARGE:
             return f"left {human_size(size)} in memory"
-        written = '"' in execution.source or "'" in execution.source
-        if written and any(secret_problems(execution.source, execution.label, self.request.values)):
-            return "holds what looks like a secret"
-        return ""
+        return "holds what looks like a secret" if execution.index in self.secret_lines else ""
+
+    def _lines_with_secrets(self, source: str) -> frozenset[int]:
+        if '"' not in source and "'" not in source:  # to look for one takes a while
+            return frozenset()
+        return frozenset(one.line for one in find_secrets(source) if one.name not in self.request.values)
 
     def _bytes_of(self, execution: Execution) -> int:
         bound = execution.effects.bound if execution.effects is not None else frozenset()

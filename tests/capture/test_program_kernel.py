@@ -99,3 +99,11 @@ def test_what_cannot_run_again_is_refused_by_its_cell(kernel: Kernel) -> None:
     assert found(kernel, "x").value_names == {"x"}
     refused = found(kernel, "lock").error
     assert "`lock`, used in cell [8], was made by cell [6], which cannot run again (tagged det-skip)" in refused
+
+
+def test_a_cell_with_a_secret_stays_behind_and_its_other_settings_run(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("import math; size = 4\npassword = 'x7Kq-99-zzTop'", "x = [math.pi, size]")
+    program = found(kernel, "x")
+    assert "zzTop" not in program.source_of(2)
+    assert replayed(program, "x") == kernel.live("x")
+    assert "secret" in found(kernel, "x", "password").error

@@ -112,7 +112,7 @@ class _Choice:
                 self.last_touch[name] = index
         for index, run in enumerate(self.runs):
             slow = not run.wanted and not run.never and not run.stays and index not in self.quick
-            if slow and self._lost_settings(run, settings_of(run.source, (), self.modules)):
+            if slow and self._lost_settings(run, settings_of(run.source, (), self.modules, run.secret_lines)):
                 self.forced[index] = ""  # what it has set cannot travel
 
     def plan(self) -> Plan:
@@ -186,7 +186,7 @@ class _Choice:
         state.known |= run.bound
         settings = Settings()
         if run.source and not run.never and run.failed_line is None:
-            settings = settings_of(run.source, state.stale.keys(), self.modules)
+            settings = settings_of(run.source, state.stale.keys(), self.modules, run.secret_lines)
         if settings.source:
             state.plan.steps.append(Step(index, "settings", settings.source))
         settled = (settings.names & run.bound) - run.changed

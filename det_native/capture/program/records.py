@@ -51,6 +51,8 @@ class Run:
         Why it cannot run again: ``%%bash``.
     wanted : bool
         It runs again in any case: it calls ``init()``, or makes the call.
+    secret_lines : frozenset of int
+        Its lines with what looks like a secret.
     """
 
     source: str = ""
@@ -66,6 +68,7 @@ class Run:
     stays: str = ""
     never: str = ""
     wanted: bool = False
+    secret_lines: frozenset[int] = frozenset()
 
     @property
     def touched(self) -> frozenset[str]:

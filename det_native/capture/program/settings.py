@@ -25,7 +25,9 @@ class Settings:
     names: frozenset[str] = frozenset()
 
 
-def settings_of(source: str, stale: Collection[str], modules: Collection[str]) -> Settings:
+def settings_of(
+    source: str, stale: Collection[str], modules: Collection[str], without: Collection[int] = ()
+) -> Settings:
     """Return the settings of a cell that stays behind.
 
     Parameters
@@ -35,6 +37,8 @@ def settings_of(source: str, stale: Collection[str], modules: Collection[str]) -
         Names that are not there, or not what they were: what reads one is not made again.
     modules : collection of str
         Names of modules.
+    without : collection of int
+        Lines that must not run again: they hold a secret.
     """
     body = _parsed(source)
     missing, imported = set(stale), set(modules)
@@ -43,7 +47,9 @@ def settings_of(source: str, stale: Collection[str], modules: Collection[str]) -
         code = reads_of(ast.unparse(statement))
         if isinstance(statement, ast.Import | ast.ImportFrom):
             imported |= code.bound
-        if _is_setting(statement, imported) and missing.isdisjoint(code.reads):
+        lines = range(_first_line(statement), (statement.end_lineno or statement.lineno) + 1)
+        held_back = any(line in lines for line in without)
+        if not held_back and _is_setting(statement, imported) and missing.isdisjoint(code.reads):
             kept.append(statement)
             missing -= code.bound
         else:
