@@ -121,6 +121,21 @@ def test_what_no_run_has_made_travels_or_is_refused() -> None:
     assert [(one.name, one.maker) for one in plan.refusals] == [("x", None)]
 
 
+def test_what_a_magic_of_the_same_cell_made_is_refused_in_the_call_and_its_result_travels_else() -> None:
+    plan = planned(FIT, execution(1, "x = [1]", "x"), execution(2, CALL, changed="x", magics=("%run more.py",)))
+    assert [(one.name, one.user, one.maker) for one in plan.refusals] == [("x", 2, 2)]
+    timed = execution(2, "pass", repeated=frozenset({"x"}))
+    assert not planned(FIT, execution(1, "x = [1]", "x"), timed, execution(3, CALL)).values
+    timed = execution(2, "pass", changed="x", repeated=frozenset({"x"}))
+    assert [value.name for value in planned(FIT, execution(1, "x = [1]", "x"), timed, execution(3, CALL)).values] == [
+        "x"
+    ]
+    listed = execution(1, "pass\nx = len(lines)", "lines x", shell={"lines": "lines = !ls"})
+    plan = planned(FIT, listed, execution(2, CALL))
+    assert steps(plan) == [(0, "whole"), (2, "whole")]
+    assert [value.name for value in plan.values] == ["x"]
+
+
 def test_settings_of_a_run_that_stays_run_again() -> None:
     source = "import os\nsize = 3\nx = train(size)\ndef scale(a):\n    return a * size"
     cells = (FIT, execution(1, source, "os size x scale"), execution(2, "y = scale(2)", "y"), execution(3, "fit(y)"))

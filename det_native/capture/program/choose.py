@@ -150,9 +150,12 @@ class _Choice:
 
     def _bad(self, index: int, state: _State) -> Iterator[_Need]:
         """Yield what a run reads that is not what it was, or not there."""
-        for name, read in self.runs[index].reads.items():
+        run = self.runs[index]
+        for name, read in run.reads.items():
             if name in state.stale:
                 yield _Need(index, name, state.stale[name])
+            elif name in run.lost:  # a magic of its own made it what it is
+                yield _Need(index, name, index)
             elif name not in state.known and (
                 read.is_direct or name in self.unmade or (index == self.call and name not in self.present)
             ):

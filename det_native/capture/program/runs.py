@@ -71,7 +71,7 @@ def runs_of(
                 removed=removed,
                 changed=changed,
                 between=between,
-                lost=_lost(execution, code, bound | changed) if not is_call else frozenset(),
+                lost=_lost(execution, code, bound | changed),
                 sets=tuple(sorted(execution.effects.process)) if execution.effects is not None else (),
                 seconds=seconds.get(index, 0.0),
                 stays=stays.get(index, ""),
@@ -122,7 +122,9 @@ def _never(execution: Execution, source: str, code: Reads, names: Collection[str
 
 def _lost(execution: Execution, code: Reads, touched: frozenset[str]) -> frozenset[str]:
     """Return names that are not what they were once an execution has run again."""
-    found = (execution.shell.keys() | execution.repeated) - ALWAYS_THERE
+    found = (execution.shell.keys() | (execution.repeated & touched)) - ALWAYS_THERE
+    if execution.magics:
+        found |= touched - code.bound - code.stored_into
     if execution.failed and execution.interrupted:
         found |= touched
     return frozenset(found)
