@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,8 @@ from det_native.capture.planned_wider import wider_of
 from det_native.capture.program.choose import ROOM, SECONDS, choose
 from det_native.capture.program.records import Plan, Read, Refusal, Run, Step, Travel
 from det_native.capture.program.runs import runs_of
+from det_native.capture.reads import reads_of
+from det_native.capture.reads_record import Import
 from det_native.capture.secrets import find_secrets
 from det_native.capture.slice_texts import lower, via
 from det_native.capture.values import CannotSendError, Encoded, encode
@@ -128,7 +131,11 @@ class PlannedCapture(CellCapture):
 
     def _bytes_of(self, execution: Execution) -> int:
         bound = execution.effects.bound if execution.effects is not None else frozenset()
-        return sum(size_of(self.namespace[name]) or 0 for name in bound if name in self.namespace)
+        size = 0
+        for name in bound & self.namespace.keys():
+            with suppress(Exception):  # a class of the user's may raise whatever is asked of it
+                size += size_of(self.namespace[name]) or 0
+        return size
 
     def _travel(self, name: str) -> Travel:
         """Say whether a value can travel, and encode it if it can."""
@@ -181,8 +188,18 @@ class PlannedCapture(CellCapture):
             by_value={value.name: value.before for value in plan.values},
             used=used,
             touched=touched,
+            imported=self._imported(),
             read=set(self.runs[-1].reads),
         )
+
+    def _imported(self) -> dict[str, Import]:
+        """Return the names that are what they were imported as."""
+        found: dict[str, Import] = {}
+        for run in self.runs:
+            imports = reads_of(run.source).imports if run.source else {}
+            found = {name: one for name, one in found.items() if name not in run.touched}
+            found |= {name: one for name, one in imports.items() if name in run.bound}
+        return found
 
     def _reason(self, index: int) -> str:
         if index == self.calling:
