@@ -105,6 +105,28 @@ class CellCapture:
 
     def collect(self) -> Capture:
         """Return the capture; what stands in the way is in `problems`."""
+        found = self._chosen()
+        self._check_init(found)
+        included = sorted(found.included)
+        capture = Capture(self._program(found, included))
+        capture.values = self._values(found, included)
+        capture.streams = self._streams(included)
+        self._add_files(capture, found, included)
+        self._explain(capture, found, included)
+        if not self.problems and self.request.wider:
+            self._add_wider(capture, found)
+        capture.warnings = list(dict.fromkeys(self.warnings))
+        return capture
+
+    def _add_wider(self, capture: Capture, found: Slice) -> None:
+        init = max(self._init_executions(), default=self.calling)
+        parts = (self.log, self.request, self.executions, self.facts, self._roots(), self.cuts)
+        WiderCapture(*parts).add(capture, found, self.record.running_line, init)
+
+    # The slice and what is sent by value.
+
+    def _chosen(self) -> Slice:
+        """Return what is sent, and note what stands in the way."""
         found = self._slice()
         self._need_payload(found)
         self._declare(found)
@@ -117,23 +139,9 @@ class CellCapture:
         ]
         self.problems.extend(found.problems)
         self.warnings.extend(found.warnings)
-        self._check_init(found)
         self._check_missing(found)
         self._check_total()
-        included = sorted(found.included)
-        capture = Capture(self._program(found, included))
-        capture.values = self._values(found, included)
-        capture.streams = self._streams(included)
-        self._add_files(capture, found, included)
-        self._explain(capture, found, included)
-        if not self.problems and self.request.wider:
-            init = max(self._init_executions(), default=self.calling)
-            parts = (self.log, self.request, self.executions, self.facts, self._roots(), self.cuts)
-            WiderCapture(*parts).add(capture, found, self.record.running_line, init)
-        capture.warnings = list(dict.fromkeys(self.warnings))
-        return capture
-
-    # The slice and what is sent by value.
+        return found
 
     def _slice(self) -> Slice:
         return slice_log(

@@ -50,6 +50,8 @@ class Execution:
         Its last line has a value that is there to be looked at.
     drew : bool
         It moved a stream of random numbers.
+    interrupted : bool
+        It failed because the user has interrupted it.
     """
 
     index: int
@@ -76,6 +78,7 @@ class Execution:
     dear: bool = False
     shown: bool = False
     drew: bool = False
+    interrupted: bool = False
 
     @property
     def sent(self) -> str:

@@ -1,14 +1,18 @@
-"""Tells when a module has been imported for the first time.
+"""Tells when a module has been imported for the first time, and how long imports take.
 
-A finder stands first in ``sys.meta_path``. Of a module that nobody waits for it finds nothing, at the cost of one look
-into a dictionary; of one that somebody waits for it returns what the finders after it find, with a loader that tells.
+A finder stands first in ``sys.meta_path``. Of a module that nobody waits for, within the import of another one, it
+finds nothing, at the cost of one look into a dictionary; of others it returns what the finders after it find, with a
+loader that tells.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -18,10 +22,13 @@ from typing import Any
 class _TellingLoader(Loader):
     """Does what a loader does, and tells when it has executed its module; that has the loader itself by then."""
 
-    def __init__(self, loader: Any, begin: Callable[[], None], tell: Callable[[], None]) -> None:
+    def __init__(
+        self, loader: Any, begin: Callable[[], None], tell: Callable[[], None], end: Callable[[], None]
+    ) -> None:
         self._loader = loader
         self._begin = begin
         self._tell = tell
+        self._end = end
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)  # whoever has asked for a spec may ask for its file, its source and so on
@@ -38,16 +45,39 @@ class _TellingLoader(Loader):
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._begin()
-        self._loader.exec_module(module)
-        self._tell()
+        try:
+            self._loader.exec_module(module)
+            self._tell()
+        finally:
+            self._end()
 
 
 class FirstImports(MetaPathFinder):
-    """Calls what waits for a module, once that has been imported."""
+    """Calls what waits for a module, once that has been imported.
+
+    Attributes
+    ----------
+    seconds : float
+        How long the imports of the thread that called :meth:`measure` have taken since.
+    """
 
     def __init__(self) -> None:
+        self.seconds = 0.0
+        self._thread: int | None = None  # whose imports are measured
+        self._outermost = ""  # the module that it imports
+        self._began = 0.0
         self._waiting: dict[str, list[Callable[[], None]]] = {}
         self._preparing: dict[str, list[Callable[[], None]]] = {}
+
+    def measure(self) -> None:
+        """Measure from now on how long the imports of this thread take."""
+        self._thread = threading.get_ident()
+        self._stand_first()
+
+    def _stand_first(self) -> None:
+        if self not in sys.meta_path:
+            # It stays, idle, when all have been imported: the list may be gone through just then.
+            sys.meta_path.insert(0, self)
 
     def call_around(self, module: str, before: Callable[[], None], after: Callable[[], None]) -> None:
         """Call `before` as the first import of a module begins and `after` as it ends; see :meth:`call_after`."""
@@ -67,13 +97,11 @@ class FirstImports(MetaPathFinder):
         if module in sys.modules:
             return
         self._waiting.setdefault(module, []).append(action)
-        if self not in sys.meta_path:
-            # It stays, idle, when all have been imported: the list may be gone through just then.
-            sys.meta_path.insert(0, self)
+        self._stand_first()
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec that the finders after this one find for a module that somebody waits for, else None."""
-        if name not in self._waiting:
+        """Return the spec that the finders after this one find, for a module that somebody waits for, or measures."""
+        if name not in self._waiting and (self._outermost or threading.get_ident() != self._thread):
             return None
         finders = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else []
         for finder in finders:
@@ -81,11 +109,14 @@ class FirstImports(MetaPathFinder):
             spec: ModuleSpec | None = find(name, path, target) if find is not None else None
             if spec is not None:
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = _TellingLoader(spec.loader, lambda: self._begun(name), lambda: self._imported(name))
+                    steps = (partial(self._begun, name), partial(self._imported, name), partial(self._ended, name))
+                    spec.loader = _TellingLoader(spec.loader, *steps)
                 return spec
         return None
 
     def _begun(self, name: str) -> None:
+        if not self._outermost and threading.get_ident() == self._thread:
+            self._outermost, self._began = name, time.perf_counter()
         for action in self._preparing.get(name, ()):
             with suppress(Exception):
                 action()
@@ -95,6 +126,11 @@ class FirstImports(MetaPathFinder):
         for action in self._waiting.pop(name, ()):
             with suppress(Exception):  # it would be an error of the user's import
                 action()
+
+    def _ended(self, name: str) -> None:
+        if name == self._outermost and threading.get_ident() == self._thread:
+            self._outermost = ""
+            self.seconds += time.perf_counter() - self._began
 
 
 first_imports = FirstImports()

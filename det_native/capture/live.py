@@ -69,6 +69,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         bool(taken or logged.outside) or (logged.duration or 0) > _DEAR,
         logged.shown,
         logged.streams is not None,
+        logged.interrupted,
     )
 
 

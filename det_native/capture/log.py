@@ -23,6 +23,7 @@ from det_native.capture.shell_state import (
     without_last_newlines,
 )
 from det_native.capture.stream_states import BEGINNINGS, current_streams, stream_of
+from det_native.capture.tracebacks import missing_name, told_line, top_line
 from det_native.errors import is_own
 from det_native.frameworks import known_frameworks
 
@@ -32,11 +33,7 @@ if TYPE_CHECKING:
     from det_native.capture.observation.watch import Effects
     from det_native.capture.trained import Weights
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
-
-#: File names that IPython gives to code that a magic (``%time``, ``%%time``) compiles by itself.
-MAGIC_FILES = frozenset({"<timed exec>", "<timed eval>"})
 
 
 @dataclass(frozen=True)
@@ -78,6 +75,8 @@ class LoggedExecution:
         Raw text, magics and all.
     duration : float or None
         Seconds; None while it runs, and where it began before det_native was imported and nothing tells when.
+    importing : float
+        Seconds of these that first imports of modules took.
     succeeded : bool or None
         None while it runs.
     recorded : bool
@@ -90,6 +89,8 @@ class LoggedExecution:
         That line is one of the body of a cell magic (``%%time``), which was compiled by itself.
     refused : bool
         It failed because det_native refused a call, or told how a training has ended: nothing was done by that.
+    interrupted : bool
+        It failed because the user has interrupted it.
     missing : str
         The name or attribute that its top level asked for in vain.
     shown : bool
@@ -118,12 +119,14 @@ class LoggedExecution:
     tags: frozenset[str] = frozenset()
     started: float | None = None
     duration: float | None = None
+    importing: float = 0.0
     succeeded: bool | None = None
     recorded: bool = True
     ran: bool = True
     error_line: int | None = None
     error_in_body: bool = False
     refused: bool = False
+    interrupted: bool = False
     missing: str = ""
     shown: bool = False
     files: dict[str, int] = field(default_factory=dict)
@@ -166,6 +169,7 @@ class ExecutionLog:
         self.calls: list[CallRecord] = []
         self.attached = time.time()
         self._running: list[LoggedExecution | None] = []
+        self._imported = 0.0  # seconds of imports until the running execution began
         self._watch = Watch()
         self._trainings = Trainings()
         self._outside = outside
@@ -186,6 +190,7 @@ class ExecutionLog:
     def attach(self) -> None:
         """Take over the history so far, and record from now on."""
         self._outside.listen()
+        first_imports.measure()
         for module in BEGINNINGS:
             first_imports.call_after(module, partial(self._note_beginning, module))
         for framework in known_frameworks():
@@ -223,7 +228,7 @@ class ExecutionLog:
             error = errors.get(number)
             execution.succeeded = error is None
             execution.ran = error is None or error.get("ename") not in {"SyntaxError", "IndentationError", "TabError"}
-            execution.error_line = _told_line(error, number) if error is not None else None
+            execution.error_line = told_line(error, number) if error is not None else None
         if self.executions and self.executions[-1].number == last:
             self._take_running(self.executions[-1])
         else:
@@ -285,6 +290,7 @@ class ExecutionLog:
         execution.streams, execution.noted = current_streams(), True
         self._trainings.begin(self.shell.user_ns)
         execution.paths = self._outside.begin()
+        self._imported = first_imports.seconds
         execution.started, execution.clock = time.time(), time.perf_counter()
 
     def _observe(self, execution: LoggedExecution) -> None:
@@ -315,6 +321,7 @@ class ExecutionLog:
         self._running.clear()
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
+            execution.importing = first_imports.seconds - self._imported
         execution.succeeded = bool(result is not None and result.success)
         execution.shown = result is not None and type(result.result) not in (type(None), bool, int)
         if execution.effects is not None:
@@ -328,9 +335,10 @@ class ExecutionLog:
         execution.ran = result.error_before_exec is None
         error = result.error_in_exec
         if error is not None:
-            execution.error_line, execution.error_in_body = _top_line(error, execution)
+            execution.error_line, execution.error_in_body = top_line(error, execution.files, execution.source)
         execution.refused = is_own(error)
-        execution.missing = _missing(error, execution.files)
+        execution.interrupted = isinstance(error, KeyboardInterrupt)
+        execution.missing = missing_name(error, execution.files)
 
 
 def _have_moved(before: dict[str, Any]) -> bool:
@@ -344,39 +352,6 @@ def comment_tags(source: str) -> frozenset[str]:
     first = next((line for line in source.splitlines() if line.strip()), "")
     match = _TAG.match(first)
     return frozenset({match[1]}) if match else frozenset()
-
-
-def _top_line(error: BaseException, execution: LoggedExecution) -> tuple[int | None, bool]:
-    """Line of the cell's own top level in the traceback of an error, and whether it is one of a cell magic's body."""
-    files, line = execution.files, None
-    magic = execution.source.lstrip().startswith("%%")
-    traceback = error.__traceback__
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if code.co_name in {"<module>", "<cell line: 1>"}:
-            if magic and code.co_filename in MAGIC_FILES:
-                return traceback.tb_lineno, True
-            if line is None and code.co_filename in files:
-                line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    return line, False
-
-
-def _told_line(error: dict[str, Any], number: int) -> int | None:
-    """Line of the cell's top level in a traceback that IPython keeps as text."""
-    text = _COLOURS.sub("", "\n".join(map(str, error.get("traceback") or ())))
-    match = re.search(rf"Cell In\[{number}\], line (\d+)", text)
-    return int(match[1]) if match else None
-
-
-def _missing(error: BaseException | None, files: dict[str, int]) -> str:
-    """Return the name or attribute that was not there, if the cell's own top level asked for it."""
-    traceback = error.__traceback__ if isinstance(error, NameError | AttributeError) else None
-    if traceback is None:
-        return ""
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return str(error.name or "") if traceback.tb_frame.f_code.co_filename in files else ""  # type: ignore[union-attr]
 
 
 _log: ExecutionLog | None = None

@@ -7,7 +7,7 @@ import builtins
 import importlib
 import symtable
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from det_native.capture.reads import reads_of
 from det_native.errors import Problem
@@ -38,8 +38,11 @@ def check_bundle_names(program: Program, values: Collection[str]) -> list[Proble
     problems: list[Problem] = []
     late: list[tuple[str, str, str]] = []
     sources = _sources_before_call(program)
-    for where, source in zip(_titles(program), sources, strict=True):
+    for where, source, cell in zip(_titles(program), sources, program.cells, strict=True):
         names = cell_names(source)
+        if cell.optional_from is not None:
+            wanted = cell_names(_before(source, cell.optional_from))
+            names = replace(names, used=wanted.used, late=wanted.late)
         for module in names.stars:
             star = _imported_names(module)
             if star is None:
@@ -81,15 +84,21 @@ def _sources_before_call(program: Program) -> list[str]:
     return sources
 
 
+def _before(source: str, line: int) -> str:
+    """Return the statements that end before a line."""
+    kept = [one for one in ast.parse(source).body if (one.end_lineno or one.lineno) < line]
+    return ast.unparse(ast.Module(kept, []))
+
+
 def _reached(program: Program, sources: Sequence[str], values: Collection[str]) -> Iterator[tuple[str, str, str]]:
     """Yield (cell, name, function) for names that functions look up which the cells use, and that are not there then.
 
     A function that no cell uses need not find its names: the slicer does not send them.
     """
     functions: dict[str, frozenset[str]] = {}
-    for where, source in zip(_titles(program), sources, strict=True):
-        code = reads_of(source)
-        functions |= code.functions
+    for where, source, cell in zip(_titles(program), sources, program.cells, strict=True):
+        functions |= reads_of(source).functions
+        code = reads_of(source if cell.optional_from is None else _before(source, cell.optional_from))
         waiting, seen = [*code.loaded], set(values)
         while waiting:
             function = waiting.pop()

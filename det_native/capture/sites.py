@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from det_native.capture.calls import cell_line, occurrence
-from det_native.capture.log import MAGIC_FILES, CallRecord, ExecutionLog, LoggedExecution
+from det_native.capture.log import CallRecord, ExecutionLog, LoggedExecution
+from det_native.capture.tracebacks import MAGIC_FILES
 from det_native.capture.transform import transform
 from det_native.schema.manifests import CallKind, CallSite
 

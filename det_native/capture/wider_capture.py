@@ -106,7 +106,7 @@ class WiderCapture:
     def _needs_much(self, index: int, capture: Capture, made: MadeAgain) -> bool:
         """Whether an execution needs files that do not travel, or too large ones; notes what it needs otherwise."""
         source, label = self.executions[index].source, self.executions[index].label
-        if not _may_need_files(source):
+        if not may_need_files(source):
             return False
         sent = {file.path.resolve() for file in capture.files}
         context = self.request.context_dir
@@ -151,7 +151,7 @@ class WiderCapture:
         return states
 
 
-def _may_need_files(source: str) -> bool:
+def may_need_files(source: str) -> bool:
     """Whether a cell imports a module of the user's, or names something that exists, or whose name it puts together."""
     modules, paths, patterns = _named(source)
     return patterns or any(map(is_local, modules)) or any(map(_exists, paths))

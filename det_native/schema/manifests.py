@@ -79,13 +79,16 @@ class Cell(_Model):
     """One execution of the log that the call needs.
 
     `source` is Python that compiles: magics, shell and display lines are blanked, so that line numbers stay those of
-    the notebook. `number` is what the notebook shows in brackets; `reason` is one line for the report.
+    the notebook. `number` is what the notebook shows in brackets; `reason` is one line for the report. From line
+    `optional_from` on, an error ends the cell and not the program: 1 where the call needs nothing of it, and the line
+    that failed in the notebook, too.
     """
 
     number: int | None
     cell_id: str | None
     source: str
     reason: str = ""
+    optional_from: int | None = None
 
 
 class CallSite(_Model):
@@ -206,6 +209,10 @@ class BundleManifest(_Model):
                 del content[name]
         if content.get("wider") and not content["wider"]["made"]:
             del content["wider"]["made"]
+        wider = content["wider"]["cells"] if content.get("wider") else ()
+        for cell in (*content["program"]["cells"], *wider):
+            if not isinstance(cell, int) and cell["optional_from"] is None:
+                del cell["optional_from"]
         for read in content.get("reads", ()):
             if read["certain"]:
                 del read["certain"]

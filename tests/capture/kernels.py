@@ -22,10 +22,10 @@ from det_native.schema.rest import CaptureRow
 
 #: What stands in for fit(): captures the call and shows what it found. It lives outside the user's namespace.
 TRAINING = """
-import base64, json
+import base64, json, os, re
 from det_native.capture.call import capture_call
 from det_native.capture.calls import note_call
-from det_native.capture.log import running_execution
+from det_native.capture.log import current_log, running_execution
 from det_native.errors import DetError
 
 found = []
@@ -42,16 +42,46 @@ class Model:
         return fit(*data, **options)
 
 
-def fit(*data, local=False, **options):
+def fit(*data, local=False, way="", **options):
+    call = note_call("fit")
     if local:
-        note_call("fit")
         return None
+    found.append(captured(call, way, options))
+    if os.environ.get("DET_TEST_BOTH"):
+        found[-1]["other"] = captured(call, "" if way else "program", options)
+        found[-1]["given"] = [shown(one) for one in data]
+        found[-1]["slow"] = slow_variants(call, options) if os.environ.get("DET_TEST_SLOW") else []
+    return None
+
+
+def slow_variants(call, options):
+    # What is captured if one cell, and then another, has taken a minute.
+    variants = []
+    for one in current_log().executions[:call.running]:
+        before, one.duration = one.duration, 60.0
+        variants.append({**captured(call, "program", options), "slow_cell": one.number})
+        one.duration = before
+    return variants
+
+
+def shown(value):
+    return re.sub(" at 0x[0-9a-f]+", "", repr(value))
+
+
+def captured(call, way, options):
+    os.environ["DET_NATIVE_CAPTURE"] = way
     try:
-        capture = capture_call("fit", framework="keras", **options)
+        capture = capture_call("fit", framework="keras", call=call, **options)
     except DetError as error:
-        found.append({"error": str(error), "kind": type(error).__name__})
-        return None
-    found.append({
+        return {"error": str(error), "kind": type(error).__name__}
+    except Exception:
+        if not os.environ.get("DET_TEST_BOTH"):
+            raise
+        import traceback
+        return {"error": traceback.format_exc(), "kind": "crash"}
+    finally:
+        del os.environ["DET_NATIVE_CAPTURE"]
+    return {
         "program": capture.program.model_dump(mode="json"),
         "values": [
             [v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell] for v in capture.values
@@ -61,11 +91,11 @@ def fit(*data, local=False, **options):
         "requirements": capture.requirements,
         "rows": [row.model_dump(mode="json") for row in capture.rows],
         "warnings": capture.warnings,
+        "seconds": capture.seconds,
         "wider": capture.wider and [
             (capture.program.cells[one] if isinstance(one, int) else one).number for one in capture.wider.cells
         ],
-    })
-    return None
+    }
 
 
 def init(config=None):
@@ -98,8 +128,9 @@ INSTALL = (
 #: Forks for each job a process that has imported what a worker has, and runs the captured program in it up to its
 #: recorded call, then prints names of its namespace.
 REPLAY = """
-import __future__, ast, asyncio, base64, importlib, inspect, io, json, os, sys, traceback, types
-import cloudpickle, numpy
+import __future__, ast, asyncio, base64, importlib, inspect, json, os, sys, traceback, types
+import cloudpickle, numpy  # once, and not in each fork
+from det_harness.program.values import decode
 from det_harness.program.weights import put_into
 from det_harness.trial import rng
 from det_native.schema.manifests import Program
@@ -120,7 +151,7 @@ def replay(job):
     program = Program.model_validate(job["program"])
     problems = check_bundle_names(program, {v[0] for v in job["values"]})
     assert not problems, problems
-    running, counts = None, {}
+    running, counts, given, passed = None, {}, [], []
 
     def fit(*data, **options):
         frame = sys._getframe(1)
@@ -133,6 +164,7 @@ def replay(job):
         name = f"<cell {call.cell}>" if call.cell is not None else os.path.join(os.getcwd(), call.file)
         last = running == len(program.cells) - 1
         if last and place == (name, call.line, call.column) and counts[place] == call.occurrence:
+            given.extend(det_stand_in.shown(one) for one in data)
             raise Stop
 
     det_stand_in.fit = fit
@@ -147,20 +179,27 @@ def replay(job):
                 if before == running and codec == "weights":
                     put_into(name, namespace[name], base64.b64decode(content))
                 elif before == running:
-                    raw = base64.b64decode(content)
-                    namespace[name] = cloudpickle.loads(raw) if codec == "cloudpickle" else numpy.load(io.BytesIO(raw))
+                    namespace[name] = decode(codec, base64.b64decode(content))
             for content, before in job["streams"]:
                 if before == running:
                     rng.apply_encoded(base64.b64decode(content))
-            flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | futures
-            code = compile(cell.source, f"<cell {running}>", "exec", flags, dont_inherit=True)
-            futures |= code.co_flags & __future__.annotations.compiler_flag
-            outcome = eval(code, namespace)
-            if inspect.iscoroutine(outcome):
-                asyncio.run(outcome)
+            for statement in ast.parse(cell.source).body:
+                flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | futures
+                code = compile(ast.Module([statement], []), f"<cell {running}>", "exec", flags, dont_inherit=True)
+                futures |= code.co_flags & __future__.annotations.compiler_flag
+                try:
+                    outcome = eval(code, namespace)
+                    if inspect.iscoroutine(outcome):
+                        asyncio.run(outcome)
+                except Exception as error:
+                    if cell.optional_from is None or statement.end_lineno < cell.optional_from:
+                        raise
+                    passed.append(f"{cell.number}: {error!r}")
+                    break
     except Stop:
         reached = True
-    return {"reached": reached, "names": {e: repr(eval(e, namespace)) for e in job["show"]}}
+    names = {e: repr(eval(e, namespace)) for e in job["show"]}
+    return {"reached": reached, "given": given, "passed": passed, "names": names}
 
 
 for line in sys.stdin:
@@ -229,6 +268,11 @@ class Found:
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     wider: list[int] | None = None
+    seconds: float | None = None
+    other: Found | None = None
+    given: list[str] = field(default_factory=list)
+    slow: list[Found] = field(default_factory=list)
+    slow_cell: int | None = None
 
     @property
     def cells(self) -> list[int | None]:
@@ -255,12 +299,22 @@ class Found:
         return row
 
 
+def _found(data: dict[str, Any]) -> Found:
+    if "program" in data:
+        data["program"] = Program.model_validate(data["program"])
+        data["rows"] = [CaptureRow.model_validate(row) for row in data["rows"]]
+    other = data.pop("other", None)
+    slow = [_found(one) for one in data.pop("slow", ())]
+    return Found(**data, other=None if other is None else _found(other), slow=slow)
+
+
 class Kernel(ABC):
     """Executes cells with what JupyterLab sends with them (cell id, tags)."""
 
     def __init__(self, folder: Path, shared: Path) -> None:
         self.folder = folder
         self.shared = shared
+        self.captured: list[Found] = []  # since it has begun
 
     @abstractmethod
     def close(self) -> None:
@@ -285,12 +339,8 @@ class Kernel(ABC):
 
     def found(self) -> Found:
         """Return what the last captured call found."""
-        data = self._told("show", silent=True)
-        if "error" in data:
-            return Found(error=data["error"], kind=data["kind"])
-        data["program"] = Program.model_validate(data["program"])
-        data["rows"] = [CaptureRow.model_validate(row) for row in data["rows"]]
-        return Found(**data)
+        self.captured.append(_found(self._told("show", silent=True)))
+        return self.captured[-1]
 
     def live(self, *expressions: str) -> dict[str, str]:
         """Return the repr of expressions in the kernel now."""
@@ -389,6 +439,15 @@ class RealKernel(Kernel):
 
 def replay(worker: Worker, found: Found, shared: Path, folder: Path, *show: str) -> dict[str, Any]:
     """Run a captured program in a fresh process, in a folder that holds the captured files only."""
+    result = answer_of(worker, found, shared, folder, *show)
+    assert "error" not in result, result["error"]
+    assert result["reached"], "the program did not reach the recorded call"
+    names: dict[str, Any] = result["names"]
+    return names
+
+
+def answer_of(worker: Worker, found: Found, shared: Path, folder: Path, *show: str) -> dict[str, Any]:
+    """Return what became of a captured program in a fresh process."""
     assert found.program is not None, found.error
     folder.mkdir()
     for path, target, _, _ in found.files:
@@ -403,11 +462,7 @@ def replay(worker: Worker, found: Found, shared: Path, folder: Path, *show: str)
         "shared": str(shared),
         "show": list(show),
     }
-    result = worker.run(job)
-    assert "error" not in result, result["error"]
-    assert result["reached"], "the program did not reach the recorded call"
-    names: dict[str, Any] = result["names"]
-    return names
+    return worker.run(job)
 
 
 def shown_of(name: str) -> str:

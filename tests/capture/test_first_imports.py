@@ -260,3 +260,28 @@ def test_what_the_import_of_a_framework_draws_is_not_the_cells(tmp_path: Path) -
             env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
         )
         assert run.stdout.strip() == expected
+
+
+def test_the_time_of_imports_is_that_of_the_outermost_ones_and_of_this_thread_alone(tmp_path: Path) -> None:
+    (tmp_path / "inner.py").write_text("import sys\nsys.clock += 1")
+    (tmp_path / "outer.py").write_text("import inner, sys\nsys.clock += 2")
+    (tmp_path / "beside.py").write_text("import sys\nsys.clock += 10")
+    (tmp_path / "broken.py").write_text("import sys\nsys.clock += 4\nraise ValueError")
+    code = """
+import importlib, threading, types
+import det_native.capture.first_imports as measuring
+sys.clock = 0
+measuring.time = types.SimpleNamespace(perf_counter=lambda: sys.clock)
+first_imports.measure()
+import outer
+import outer, inner
+answer = [first_imports.seconds]
+beside = threading.Thread(target=importlib.import_module, args=['beside'])
+beside.start()
+beside.join()
+try:
+    import broken
+except ValueError:
+    pass
+answer.append(first_imports.seconds)"""
+    assert fresh(code, tmp_path, f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{_HEAD}") == [3, 7]

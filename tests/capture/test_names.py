@@ -13,6 +13,18 @@ def _program(*sources: str) -> Program:
     return Program(kind="cells", framework="keras", cells=cells)
 
 
+def test_what_may_fail_may_use_what_is_not_there() -> None:
+    call = CallSite(kind="fit", cell=2, line=1, column=0, running_line=1)
+    sources = ("def f():\n    return nowhere", "x = 1\ny = f()\nx = unknown", "x")
+    program = _program(*sources).model_copy(update={"call": call})
+    assert [one.what.split("`")[1] for one in check_bundle_names(program, set())] == ["unknown", "nowhere"]
+    cells = [cell.model_copy(update={"optional_from": 2 if cell.number == 2 else None}) for cell in program.cells]
+    assert check_bundle_names(program.model_copy(update={"cells": tuple(cells)}), set()) == []
+    cells[1] = cells[1].model_copy(update={"optional_from": 3})
+    [problem] = check_bundle_names(program.model_copy(update={"cells": tuple(cells)}), set())
+    assert "nowhere" in problem.what
+
+
 @pytest.mark.parametrize(
     "sources",
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from harness_bundles import make_bundle, write_files
 from det_native.runtime import hosted
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallSite, Cell
+from det_native.schema.rest import CaptureRow
 from det_native.storage.blobs import BlobStore
 
 TRAIN = "from programs_api import train"
@@ -46,7 +47,12 @@ class RecordingHost:
 
 
 def run(
-    tmp_path: Path, cells: Sequence[Cell], call: CallSite | None = None, init: CallSite | None = None, **contents: Any
+    tmp_path: Path,
+    cells: Sequence[Cell],
+    call: CallSite | None = None,
+    init: CallSite | None = None,
+    add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None,
+    **contents: Any,
 ) -> tuple[RecordingHost, ProgramRunner]:
     blobs = BlobStore(str(tmp_path / "blobs"))
     bundle = make_bundle(blobs, cells, call=call, **contents)
@@ -55,6 +61,7 @@ def run(
     work.mkdir(exist_ok=True)
     write_files(work, contents.get("files") or {})
     runner = ProgramRunner(bundle, blobs.read, work)
+    runner.add_rows = add_rows
     host = RecordingHost(runner)
     with hosted(host):
         runner.run()

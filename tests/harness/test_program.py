@@ -13,6 +13,7 @@ from program_parts import TRAIN, install_api, run
 from det_native.errors import BundleCheckError, ProtocolMismatchError, TrialDefinitionError
 from det_native.runtime import active_host
 from det_native.schema.manifests import CallSite
+from det_native.schema.rest import CaptureRow
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +37,31 @@ def test_values_are_bound_before_their_cell(tmp_path: Path) -> None:
     cells = [cell(1, f"{TRAIN}\nfirst = n"), cell(2, "train((first, n))  # <- call")]
     host, _ = run(tmp_path, cells, call_in(cells), values=[("n", 0, 10), ("n", 1, 20)])
     assert host.payload == (10, 20)
+
+
+def test_a_cell_that_nothing_needs_is_passed_over_where_it_fails(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    polls = cell(2, "seen.append(2)\nopen('/no/such/port')\nseen.append(3)").model_copy(update={"optional_from": 1})
+    cells = [cell(1, f"{TRAIN}\nseen = [1]"), polls, cell(3, "train(list(seen))  # <- call")]
+    rows: list[CaptureRow] = []
+    host, _ = run(tmp_path, cells, call_in(cells), add_rows=rows.extend)
+    assert host.payload == [1, 2]
+    assert [(row.what, row.how, row.cell) for row in rows] == [("cell [2]", "passed over", "[2]")]
+    assert "cell [2] failed and is passed over" in caplog.text
+    assert "/no/such/port" in caplog.text
+
+
+def test_a_cell_that_failed_in_the_notebook_fails_again_at_its_line_and_not_before(tmp_path: Path) -> None:
+    failed = cell(2, "seen.append(2)\nfor n in (2, 1, 0):\n    seen.append(1 // n)").model_copy(
+        update={"optional_from": 3}
+    )
+    cells = [cell(1, f"{TRAIN}\nseen = [1]"), failed, cell(3, "train(list(seen))  # <- call")]
+    host, _ = run(tmp_path, cells, call_in(cells))
+    assert host.payload == [1, 2, 0, 1]
+    cells[0] = cell(1, f"{TRAIN}\nseen = 1")
+    with pytest.raises(AttributeError):
+        run(tmp_path, cells, call_in(cells))
 
 
 def test_other_calls_get_an_inert_handle(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import __future__
 
 import ast
 import asyncio
-import builtins
 import contextlib
 import inspect
 import linecache
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.program.calls import CallMatcher, ProgramSource
+from det_harness.program.notebook_names import notebook_names
+from det_harness.program.optional_cells import may_fail, passed_over
 from det_harness.program.placed_paths import PlacedPaths
 from det_harness.program.values import decode
 from det_harness.program.weights import put_into
@@ -26,6 +27,7 @@ from det_harness.trial import rng
 from det_native._version import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
 from det_native.schema.manifests import BundleManifest, ValueEntry
+from det_native.schema.rest import CaptureRow
 
 _FUTURES = 0
 for _name in __future__.all_feature_names:
@@ -96,6 +98,8 @@ class ProgramRunner:
     ----------
     own_seed : bool
         Whether the trial has the seed that the notebook had: then draws after ``init()`` are the notebook's, too.
+    add_rows : callable
+        Takes rows for the report of the experiment.
     """
 
     def __init__(self, bundle: BundleManifest, read_blob: Callable[[str], bytes], directory: Path) -> None:
@@ -108,6 +112,7 @@ class ProgramRunner:
         self.calls = CallMatcher(self.source)
         self.module = types.ModuleType("__main__")
         self.own_seed = False
+        self.add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None
         self._flags = 0
         self._private = False
         self._output: Any = ""  # as IPython begins
@@ -136,7 +141,7 @@ class ProgramRunner:
             stack.enter_context(_working_directory(self._directory))
             stack.enter_context(self._places.imported())
             stack.enter_context(_main_module(self.module))
-            stack.enter_context(_notebook_names())
+            stack.enter_context(notebook_names())
             self._private = private
             if private:
                 stack.enter_context(_class_sources(self._defined_in))
@@ -200,10 +205,17 @@ class ProgramRunner:
 
     def _run_cell(self, index: int, run_coroutine: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         last: Any = None
-        for code in self.compile_cell(index):
-            last = eval(code, self.module.__dict__)  # noqa: S307 (the user's own program)
-            if inspect.iscoroutine(last) and code.co_flags & inspect.CO_COROUTINE:
-                last = run_coroutine(last)
+        for place, code in enumerate(self.compile_cell(index)):
+            try:
+                last = eval(code, self.module.__dict__)  # noqa: S307 (the user's own program)
+                if inspect.iscoroutine(last) and code.co_flags & inspect.CO_COROUTINE:
+                    last = run_coroutine(last)
+            except (Exception, SystemExit) as error:
+                if self.calls.taken or not may_fail(self._program.cells[index], place):
+                    raise
+                if rows := passed_over(self._program, index, error):
+                    self.add_rows(rows)
+                return
         if last is not None and not self._program.cells[index].source.rstrip().endswith(";"):
             self._keep_output(index, last)
 
@@ -270,43 +282,6 @@ class ProgramRunner:
         """
         path = self._directory / self._program.command[0]
         return self._places.compiled(path.read_bytes(), str(path))
-
-
-class _NoShell:
-    """What ``get_ipython()`` gives on a worker: accepts every call and ignores it; false in conditions."""
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __repr__(self) -> str:
-        return "<no IPython shell: this is a worker>"
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self
-
-
-def _display(*objects: Any, **options: Any) -> None:
-    for shown in objects:
-        print(repr(shown))
-
-
-@contextmanager
-def _notebook_names() -> Iterator[None]:
-    """Provide the names that IPython adds to the builtins, where it has not."""
-    added = {"display": _display, "get_ipython": _NoShell()}
-    missing = {name: value for name, value in added.items() if not hasattr(builtins, name)}
-    vars(builtins).update(missing)
-    try:
-        yield
-    finally:
-        for name, value in missing.items():
-            if getattr(builtins, name, None) is value:
-                delattr(builtins, name)
 
 
 @contextmanager

@@ -175,6 +175,7 @@ class TrialRun:
             warm_start=None if job.warm_start is None else WarmStart(job.warm_start),
         )
         runner.own_seed = has_notebooks_seed(job)
+        runner.add_rows = self._reporter.rows
         check = self._check(runner, blobs)
         before = partial(check_gpus, job, harness_of(job.bundle.program.framework), self._reporter)
         self._host = host = WorkerHost(self._environment, runner.calls, services, check, before)

@@ -1,0 +1,281 @@
+"""Which runs run again, which values travel, and what stays behind: a pure function.
+
+What ran, runs again, as long as it is quick; what is expensive stays behind, with what depends on it. If the call needs
+something of that, it travels as a value; what cannot travel is made again all the same, or refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from det_native.capture.program.records import Plan, Refusal, Run, Step, Travel, Value
+from det_native.capture.program.settings import Settings, settings_of
+
+#: Seconds that all runs together may take without anybody's asking.
+SECONDS = 10.0
+#: Bytes of values that travel unasked.
+ROOM = 64 << 20
+#: Names that a program always has.
+ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__", "__doc__", "__builtins__", "__spec__", "__loader__"}
+
+_SLOW = "took long"
+
+
+def choose(
+    runs: Sequence[Run],
+    travel: Callable[[str], Travel],
+    *,
+    present: Collection[str],
+    modules: Collection[str] = (),
+    declared: Collection[str] = (),
+    seconds: float = SECONDS,
+    room: int = ROOM,
+) -> Plan:
+    """Return what runs again, what travels and what stays behind.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        In their order; the last one makes the call.
+    travel : callable
+        Says of a name whether its present value can travel.
+    present : collection of str
+        Names that are there at the call.
+    modules : collection of str
+        Those of them that are modules.
+    declared : collection of str
+        Names that the user has sent by value.
+    seconds : float
+        What runs again unasked takes no longer than this, together.
+    room : int
+        Bytes of values that the user has not named.
+    """
+    choice = _Choice(runs, travel, present, modules, declared, room, quick(runs, seconds))
+    return choice.plan()
+
+
+def quick(runs: Sequence[Run], seconds: float) -> frozenset[int]:
+    """Return the runs that are quick: the shortest ones, as long as they take no more than `seconds` together."""
+    able = [index for index, run in enumerate(runs) if not (run.never or run.stays)]
+    found, total = set(), 0.0
+    for index in sorted(able, key=lambda one: (runs[one].seconds, one)):
+        total += runs[index].seconds
+        if total > seconds:
+            break
+        found.add(index)
+    return frozenset(found)
+
+
+@dataclass
+class _Need:
+    """A name that a run needs and that is not what it was: `maker` is the run that made it so, None if none did."""
+
+    user: int
+    name: str
+    maker: int | None
+
+
+@dataclass
+class _State:
+    """Where a walk through the runs has come to."""
+
+    plan: Plan = field(default_factory=Plan)
+    stale: dict[str, int | None] = field(default_factory=dict)  # names that are not what they were, and by whom
+    known: set[str] = field(default_factory=lambda: set(ALWAYS_THERE))
+    needs: list[_Need] = field(default_factory=list)
+
+
+@dataclass
+class _Choice:
+    """Walks through the runs until all that is needed is there, or refused."""
+
+    runs: Sequence[Run]
+    travel: Callable[[str], Travel]
+    present: Collection[str]
+    modules: Collection[str]
+    declared: Collection[str]
+    room: int
+    quick: frozenset[int]
+    forced: dict[int, str] = field(default_factory=dict)
+    carried: dict[tuple[int, str], int | None] = field(default_factory=dict)
+    refused: dict[tuple[int, str], Refusal] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.call = len(self.runs) - 1
+        self.unmade = set(self.present).difference(*(run.bound for run in self.runs))
+        self.last_touch: dict[str, int] = {}
+        for index, run in enumerate(self.runs):
+            for name in run.touched | run.between:
+                self.last_touch[name] = index
+        for index, run in enumerate(self.runs):
+            slow = not run.wanted and not run.never and not run.stays and index not in self.quick
+            if slow and self._lost_settings(run, settings_of(run.source, (), self.modules, run.secret_lines)):
+                self.forced[index] = ""  # what it has set cannot travel
+
+    def plan(self) -> Plan:
+        state = self._walk()
+        while state.needs:
+            self._meet(state)
+            state = self._walk()
+        plan = state.plan
+        plan.values = [Value(name, before, maker) for (before, name), maker in sorted(self.carried.items())]
+        plan.forced = {index: name for index, name in self.forced.items() if self._is_expensive(index)}
+        plan.refusals = list(self.refused.values())
+        self._send_declared(plan)
+        plan.needed = self._needed(plan)
+        plan.steps = [step if step.run in plan.needed else step._replace(optional_from=1) for step in plan.steps]
+        return plan
+
+    # One way through the runs.
+
+    def _walk(self) -> _State:
+        state = _State()
+        for index, run in enumerate(self.runs):
+            state.stale |= dict.fromkeys(run.between)
+            for before, name in self.carried:
+                if before == index:
+                    state.stale.pop(name, None)
+                    state.known.add(name)
+            bad = list(self._bad(index, state))
+            why = self._why_not(index, run, bad)
+            if why:
+                self._leave(index, run, why, state)
+            else:
+                state.needs += [one for one in bad if (index, one.name) not in self.refused]
+                self._run(index, run, state)
+        return state
+
+    def _bad(self, index: int, state: _State) -> Iterator[_Need]:
+        """Yield what a run reads that is not what it was, or not there."""
+        run = self.runs[index]
+        for name, read in run.reads.items():
+            if name in state.stale:
+                yield _Need(index, name, state.stale[name])
+            elif name in run.lost:  # a magic of its own made it what it is
+                yield _Need(index, name, index)
+            elif name not in state.known and (
+                read.is_direct or name in self.unmade or (index == self.call and name not in self.present)
+            ):
+                yield _Need(index, name, None)
+
+    def _why_not(self, index: int, run: Run, bad: Sequence[_Need]) -> str:
+        """Return why a run stays behind, empty if it runs again."""
+        if run.never:
+            return run.never
+        if run.wanted or index in self.forced:
+            return ""
+        if run.stays:
+            return run.stays
+        if run.touched & set(self.declared):
+            return f"`{min(run.touched & set(self.declared))}` is named in values="
+        if index not in self.quick:
+            return _SLOW
+        return f"uses {', '.join(f'`{one.name}`' for one in bad)}" if bad else ""
+
+    def _run(self, index: int, run: Run, state: _State) -> None:
+        kind, line = ("whole", None) if run.failed_line is None else ("until", run.failed_line)
+        state.plan.steps.append(Step(index, kind, run.source, line))  # type: ignore[arg-type]
+        for name in run.bound | run.removed:
+            state.stale.pop(name, None)
+        state.known |= run.bound
+        state.known -= run.removed - run.bound
+        state.stale |= dict.fromkeys(run.lost, index)
+
+    def _leave(self, index: int, run: Run, why: str, state: _State) -> None:
+        state.plan.left[index] = why
+        state.known |= run.bound
+        settings = Settings()
+        if run.source and not run.never and run.failed_line is None:
+            settings = settings_of(run.source, state.stale.keys(), self.modules, run.secret_lines)
+        if settings.source:
+            state.plan.steps.append(Step(index, "settings", settings.source))
+        settled = (settings.names & run.bound) - run.changed
+        if lost := self._lost_settings(run, settings):
+            state.plan.lost_settings[index] = lost
+        for name in settled:
+            state.stale.pop(name, None)
+        state.stale |= dict.fromkeys(run.touched - settled, index)
+
+    @staticmethod
+    def _lost_settings(run: Run, settings: Settings) -> tuple[str, ...]:
+        """Return what a run has set for the process and its settings do not."""
+        text = ast.unparse(ast.parse(settings.source)) if run.sets and settings.source else ""
+        return tuple(one for one in run.sets if one not in text)
+
+    # What is needed.
+
+    def _meet(self, state: _State) -> None:
+        """Have what is needed be made again, if some of it cannot travel; else have it travel."""
+        stuck = [(need, travel) for need in state.needs if (travel := self._travels(need, state)).refused]
+        makers = {need.maker: need.name for need, _ in reversed(stuck) if self._can_force(need)}
+        if makers:
+            self.forced |= {maker: name for maker, name in makers.items() if maker is not None}
+            self.carried = {key: maker for key, maker in self.carried.items() if maker not in makers}
+            return
+        for need, travel in stuck:
+            self.refused[need.user, need.name] = Refusal(need.name, need.user, need.maker, travel.refused)
+        for need in state.needs:
+            if (need.user, need.name) not in self.refused and not self._travels(need, state).refused:
+                self.carried[need.user, need.name] = need.maker
+
+    def _can_force(self, need: _Need) -> bool:
+        maker = self.runs[need.maker] if need.maker is not None else None
+        return (
+            maker is not None
+            and not maker.never
+            and need.maker not in self.forced
+            and not maker.wanted
+            and need.name not in maker.lost
+        )
+
+    def _travels(self, need: _Need, state: _State) -> Travel:
+        """Return whether the present value is the one that is needed, and can travel."""
+        if need.name not in self.present or self._is_touched(need.name, need.user):
+            return Travel(refused="its value of then is gone")
+        travel = self.travel(need.name)
+        if travel.refused:
+            return travel
+        if travel.weights and not self._is_built(need, state):
+            return Travel(refused="a model that is not built here")
+        if need.name not in self.declared:
+            names = {name for _, name in self.carried} | {need.name}
+            if sum(self.travel(name).size for name in names if name not in self.declared) > self.room:
+                return Travel(travel.size, "too large")
+        return travel
+
+    def _is_touched(self, name: str, since: int) -> bool:
+        """Whether a run from `since` on has made a name another one than it was before it."""
+        last = self.last_touch.get(name, -1)
+        if last == since:
+            return name in self.runs[since].touched
+        return last > since
+
+    def _is_built(self, need: _Need, state: _State) -> bool:
+        binders = [index for index, run in enumerate(self.runs[: need.user]) if need.name in run.bound]
+        run_again = {step.run for step in state.plan.steps if step.kind != "settings"}
+        return bool(binders) and binders[-1] in run_again
+
+    def _send_declared(self, plan: Plan) -> None:
+        """What the user has named travels even if the cell that makes it runs again for something else."""
+        for name in self.declared:
+            since = self.last_touch.get(name, -1)
+            users = [step.run for step in plan.steps if step.run > since and name in self.runs[step.run].reads]
+            if users and all(value.name != name for value in plan.values):
+                plan.values.append(Value(name, users[0], since if since >= 0 else None))
+
+    def _needed(self, plan: Plan) -> frozenset[int]:
+        """Return the runs without which the call cannot be made."""
+        needed = {self.call}
+        live = dict.fromkeys(self.runs[self.call].reads)
+        for step in reversed(plan.steps):
+            run = self.runs[step.run]
+            if step.run in needed or run.wanted or step.run in self.forced or not run.touched.isdisjoint(live):
+                needed.add(step.run)
+                live |= dict.fromkeys(run.reads)
+        return frozenset(needed)
+
+    def _is_expensive(self, index: int) -> bool:
+        return bool(self.runs[index].stays) or index not in self.quick

@@ -1,0 +1,174 @@
+"""From executions to runs: which names each read, bound and changed. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Mapping, Sequence
+
+from det_native.capture.execution import Execution, Facts
+from det_native.capture.named_by_text import matching
+from det_native.capture.program.choose import ALWAYS_THERE
+from det_native.capture.program.records import Read, Run
+from det_native.capture.reads import reads_of
+from det_native.capture.reads_record import Reads
+
+_NO_PYTHON = "is no Python"
+_HISTORY = "the notebook's history"
+
+
+def runs_of(
+    executions: Sequence[Execution],
+    call_line: int,
+    facts: Facts,
+    *,
+    wanted: Collection[int] = (),
+    stays: Mapping[int, str] | None = None,
+    seconds: Mapping[int, float] | None = None,
+) -> list[Run]:
+    """Return what is known of each execution.
+
+    Parameters
+    ----------
+    executions : sequence of Execution
+        Those of the log; the last one makes the call.
+    call_line : int
+        The line of it that is running.
+    facts : Facts
+    wanted : collection of int
+        Executions that run again in any case.
+    stays : mapping of int to str
+        Why executions do not run again unasked.
+    seconds : mapping of int to float
+        How long they took, without imports.
+    """
+    stays, seconds = stays or {}, seconds or {}
+    looked_up: dict[str, frozenset[str]] = {}
+    names: set[str] = {*facts.looked_up, *facts.fixed}
+    unseen = [one.index for one in executions if one.effects is None]
+    texts = frozenset().union(*(reads_of(one.source).texts for one in executions if one.source and not one.language))
+    calling = executions[-1].index
+    runs = []
+    for execution in executions:
+        index, is_call = execution.index, execution.index == calling
+        source = "" if execution.language is not None or (execution.skipped and not is_call) else _source(execution)
+        code = reads_of(source, last=call_line if is_call else None) if source else Reads()
+        reads = _reads(code, looked_up, names, texts) if source else {}
+        if execution.failed and not is_call:
+            before = reads_of(execution.head).reads  # what the statement that failed has not found is not there again
+            reads = {
+                name: read if read.path[0] in before else read._replace(certain=False)
+                for name, read in reads.items()
+                if name in names or read.path[0] in before
+            }
+        bound, removed, changed, between = _effects(execution, code, facts, is_call)
+        never = "" if is_call else _never(execution, source, code, names)
+        runs.append(
+            Run(
+                source=source,
+                failed_line=execution.failed_line if execution.failed and execution.last and source else None,
+                reads=reads,
+                bound=bound,
+                removed=removed,
+                changed=changed,
+                between=between,
+                lost=_lost(execution, code, bound | changed),
+                sets=tuple(sorted(execution.effects.process)) if execution.effects is not None else (),
+                seconds=seconds.get(index, 0.0),
+                stays=stays.get(index, ""),
+                never=never,
+                wanted=is_call or index in wanted or (execution.forced and not execution.failed),
+            )
+        )
+        names |= bound
+        for name in bound:
+            looked_up.pop(name, None)
+        if source:
+            looked_up.update(code.functions)
+        if execution.effects is not None:
+            looked_up.update(execution.effects.looked_up)
+        if unseen and index == unseen[-1]:
+            looked_up.update(facts.looked_up)
+    return runs
+
+
+def _source(execution: Execution) -> str:
+    """Return its Python; of what failed, as far as and with the statement that failed, if that did anything."""
+    if not execution.failed:
+        return execution.source
+    if not execution.last or execution.interrupted:
+        return execution.head
+    if execution.failed_line is None:
+        return ""
+    lines = execution.source.splitlines(keepends=True)
+    body = ast.parse(execution.source).body
+    ends = [one.end_lineno or one.lineno for one in body if one.lineno <= execution.failed_line]
+    return "".join(lines[: max(ends, default=0)])
+
+
+def _never(execution: Execution, source: str, code: Reads, names: Collection[str]) -> str:
+    """Return why an execution cannot run again."""
+    if execution.skipped:
+        return "tagged det-skip"
+    if execution.language is not None:
+        return f"`{execution.language}` {_NO_PYTHON}" if execution.language.startswith("%") else execution.language
+    if execution.clears:
+        return "removes all names"
+    if execution.magics:
+        return f"runs `{execution.magics[0]}`"
+    if "input" in code.loaded and "input" not in names:
+        return "asks for input()"
+    return "" if source.strip() else "failed before it did anything" if execution.failed else "does nothing"
+
+
+def _lost(execution: Execution, code: Reads, touched: frozenset[str]) -> frozenset[str]:
+    """Return names that are not what they were once an execution has run again."""
+    found = (execution.shell.keys() | (execution.repeated & touched)) - ALWAYS_THERE
+    if execution.magics:
+        found |= touched - code.bound - code.stored_into
+    if execution.failed and execution.interrupted:
+        found |= touched
+    return frozenset(found)
+
+
+def _reads(
+    code: Reads, looked_up: Mapping[str, frozenset[str]], names: Collection[str], texts: frozenset[str]
+) -> dict[str, Read]:
+    """Return the names whose value from before an execution needs, those that functions look up among them."""
+    found: dict[str, Read] = {}
+    waiting = [(name, Read((name,), line, name in code.certain)) for name, line in code.reads.items()]
+    seen: dict[str, frozenset[str]] = {}  # which names of its own an execution had bound, by which this was reached
+    while waiting:
+        name, read = waiting.pop(0)
+        known = code.known.get(read.path[0], frozenset()) - code.deleted
+        if (name in seen and seen[name] <= known) or (len(read.path) > 1 and name in known):
+            continue
+        seen[name] = known & seen.get(name, known)
+        if "*" in name:
+            meant = matching(name, names) if name != "*" else texts & set(names)
+            waiting += [(one, Read((*read.path[:-1], one), read.line, certain=False)) for one in sorted(meant)]
+            continue
+        if name not in ALWAYS_THERE or name in names:
+            found.setdefault(name, read)
+        for inner in sorted(looked_up.get(name, ())):
+            waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
+    return found
+
+
+def _effects(
+    execution: Execution, code: Reads, facts: Facts, is_call: bool
+) -> tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]]:
+    """Return the names that an execution bound, removed and changed, and those that were changed before it ran."""
+    stars = {name for star in code.stars for name in facts.stars.get(star, ())}
+    effects = execution.effects
+    if effects is None:  # nobody looked: its text tells
+        bound = code.bound | stars | execution.shell.keys()
+        touched = {name for name in code.stored_into | code.called if name in code.reads}
+        changed = touched - bound - facts.fixed - ALWAYS_THERE
+        return frozenset(bound), frozenset(code.deleted), frozenset(changed), frozenset()
+    bound = set(effects.bound) | (execution.shell.keys() if not execution.failed else set())
+    if not execution.failed or is_call:
+        bound |= code.surely | stars
+    changed = set(effects.changed | (effects.sampled & code.stored_into)) - bound
+    changed |= set() if is_call else effects.unclear - bound
+    between = effects.between | effects.kept.keys()
+    return frozenset(bound), frozenset(effects.removed), frozenset(changed), frozenset(between)

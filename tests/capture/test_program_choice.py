@@ -1,0 +1,197 @@
+"""What runs again, what travels and what stays behind: short histories, each for one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from det_native.capture.execution import Execution, Facts
+from det_native.capture.observation.watch import Effects
+from det_native.capture.program.choose import ROOM, choose
+from det_native.capture.program.records import Plan, Travel
+from det_native.capture.program.runs import runs_of
+from det_native.capture.program.settings import settings_of
+
+SLOW = 20.0
+CALL = "fit(x)"
+
+
+def execution(
+    index: int, source: str, bound: str = "", changed: str = "", process: str = "", **known: object
+) -> Execution:
+    effects = Effects(
+        bound=frozenset(bound.split()), changed=frozenset(changed.split()), process=frozenset(process.split())
+    )
+    made: Execution = Execution(index, index + 1, str(index), source=source, text=source, effects=effects, **known)  # type: ignore[arg-type]
+    return made
+
+
+def planned(
+    *cells: Execution,
+    slow: tuple[int, ...] = (),
+    stays: Mapping[int, str] | None = None,
+    travels: Mapping[str, Travel] | None = None,
+    declared: tuple[str, ...] = (),
+    seconds: Mapping[int, float] | None = None,
+    present: str = "",
+) -> Plan:
+    """Choose for cells of which the last one makes the call; all values travel but those that `travels` tells of."""
+    took = {**dict.fromkeys(slow, SLOW), **(seconds or {})}
+    runs = runs_of(cells, 1, Facts(), stays=stays, seconds=took)
+    names = {name for run in runs for name in run.bound} | set(present.split())
+    known = travels or {}
+    return choose(
+        runs, lambda name: known.get(name, Travel(size=8)), present=names, modules=("os", "plt"), declared=declared
+    )
+
+
+def steps(plan: Plan) -> list[tuple[int, str]]:
+    return [(step.run, step.kind) for step in plan.steps]
+
+
+FIT = execution(0, "from det_stand_in import fit", "fit")
+
+
+def test_all_that_is_quick_runs_again_and_what_nothing_needs_is_optional() -> None:
+    plan = planned(FIT, execution(1, "x = 1", "x"), execution(2, "print(3)"), execution(3, CALL))
+    assert steps(plan) == [(0, "whole"), (1, "whole"), (2, "whole"), (3, "whole")]
+    assert [step.optional_from for step in plan.steps] == [None, None, 1, None]
+
+
+def test_the_shortest_runs_are_quick_as_long_as_they_take_ten_seconds_together() -> None:
+    cells = [
+        FIT,
+        *(execution(i, f"n{i} = 1", f"n{i}") for i in (1, 2, 3)),
+        execution(4, "x = 1", "x"),
+        execution(5, CALL),
+    ]
+    plan = planned(*cells, seconds={1: 6.0, 2: 3.0, 3: 5.0, 4: 1.0})
+    assert plan.left.keys() == {1}
+    assert {step.run for step in plan.steps if step.kind == "whole"} == {0, 2, 3, 4, 5}
+
+
+def test_what_a_slow_run_made_travels_and_what_reads_it_stays_behind() -> None:
+    cells = (FIT, execution(1, "raw = open('f')", "raw"), execution(2, "x = raw + 1", "x"), execution(3, CALL))
+    plan = planned(*cells, slow=(1,))
+    assert steps(plan) == [(0, "whole"), (3, "whole")]
+    assert [(value.name, value.before, value.maker) for value in plan.values] == [("x", 3, 2)]
+    assert plan.left == {1: "took long", 2: "uses `raw`"}
+
+
+def test_a_slow_run_runs_again_if_what_is_needed_of_it_cannot_travel() -> None:
+    cells = (FIT, execution(1, "x = open('f')", "x"), execution(2, CALL))
+    plan = planned(*cells, slow=(1,), travels={"x": Travel(refused="a generator")})
+    assert steps(plan) == [(0, "whole"), (1, "whole"), (2, "whole")]
+    assert plan.forced == {1: "x"}
+    assert not plan.refusals
+
+
+def test_values_of_more_than_there_is_room_for_are_made_again() -> None:
+    cells = (FIT, execution(1, "x = open('f')", "x"), execution(2, CALL))
+    plan = planned(*cells, slow=(1,), travels={"x": Travel(size=ROOM + 1)})
+    assert plan.forced == {1: "x"}
+    assert not planned(*cells, slow=(1,), travels={"x": Travel(size=ROOM + 1)}, declared=("x",)).forced
+
+
+def test_a_value_that_was_another_one_when_it_was_needed_does_not_travel() -> None:
+    cells = (
+        FIT,
+        execution(1, "n = len('f')", "n"),
+        execution(2, "x = [iter(n)]", "x"),
+        execution(3, "n += 1", "n"),
+        execution(4, CALL),
+    )
+    plan = planned(*cells, slow=(1,), travels={"x": Travel(refused="a generator")})
+    assert plan.forced == {1: "n", 2: "x"} or plan.forced == {1: "n"}
+    assert {step.run for step in plan.steps if step.kind == "whole"} >= {1, 2, 4}
+
+
+def test_what_cannot_run_again_and_cannot_travel_is_refused_by_its_run() -> None:
+    cells = (FIT, execution(1, "", "x", language="%%bash"), execution(2, CALL))
+    assert [value.name for value in planned(*cells).values] == ["x"]
+    plan = planned(*cells, travels={"x": Travel(refused="a generator")})
+    assert [(one.name, one.user, one.maker) for one in plan.refusals] == [("x", 2, 1)]
+
+
+def test_what_no_run_has_made_travels_or_is_refused() -> None:
+    cells = (FIT, execution(1, CALL))
+    assert [(value.name, value.maker) for value in planned(*cells, present="x").values] == [("x", None)]
+    plan = planned(*cells, present="x", travels={"x": Travel(refused="a lock")})
+    assert [(one.name, one.maker) for one in plan.refusals] == [("x", None)]
+
+
+def test_what_a_magic_of_the_same_cell_made_is_refused_in_the_call_and_its_result_travels_else() -> None:
+    plan = planned(FIT, execution(1, "x = [1]", "x"), execution(2, CALL, changed="x", magics=("%run more.py",)))
+    assert [(one.name, one.user, one.maker) for one in plan.refusals] == [("x", 2, 2)]
+    timed = execution(2, "pass", repeated=frozenset({"x"}))
+    assert not planned(FIT, execution(1, "x = [1]", "x"), timed, execution(3, CALL)).values
+    timed = execution(2, "pass", changed="x", repeated=frozenset({"x"}))
+    assert [value.name for value in planned(FIT, execution(1, "x = [1]", "x"), timed, execution(3, CALL)).values] == [
+        "x"
+    ]
+    listed = execution(1, "pass\nx = len(lines)", "lines x", shell={"lines": "lines = !ls"})
+    plan = planned(FIT, listed, execution(2, CALL))
+    assert steps(plan) == [(0, "whole"), (2, "whole")]
+    assert [value.name for value in plan.values] == ["x"]
+
+
+def test_settings_of_a_run_that_stays_run_again() -> None:
+    source = "import os\nsize = 3\nx = train(size)\ndef scale(a):\n    return a * size"
+    cells = (FIT, execution(1, source, "os size x scale"), execution(2, "y = scale(2)", "y"), execution(3, "fit(y)"))
+    plan = planned(*cells, stays={1: "trained"})
+    assert steps(plan) == [(0, "whole"), (1, "settings"), (2, "whole"), (3, "whole")]
+    assert plan.steps[1].source == "import os\nsize = 3\n\ndef scale(a):\n    return a * size"
+    assert not plan.values
+
+
+def test_a_slow_run_that_sets_something_for_the_process_runs_again_unless_its_settings_do() -> None:
+    cells = (FIT, execution(1, "x = len('f')", "x", process="os.environ['A']"), execution(2, CALL))
+    assert planned(*cells, slow=(1,)).forced == {1: ""}
+    text = "import os\nos.environ['A'] = '1'\nx = work()"
+    cells = (FIT, execution(1, text, "os x", process="os.environ['A']"), execution(2, CALL))
+    plan = planned(*cells, slow=(1,))
+    assert not plan.forced
+    assert (1, "settings") in steps(plan)
+
+
+def test_what_a_run_that_trained_has_set_is_told() -> None:
+    cells = (FIT, execution(1, "x = len('f')", "x", process="os.environ['A']"), execution(2, CALL))
+    assert planned(*cells, stays={1: "trained"}).lost_settings == {1: ("os.environ['A']",)}
+
+
+def test_a_failed_run_runs_again_as_far_as_the_statement_that_failed() -> None:
+    source = "x = [1]\nx.append(1 / 0)\nx.append(2)"
+    failed = execution(1, source, "x", failed=True, failed_line=2, head="x = [1]\n", last="x.append(1 / 0)\n")
+    plan = planned(FIT, failed, execution(2, CALL))
+    assert plan.steps[1].source == "x = [1]\nx.append(1 / 0)\n"
+    assert plan.steps[1].optional_from == 2
+
+
+def test_what_an_interrupted_statement_has_changed_travels() -> None:
+    source = "x = []\nwhile True: x.append(1)"
+    failed = execution(
+        1, source, "x", failed=True, failed_line=2, head="x = []\n", last="while True: x.append(1)", interrupted=True
+    )
+    plan = planned(FIT, failed, execution(2, CALL))
+    assert plan.steps[1].source == "x = []\n"
+    assert [value.name for value in plan.values] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("source", "kept", "names"),
+    [
+        ("a = 1; b = work()", "a = 1; 0         ".rstrip(), {"a"}),
+        ("b = work(); a = 1", "0         ; a = 1", {"a"}),
+        ("a = []\na.append(work())", "", set()),
+        ("a = 1\na = work()", "", set()),
+        ("import plt\nplt.rc['x'] = 2\nplt.show()", "import plt\nplt.rc['x'] = 2\n", {"plt"}),
+        ("class A(Base):\n    n = 2\nmodel = A()", "class A(Base):\n    n = 2\n", {"A"}),
+        ("class A(Base):\n    n = 2\nA.n = work()", "class A(Base):\n    n = 2\n", set()),
+        ("def f(a=stale):\n    return a", "", set()),
+    ],
+)
+def test_settings_are_imports_functions_classes_and_literals(source: str, kept: str, names: set[str]) -> None:
+    found = settings_of(source, {"stale"}, {"plt"})
+    assert found.source.rstrip(" ") == kept
+    assert found.names == names
