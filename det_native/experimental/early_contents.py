@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
+from det_native.inspection.registry import adapter_of
 from det_native.proof.content import content_of
 from det_native.proof.leaves import Leaf, leaves_of
 
@@ -63,13 +63,8 @@ class EarlyContents:
 
 
 def _weights_of(value: Any) -> list[Any] | None:
-    """Return the weights of a model, as a call has them among its inputs; None of what is not a model."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.nn.Module):
-        return list(value.state_dict().values())
-    if hasattr(value, "get_weights") and hasattr(value, "layers"):
-        return list(value.get_weights()) if value.built else []
-    return None
+    adapter = adapter_of(type(value))
+    return None if adapter is None else adapter.weights(value)
 
 
 def _bytes_of(value: Any) -> int:

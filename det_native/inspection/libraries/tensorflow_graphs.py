@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from det_native.proof.arrays import Arrays
-from det_native.proof.fingerprint import Fingerprint
+from det_native.inspection.adapter import Content
 
 _GRAPH_BYTES = 32 << 20
 _READING = "ReadVariableOp"
@@ -16,53 +15,32 @@ _STORING = "AssignVariableOp"
 _MADE_UP = 100_000  # seeds of operations from here on are hardly a person's
 
 
-class Graphs:
-    """Reads Datasets.
+def read_dataset(dataset: Any, reader: Content) -> None:
+    """Tell a Dataset: its elements' types, its length, its operations, and the data that it begins with."""
+    cardinality = int(dataset.cardinality())
+    reader.say("dataset", str(dataset.element_spec), str(cardinality))
+    tensorflow = sys.modules["tensorflow"]
+    graph = _graph_of(dataset, tensorflow)
+    if graph is None:
+        return
+    functions = sorted(graph.library.function, key=lambda one: _operations(one.node_def))
+    states = _states(graph, tensorflow)
+    # Whole numbers beside the functions may be seeds that were made up, or numbers of threads.
+    for place, nodes in enumerate((graph.node, *(one.node_def for one in functions))):
+        reader.say(_operations(nodes))
+        for node in nodes:
+            if node.op == "Const" and not (place == 0 and node.name in states):
+                _read_constant(node.attr["value"].tensor, tensorflow, reader, whole_numbers=place > 0)
 
-    Parameters
-    ----------
-    into : Fingerprint
-    arrays : Arrays
-        Reads the data that a Dataset begins with.
-    texts : callable
-        Reads a list of texts, with the depth at which it stands.
-    """
 
-    def __init__(self, into: Fingerprint, arrays: Arrays, texts: Callable[[list[str | bytes], int], None]) -> None:
-        self._into = into
-        self._arrays = arrays
-        self._texts = texts
-
-    def reads(self, value: Any) -> bool:
-        """Whether a value is a Dataset."""
-        tensorflow = sys.modules.get("tensorflow")
-        return tensorflow is not None and isinstance(value, tensorflow.data.Dataset)
-
-    def dataset(self, dataset: Any, depth: int) -> None:
-        """Read a Dataset."""
-        cardinality = int(dataset.cardinality())
-        self._into.both("dataset", str(dataset.element_spec), str(cardinality))
-        tensorflow = sys.modules["tensorflow"]
-        graph = _graph_of(dataset, tensorflow)
-        if graph is None:
-            return
-        functions = sorted(graph.library.function, key=lambda one: _operations(one.node_def))
-        states = _states(graph, tensorflow)
-        # Whole numbers beside the functions may be seeds that were made up, or numbers of threads.
-        for place, nodes in enumerate((graph.node, *(one.node_def for one in functions))):
-            self._into.both(_operations(nodes))
-            for node in nodes:
-                if node.op == "Const" and not (place == 0 and node.name in states):
-                    self._constant(node.attr["value"].tensor, tensorflow, whole_numbers=place > 0)
-
-    def _constant(self, tensor: Any, tensorflow: Any, *, whole_numbers: bool) -> None:
-        kind = tensorflow.as_dtype(tensor.dtype)
-        number = kind.is_integer and not tensor.tensor_shape.dim and not whole_numbers
-        if kind == tensorflow.string:
-            texts = tensorflow.io.parse_tensor(tensor.SerializeToString(), tensorflow.string)
-            self._texts([_as_text(one) for one in tensorflow.reshape(texts, [-1]).numpy()], 0)
-        elif not number and kind not in (tensorflow.resource, tensorflow.variant):
-            self._arrays.array(tensorflow.make_ndarray(tensor), 0)
+def _read_constant(tensor: Any, tensorflow: Any, reader: Content, *, whole_numbers: bool) -> None:
+    kind = tensorflow.as_dtype(tensor.dtype)
+    number = kind.is_integer and not tensor.tensor_shape.dim and not whole_numbers
+    if kind == tensorflow.string:
+        texts = tensorflow.io.parse_tensor(tensor.SerializeToString(), tensorflow.string)
+        reader.go(([_as_text(one) for one in tensorflow.reshape(texts, [-1]).numpy()],))
+    elif not number and kind not in (tensorflow.resource, tensorflow.variant):
+        reader.numbers(tensorflow.make_ndarray(tensor))
 
 
 def numbers_of(dataset: Any) -> list[tuple[str, int | None]]:
