@@ -25,8 +25,8 @@ class Reader(Protocol):
     def go(self, parts: Iterable[Any]) -> None:
         """Read these objects, too."""
 
-    def numbers(self, array: Any) -> None:
-        """Read an array of numpy's, or a number of one."""
+    def numbers(self, array: Any, bytes_of_each: int = 0) -> None:
+        """Read an array of numpy's, or a number of one; of numbers of so many bytes where that is not its type."""
 
     def cannot_see(self, what: str = "") -> None:
         """Note that something cannot be read."""
@@ -34,12 +34,6 @@ class Reader(Protocol):
 
 class Content(Reader, Protocol):
     """Reads a value for the check."""
-
-    def floats(self, raw: Any, values: Any, bytes_of_each: int) -> None:
-        """Read numbers of a type that numpy lacks: as they are, and as numbers of numpy's."""
-
-    def hashes(self, array: Any) -> None:
-        """Take hashes of what is no array of numbers."""
 
     def named(self, parts: Iterable[tuple[str, Any]]) -> None:
         """Read attributes by their names; of what cannot be read there, a lock say, nothing is noted."""

@@ -28,8 +28,8 @@ class Arrays:
         self._objects = objects
         self._whole = _WHOLE_BYTES
 
-    def read(self, value: Any) -> None:
-        """Read an array, or a number of numpy's."""
+    def read(self, value: Any, bytes_of_each: int = 0) -> None:
+        """Read an array, or a number of numpy's; of numbers of so many bytes where that is not its type."""
         numpy = sys.modules["numpy"]
         array = numpy.asarray(value)
         self._into.both("array", str(array.shape), str(array.dtype))
@@ -50,7 +50,7 @@ class Arrays:
             numbers = numpy.ascontiguousarray(stretch)
             self._into.bytes(numbers, self._into.exact)
             if array.dtype.kind in "fc":
-                self._into.numbers(numbers)
+                self._into.numbers(numbers, bytes_of_each)
             elif array.dtype.kind != "V":
                 self._into.bytes(numbers, self._into.loose)
             else:  # of a library: bfloat16 and the like

@@ -115,16 +115,8 @@ class _Reader:
         for part in parts:
             self.read(part)
 
-    def numbers(self, array: Any) -> None:
-        self._arrays.read(array)
-
-    def floats(self, raw: Any, values: Any, bytes_of_each: int) -> None:
-        self.into.bytes(raw, self.into.exact)
-        self.into.numbers(values, bytes_of_each)
-
-    def hashes(self, array: Any) -> None:
-        self.into.bytes(array, self.into.exact)
-        self.into.bytes(array, self.into.loose)
+    def numbers(self, array: Any, bytes_of_each: int = 0) -> None:
+        self._arrays.read(array, bytes_of_each)
 
     def named(self, parts: Iterable[tuple[str, Any]]) -> None:
         for name, part in parts:

@@ -288,8 +288,9 @@ def _is_plain(value: Any) -> bool:
         counter -= 1
         if counter < 0 or depth > _DEPTH:
             return False
-        if adapter_of(type(part)) is not None:
-            return False  # a text that is an array without dimensions, say
+        adapter = adapter_of(type(part))
+        if adapter is not None and adapter.is_data:
+            return False  # a number that is an array without dimensions, say
         if isinstance(part, (*PLAIN, float, enum.Enum)) or is_path(part):
             return True
         if type(part) in (list, tuple, set, frozenset):

@@ -23,6 +23,7 @@ from det_native.inspection import registry
 from det_native.inspection.registry import adapter_of
 from det_native.inspection.streams import current_streams, decoded, encoded, put_back
 from det_native.proof.content import content_of
+from det_native.proof.leaves import leaves_of
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +161,29 @@ def test_looking_changes_nothing_and_sees_all(make: Callable[..., Any]) -> None:
     first = look(value, {})
     assert first.fingerprint == look(value, {}).fingerprint
     assert first.exact
+
+
+class Noted(pd.DataFrame):  # type: ignore[misc]
+    """A table with an attribute of the user's."""
+
+
+def _noted() -> Any:
+    table = Noted({"n": [1, 2]})
+    object.__setattr__(table, "note", ["first"])
+    return table
+
+
+@pytest.mark.parametrize("change", [lambda table: table.note.append("second"), lambda table: table.insert(0, "m", 3)])
+def test_what_a_class_of_the_users_adds_to_a_known_one_is_seen(change: Callable[[Any], object]) -> None:
+    table = _noted()
+    before = look(table, {})
+    change(table)
+    assert look(table, {}).fingerprint != before.fingerprint
+
+
+def test_a_moment_of_pandas_is_a_plain_value_and_a_number_of_numpy_is_not() -> None:
+    [moment], [number] = leaves_of(pd.Timestamp("2026-11-26")), leaves_of(np.float64(1.5))
+    assert (moment.kind, number.kind) == ("value", "data")
 
 
 CHANGES: list[tuple[Any, Callable[[Any], object]]] = [

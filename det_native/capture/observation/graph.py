@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from det_native.capture.observation.arrays import walk_array, walk_raw
 from det_native.capture.observation.kinds import HEAP_TYPE, Kind, Kinds, is_importable, is_own, names_looked_up
 from det_native.inspection.adapter import Adapter
-from det_native.inspection.registry import adapter_of
+from det_native.inspection.registry import adapter_of, is_derived
 
 #: Objects that are looked at for one name.
 OBJECTS = 4_000
@@ -165,7 +165,8 @@ def kind_of(kind: type) -> Kind:
     wrapper = "" if adapter is None else adapter.wraps
     if adapter is not None and type(adapter).children is Adapter.children:
         adapter = None  # it is walked through like any other object
-    return Kind(None, wrapper, changeable=changeable, looker=looker, adapter=adapter)
+    derived = adapter is not None and is_derived(kind)
+    return Kind(None, wrapper, changeable=changeable, looker=looker, adapter=adapter, derived=derived)
 
 
 def _number(one: Any) -> Hashable:
@@ -253,7 +254,7 @@ class Walk:
         try:
             if how.looker is not None:
                 how.looker(self, one)
-            elif how.adapter is None or not self._of_library(one, kind, how.adapter):
+            elif how.adapter is None or not self._of_library(one, kind, how.adapter) or how.derived:
                 self._instance(one, kind)
         except Exception:
             if not how.changeable and how.adapter is None and how.looker in (Walk._module, Walk._class):
@@ -316,7 +317,7 @@ class Walk:
         """Note that something cannot be seen into."""
         self.exact = False
 
-    def numbers(self, array: Any) -> None:
+    def numbers(self, array: Any, bytes_of_each: int = 0) -> None:
         """Look at an array of numpy's, or a number of one."""
         walk_array(self, array)
 

@@ -35,6 +35,8 @@ class Kind(NamedTuple):
         Looks into an object, on a walk; None for one that has attributes.
     adapter : Adapter or None
         Tells what it holds, if it is of a library that is known.
+    derived : bool
+        It is of a class that is only derived from such a one, and may have attributes besides.
     """
 
     told: Callable[[Any], Hashable] | None
@@ -43,6 +45,7 @@ class Kind(NamedTuple):
     changeable: bool = False
     looker: Callable[[Any, Any], None] | None = None
     adapter: Adapter | None = None
+    derived: bool = False
 
 
 class Instances(NamedTuple):

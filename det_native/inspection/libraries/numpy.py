@@ -15,6 +15,7 @@ from det_native.inspection.adapter import Adapter, Content, Encoded, Ending, Lib
 class Number(Plain):
     """A number that is an array without dimensions."""
 
+    is_data = True
     changes_alone = False
 
     def content(self, value: Any, reader: Content) -> bool:
@@ -25,8 +26,6 @@ class Number(Plain):
 
 class Array(Number):
     """``ndarray``."""
-
-    is_data = True
 
     def size(self, value: Any) -> int:
         """Return its bytes, without those of objects in it."""

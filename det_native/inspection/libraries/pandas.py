@@ -118,7 +118,7 @@ def _read_column(column: Any, reader: Content) -> None:
     except TypeError:  # cells that hold lists, say
         reader.go((column.tolist(),))
     else:
-        reader.hashes(hashes)
+        reader.numbers(hashes)
 
 
 def _read_labels(index: Any, reader: Content) -> None:

@@ -54,6 +54,8 @@ class _EagerTensor(_Tensor):
 
 
 class _Variable(_Tensor):
+    changes_alone = True
+
     def children(self, value: Any, walk: Walk) -> bool:
         walk.say(str(value.dtype), str(value.shape), value.trainable)
         walk.changeable.add(id(value))

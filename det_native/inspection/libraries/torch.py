@@ -32,7 +32,7 @@ class Tensor(Data):
         reader.say("tensor", str(tuple(value.shape)), str(value.dtype))
         numbers = numbers.resolve_conj().resolve_neg().cpu()
         if numbers.dtype is torch.bfloat16:
-            reader.floats(numbers.contiguous().view(torch.int16).numpy(), numbers.float().numpy(), 2)
+            reader.numbers(numbers.float().numpy(), bytes_of_each=2)
             return True
         try:
             array = numbers.numpy()
