@@ -128,7 +128,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.callsite": set(),
     "det_native.schema": {"pydantic", "pydantic_core", "yaml"},
     "det_native.search": {"optuna"},
-    "det_native.inspection": {"numpy", "pandas", "safetensors", "tensorflow"},
+    "det_native.inspection": {"numpy", "pandas", "safetensors"},
     "det_native.proof": {"numpy", "psutil"},
     "det_native.compat": set(),
     "det_native.master": {

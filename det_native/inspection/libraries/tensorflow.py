@@ -20,7 +20,7 @@ from det_native.inspection.adapter import (
     Walk,
     generator_stream,
 )
-from det_native.inspection.libraries import tensorflow_datasets, tensorflow_graphs
+from det_native.inspection.libraries import tensorflow_datasets
 
 
 class _Tensor(Data):
@@ -94,7 +94,7 @@ class _Dataset(Adapter):
     never_sent = "dataset"
 
     def content(self, value: Any, reader: Content) -> bool:
-        tensorflow_graphs.read_dataset(value, reader)
+        tensorflow_datasets.read_dataset(value, reader)
         return True
 
     def children(self, value: Any, walk: Walk) -> bool:
@@ -106,7 +106,7 @@ class _Dataset(Adapter):
         return True
 
     def numbers_apart(self, value: Any) -> list[Any]:
-        return tensorflow_graphs.numbers_of(value)
+        return tensorflow_datasets.numbers_of(value)
 
 
 class _Wrapper(Adapter):
