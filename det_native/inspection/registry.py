@@ -82,6 +82,8 @@ def adapter_of(kind: type) -> Adapter | None:
     except KeyError:
         found = _known[kind] = _sought(kind)
         return found
+    except TypeError:  # its metaclass has no hash
+        return _sought(kind)
 
 
 def is_derived(kind: type) -> bool:

@@ -104,6 +104,12 @@ def test_a_class_that_is_not_known_is_said_to_be_so(toy: Any) -> None:
         encode("other", other, declared=True)
 
 
+def test_a_class_without_a_hash_is_asked_for_as_any_other() -> None:
+    kind = type("Kind", (type,), {"__hash__": None, "__eq__": lambda some, other: some is other})
+    assert adapter_of(kind("Data", (np.ndarray,), {})) is adapter_of(np.ndarray)
+    assert adapter_of(kind("Other", (), {})) is None
+
+
 def test_no_library_is_imported_by_asking() -> None:
     script = (
         "import sys\n"
