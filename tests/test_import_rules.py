@@ -38,13 +38,15 @@ ALLOWED: dict[str, set[str]] = {
     "det_native._env_context": {"det_native.schema"},
     "det_native.horovod": {"det_native.schema", "det_native.trial"},
     "det_native.schema": set(),
-    "det_native.pytorch": TRIAL | {"det_native.proof"},
-    "det_native.keras": TRIAL | {"det_native.horovod", "det_native.proof", "det_native.tensorboard"},
+    "det_native.pytorch": TRIAL | {"det_native.inspection", "det_native.proof"},
+    "det_native.keras": TRIAL
+    | {"det_native.horovod", "det_native.inspection", "det_native.proof", "det_native.tensorboard"},
     "det_native.estimator": TRIAL | {"det_native.horovod", "det_native.keras"},
     "det_native.tensorboard": TRIAL,
-    "det_native.capture": {"det_native.schema", "det_native.callsite"},
+    "det_native.capture": {"det_native.schema", "det_native.callsite", "det_native.inspection"},
+    "det_native.inspection": {"det_native.schema"},
     "det_native.local": {"det_native.schema"},
-    "det_native.proof": {"det_native.schema"},
+    "det_native.proof": {"det_native.schema", "det_native.inspection"},
     "det_native.search": {"det_native.schema"},
     "det_native.client": {
         "det_native.schema",
@@ -62,6 +64,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture",
         "det_native.client",
         "det_native.display",
+        "det_native.inspection",
         "det_native.local",
         "det_native.proof",
         "det_native.schema",
@@ -70,6 +73,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.trial",
     },
     "det_harness": {
+        "det_native.inspection",
         "det_native.proof",
         "det_native.schema",
         "det_native.storage",
@@ -124,6 +128,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.callsite": set(),
     "det_native.schema": {"pydantic", "pydantic_core", "yaml"},
     "det_native.search": {"optuna"},
+    "det_native.inspection": {"numpy", "pandas", "safetensors"},
     "det_native.proof": {"numpy", "psutil"},
     "det_native.compat": set(),
     "det_native.master": {

@@ -36,11 +36,12 @@ from det_native.capture.set_order import has_order_of_a_set
 from det_native.capture.sites import site_in_cells
 from det_native.capture.slicer import slice_log
 from det_native.capture.stale import overwritten_files, remade_values, stale_modules
-from det_native.capture.stream_states import encoded
 from det_native.capture.transform import transform
-from det_native.capture.values import TOTAL_LIMIT, CannotSendError, Encoded, encode
+from det_native.capture.values import TOTAL_LIMIT, CannotSendError, encode
 from det_native.capture.wider_capture import WiderCapture
 from det_native.errors import CaptureError, Problem
+from det_native.inspection.adapter import Encoded
+from det_native.inspection.streams import encoded
 from det_native.schema.manifests import CallSite, Cell, Program, ReadEntry
 
 #: Names that IPython gives to what cells returned, and to their texts.

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def type_names(value: object) -> list[str]:
-    """Return ``module.Name`` of the value's type and its bases."""
-    return [f"{base.__module__}.{base.__qualname__}" for base in type(value).__mro__]
+from det_native.inspection.registry import adapter_of
 
 
 def type_name(value: object) -> str:
@@ -33,19 +30,10 @@ _KNOWN_AS = {
 
 def size_of(value: Any) -> int | None:
     """Return the bytes that a value takes if its type tells at once (arrays, tensors, tables, text), else None."""
-    names = type_names(value)
-    if "numpy.ndarray" in names:
-        return int(value.nbytes)
-    if "torch.Tensor" in names:
-        return int(value.numel() * value.element_size())
-    if any(name.startswith("pandas.") for name in names) and hasattr(value, "memory_usage"):
-        usage = value.memory_usage(deep=False)
-        return int(usage.sum()) if hasattr(usage, "sum") else int(usage)
-    if any(name.startswith("tensorflow.python.framework.") and name.endswith("EagerTensor") for name in names):
-        return int(value.shape.num_elements() * value.dtype.size)
     if isinstance(value, bytes | bytearray | str):
         return len(value)
-    return None
+    adapter = adapter_of(type(value))
+    return None if adapter is None else adapter.size(value)
 
 
 def human_size(size: float) -> str:

@@ -22,10 +22,10 @@ from det_native.capture.shell_state import (
     seconds_since_request,
     without_last_newlines,
 )
-from det_native.capture.stream_states import BEGINNINGS, current_streams, stream_of
 from det_native.capture.tracebacks import missing_name, told_line, top_line
 from det_native.errors import is_own
 from det_native.frameworks import known_frameworks
+from det_native.inspection.streams import beginnings, current_streams, stream_of
 
 if TYPE_CHECKING:
     from det_native.capture.observation.graph import Look
@@ -98,7 +98,7 @@ class LoggedExecution:
     files : dict
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     streams : dict or None
-        The states of the streams of random numbers before it, if it has moved one; see ``stream_states``. Those of a
+        The states of the streams of random numbers before it, if it has moved one; see ``streams``. Those of a
         library that it was the first to import are of that moment.
     noted : bool
         Whether they were looked at.
@@ -191,7 +191,7 @@ class ExecutionLog:
         """Take over the history so far, and record from now on."""
         self._outside.listen()
         first_imports.measure()
-        for module in BEGINNINGS:
+        for module in beginnings():
             first_imports.call_after(module, partial(self._note_beginning, module))
         for framework in known_frameworks():
             drawn = ImportDraws(lambda: self.running)

@@ -24,9 +24,10 @@ from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import
 from det_native.capture.secrets import find_secrets
 from det_native.capture.slice_texts import lower, via
-from det_native.capture.values import CannotSendError, Encoded, encode
+from det_native.capture.values import CannotSendError, encode
 from det_native.capture.wider_capture import may_need_files
 from det_native.errors import Problem
+from det_native.inspection.adapter import Encoded
 from det_native.schema.manifests import Program
 from det_native.schema.rest import CaptureRow
 

@@ -10,7 +10,7 @@ from det_native.capture.log import ExecutionLog
 from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedWider
 from det_native.capture.program.records import Plan, Step
-from det_native.capture.stream_states import encoded
+from det_native.inspection.streams import encoded
 from det_native.schema.manifests import Cell
 
 

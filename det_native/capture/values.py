@@ -5,62 +5,16 @@ from __future__ import annotations
 import io
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from det_native.capture.facts import human_size, size_of, type_name, type_names
+from det_native.capture.facts import human_size, size_of, type_name
 from det_native.capture.secrets import looks_secret, text_of_bytes
-from det_native.capture.table_texts import texts_of_cells
-from det_native.schema.manifests import Codec
+from det_native.inspection.adapter import Encoded
+from det_native.inspection.registry import adapter_of
 
 #: Bytes of one pickled value, and of all together, that travel undeclared.
 VALUE_LIMIT = 1 << 20
 TOTAL_LIMIT = 8 << 20
-
-_NEVER: dict[str, str] = {
-    "torch.nn.modules.module.Module": "model",
-    "keras.engine.base_layer.Layer": "model",
-    "keras.src.engine.base_layer.Layer": "model",
-    "keras.src.layers.layer.Layer": "model",
-    "tensorflow.python.module.module.Module": "model",
-    "torch.optim.optimizer.Optimizer": "optimizer",
-    "torch.optim.lr_scheduler.LRScheduler": "scheduler",
-    "keras.src.optimizers.optimizer.Optimizer": "optimizer",
-    "keras.optimizers.optimizer_experimental.optimizer.Optimizer": "optimizer",
-    "torch.utils.data.dataset.Dataset": "dataset",
-    "torch.utils.data.dataloader.DataLoader": "loader",
-    "torch.utils.data.dataloader._BaseDataLoaderIter": "loader",
-    "torch.utils.data.sampler.Sampler": "loader",
-    "torch._C.Generator": "generator",
-    "det_native.pytorch.loop_batches.LoopBatches": "iterator",
-    "tensorflow.python.data.ops.dataset_ops.DatasetV2": "dataset",
-    "tensorflow.python.data.ops.iterator_ops.OwnedIterator": "dataset",
-    "tensorflow.python.framework.ops.Graph": "graph",
-    "_thread.lock": "lock",
-    "_thread.RLock": "lock",
-    "threading.Condition": "lock",
-    "threading.Event": "lock",
-    "threading.Semaphore": "lock",
-    "threading.Thread": "thread",
-    "threading.local": "lock",
-    "multiprocessing.synchronize.SemLock": "lock",
-    "multiprocessing.process.BaseProcess": "process",
-    "queue.Queue": "queue",
-    "io.IOBase": "handle",
-    "_io._IOBase": "handle",
-    "sqlite3.Connection": "handle",
-    "sqlite3.Cursor": "handle",
-    "socket.socket": "socket",
-    "_socket.socket": "socket",
-    "subprocess.Popen": "process",
-    "mmap.mmap": "handle",
-    "asyncio.events.AbstractEventLoop": "loop",
-    "_contextvars.ContextVar": "context variable",
-}
-_NEVER_TYPES: tuple[type, ...] = (
-    *(types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, types.FrameType, types.TracebackType),
-    *(type(iter([])), type(iter(())), type(iter({})), map, zip, filter, enumerate),
-)
 
 
 class CannotSendError(ValueError):
@@ -75,16 +29,6 @@ class CannotSendError(ValueError):
 
 class _TooLargeError(Exception):
     pass
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """A value as bytes. `modules` are local modules that loading it imports."""
-
-    codec: Codec
-    content: bytes
-    description: str
-    modules: frozenset[str] = frozenset()
 
 
 class _BoundedWriter(io.RawIOBase):
@@ -109,12 +53,8 @@ class _BoundedWriter(io.RawIOBase):
 
 def never_sent(value: Any) -> str | None:
     """Return what a value is (``model``, ``lock``, ``handle`` ...) if such things are never sent, else None."""
-    if isinstance(value, _NEVER_TYPES):
-        return "generator" if isinstance(value, types.GeneratorType | types.AsyncGeneratorType) else "iterator"
-    for name in type_names(value):
-        if name in _NEVER:
-            return _NEVER[name]
-    return None
+    adapter = adapter_of(type(value))
+    return adapter.never_sent or None if adapter is not None else None
 
 
 def encode(
@@ -155,8 +95,8 @@ def encode(
     if declared or (arrays and (size_of(value) or limit) < limit):
         if not declared:
             _refuse_secrets(name, value)
-        encoded = _encode_array(value)
-        if encoded is not None:
+        adapter = adapter_of(type(value))
+        if adapter is not None and (encoded := adapter.codec(value)) is not None:
             return encoded
     if not declared:
         _check_limit(value, limit)
@@ -183,47 +123,6 @@ def _refusal(value: Any, kind: str) -> CannotSendError:
 def _too_large(value: Any, size: int | None) -> CannotSendError:
     shown = human_size(size) if size is not None else "over 1 MiB"
     return CannotSendError(f"{type_name(value)}, {shown}", kind="large", size=size)
-
-
-def _encode_array(value: Any) -> Encoded | None:
-    names = type_names(value)
-    if names[0].startswith("tensorflow.python.framework.") and hasattr(value, "numpy"):
-        value, names = value.numpy(), ["numpy.ndarray"]
-    if "numpy.ndarray" in names and not value.dtype.hasobject and type(value).__name__ == "ndarray":
-        import numpy as np
-
-        file = io.BytesIO()
-        np.save(file, value, allow_pickle=False)
-        return Encoded("npy", file.getvalue(), f"array {value.shape} of {value.dtype}")
-    if names[0] == "torch.Tensor" and not value.requires_grad:
-        return _encode_tensor(value)
-    if names[0].startswith("pandas.") and names[0].endswith(".DataFrame"):
-        return _encode_table(value)
-    return None
-
-
-def _encode_tensor(value: Any) -> Encoded | None:
-    """As safetensors; None: the tensor is of a kind that it does not know (sparse, quantized), and is pickled."""
-    from safetensors.torch import save
-
-    try:
-        content = save({"value": value.cpu().contiguous()})
-    except (KeyError, RuntimeError, ValueError):
-        return None
-    return Encoded("safetensors", content, f"tensor {tuple(value.shape)} of {value.dtype}")
-
-
-def _encode_table(value: Any) -> Encoded | None:
-    """As parquet where an engine is installed and gives back the same table; None: the table is pickled."""
-    import pandas
-
-    file = io.BytesIO()
-    try:
-        value.to_parquet(file)
-        same = pandas.read_parquet(io.BytesIO(file.getvalue())).equals(value)
-    except (ImportError, NotImplementedError, ValueError, TypeError, OSError):
-        return None
-    return Encoded("parquet", file.getvalue(), f"table of {len(value)} rows") if same else None
 
 
 def _pickle(name: str, value: Any, *, declared: bool, limit: int, is_local: Callable[[str], bool]) -> Encoded:
@@ -280,7 +179,8 @@ def _refuse_secrets(name: str, part: Any) -> None:
             if isinstance(key, str) and isinstance(inner, str) and looks_secret(inner, key):
                 raise CannotSendError("holds what looks like a secret", kind="secret")
         return
-    if any(map(looks_secret, texts_of_cells(part))):
+    adapter = adapter_of(type(part))
+    if adapter is not None and any(map(looks_secret, adapter.texts(part))):
         raise CannotSendError("holds what looks like a secret", kind="secret")
 
 

@@ -19,8 +19,8 @@ from det_native.capture.modules import collect_modules, imported_modules, is_loc
 from det_native.capture.path_texts import path_literals, path_patterns
 from det_native.capture.request import Request
 from det_native.capture.steps import steps_of
-from det_native.capture.stream_states import encoded
 from det_native.capture.wider import wider_program
+from det_native.inspection.streams import encoded
 from det_native.schema.manifests import Cell
 
 _LONGEST_PATH = 400

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
+from det_native.capture.facts import size_of
+from det_native.inspection.registry import adapter_of
 from det_native.proof.content import content_of
 from det_native.proof.leaves import Leaf, leaves_of
 
@@ -42,7 +43,7 @@ class EarlyContents:
         try:
             weights = _weights_of(value)
             if weights is not None:
-                if self._take(sum(getattr(weight, "nbytes", 0) for weight in weights)):
+                if self._take(_bytes_of(weights)):
                     self._data.add(content_of(weights).exact)
                 return
             if callable(value) or not self._take(_bytes_of(value)):
@@ -63,13 +64,8 @@ class EarlyContents:
 
 
 def _weights_of(value: Any) -> list[Any] | None:
-    """Return the weights of a model, as a call has them among its inputs; None of what is not a model."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.nn.Module):
-        return list(value.state_dict().values())
-    if hasattr(value, "get_weights") and hasattr(value, "layers"):
-        return list(value.get_weights()) if value.built else []
-    return None
+    adapter = adapter_of(type(value))
+    return None if adapter is None else adapter.weights(value)
 
 
 def _bytes_of(value: Any) -> int:
@@ -82,11 +78,4 @@ def _bytes_of(value: Any) -> int:
             *held.values(),
             *(part for inner in held.values() if isinstance(inner, tuple) for part in inner),
         ]
-    sizes = [getattr(part, "nbytes", 0) for part in parts[:_MOST_NAMES]]
-    return sum(size for size in sizes if isinstance(size, int)) + (
-        getattr(value, "size", 0) * 8 if _is_table(value) else 0
-    )
-
-
-def _is_table(value: Any) -> bool:
-    return hasattr(value, "iloc") and isinstance(getattr(value, "size", None), int)
+    return sum(size_of(part) or 0 for part in parts[:_MOST_NAMES])

@@ -12,8 +12,9 @@ from typing import Any
 
 from det_native.capture.log import current_log
 from det_native.capture.secrets import looks_secret
-from det_native.capture.values import CannotSendError, Encoded, encode
+from det_native.capture.values import CannotSendError, encode
 from det_native.experimental.early_contents import EarlyContents
+from det_native.inspection.adapter import Encoded
 from det_native.proof.call import facts_of, in_words
 from det_native.proof.inputs import Input, as_inputs
 from det_native.proof.leaves import Leaf

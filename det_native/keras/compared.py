@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from det_native.proof.attributes import settings_in
+from det_native.inspection.attributes import settings_in
 from det_native.proof.configurations import configuration_of, own_settings
 from det_native.proof.inputs import Input, frozen
 

@@ -9,7 +9,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from det_native.proof.attributes import assigned_by, class_settings, is_own_module, settings_in
+from det_native.inspection.attributes import assigned_by, class_settings, is_own_module, settings_in
 from det_native.proof.source import is_marshalled_code
 
 _COUNTER = re.compile(r"_\d+$")

@@ -23,12 +23,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from det_native.proof.arrays import BUS_BYTES, Arrays
-from det_native.proof.attributes import changed_names, is_own_module, settings_in
+from det_native.inspection.attributes import changed_names, is_own_module, settings_in
+from det_native.inspection.registry import adapter_of
+from det_native.proof.arrays import Arrays
 from det_native.proof.configurations import configuration_of
 from det_native.proof.fingerprint import Fingerprint
-from det_native.proof.graphs import Graphs
-from det_native.proof.modules import module_settings
 from det_native.proof.own_values import is_own_value, is_path, portable_text, without_folder
 from det_native.proof.source import source_digest
 from det_native.proof.words import describe
@@ -37,6 +36,7 @@ _PARTS = 50_000
 _PARTS_OF_SET = 5_000
 _FEW = 16
 _JOINED = 8 << 10  # bytes of an array, on average
+_JOINED_BYTES = 256 << 20
 _WHOLE = {int, bool, str, bytes, type(None)}
 _DEPTH = 12
 _DEPTH_OF_LIBRARY = 4
@@ -78,33 +78,61 @@ def content_of(value: Any, *, masked: bool = False, skipped: Iterable[int] = ())
         Identities of objects of which only the class counts.
     """
     reader = _Reader(masked=masked, skipped=frozenset(skipped))
-    reader.read(value, 0)
+    reader.read(value)
     into = reader.into
     exact, loose = into.exact.hexdigest()[:32], into.loose.hexdigest()
     return Content(exact, loose, into.blocks.written(), describe(value), into.partly, ", ".join(into.not_compared))
 
 
 class _Reader:
-    """Reads one value into the two fingerprints and the blocks."""
+    """Reads one value into the two fingerprints and the blocks; what an adapter tells of it goes there, too."""
 
     def __init__(self, *, masked: bool, skipped: frozenset[int]) -> None:
         self.into = Fingerprint()
-        self._arrays = Arrays(self.into, self._sequence)
-        self._graphs = Graphs(self.into, self._arrays, self.read)
+        self._arrays = Arrays(self.into, self.go)
         self._masked = masked
         self._skipped = skipped
         self._parts_left = _PARTS
         self._in_library = 0
+        self._depth = -1
         self._inside: dict[int, int] = {}
 
-    def read(self, value: Any, depth: int) -> None:
+    def read(self, value: Any) -> None:
         self._parts_left -= 1
-        if self._parts_left < 0 or depth > _DEPTH:
+        if self._parts_left < 0 or self._depth >= _DEPTH:
             self.into.partly = f"its first {_PARTS:,} parts" if self._parts_left < 0 else f"its first {_DEPTH} levels"
             return
+        self._depth += 1
+        try:
+            self._read(value)
+        finally:
+            self._depth -= 1
+
+    def say(self, *facts: Any) -> None:
+        self.into.both(*map(str, facts))
+
+    def go(self, parts: Iterable[Any]) -> None:
+        for part in parts:
+            self.read(part)
+
+    def numbers(self, array: Any, bytes_of_each: int = 0) -> None:
+        self._arrays.read(array, bytes_of_each)
+
+    def named(self, parts: Iterable[tuple[str, Any]]) -> None:
+        for name, part in parts:
+            self.into.both("attribute", name)
+            self._setting(part)
+
+    def partly(self, what: str) -> None:
+        self.into.partly = what
+
+    def cannot_see(self, what: str = "") -> None:
+        self.into.not_compared.append(what)
+
+    def _read(self, value: Any) -> None:
         if isinstance(value, enum.Enum):
             self.into.both("enum", type(value).__qualname__, value.name)
-            self.read(value.value, depth + 1)
+            self.read(value.value)
         elif self._masked and is_own_value(value):
             self.into.both("of this process", type(value).__name__)
         elif type(value) is float:
@@ -120,9 +148,9 @@ class _Reader:
         elif id(value) in self._inside:
             self.into.both("itself", str(self._inside[id(value)]))
         else:
-            self._inside[id(value)] = depth
+            self._inside[id(value)] = self._depth
             try:
-                self._read_object(value, depth)
+                self._read_object(value)
             finally:
                 del self._inside[id(value)]
 
@@ -131,60 +159,41 @@ class _Reader:
             return ""  # names and places are the library's own affair
         return portable_text(text, masked=self._masked)
 
-    def _read_object(self, value: Any, depth: int) -> None:
-        read = (
-            self._arrays.reader(value)
-            or self._container_reader(value)
-            or self._library_reader(value)
-            or self._object_reader(value)
-        )
-        read(value, depth)
+    def _read_object(self, value: Any) -> None:
+        adapter = adapter_of(type(value))
+        if adapter is not None and adapter.content(value, self):
+            return
+        read = self._container_reader(value) or self._object_reader(value)
+        read(value)
 
-    def _container_reader(self, value: Any) -> Callable[[Any, int], None] | None:
+    def _container_reader(self, value: Any) -> Callable[[Any], None] | None:
         if isinstance(value, Mapping):
             return self._mapping
         if isinstance(value, list | tuple | deque | range):
             return self._sequence
         return self._set if isinstance(value, set | frozenset) else None
 
-    def _library_reader(self, value: Any) -> Callable[[Any, int], None] | None:
-        """Return what reads an object of TensorFlow, Keras or PyTorch; None if it is not theirs."""
-        if self._graphs.reads(value):
-            return self._graphs.dataset
-        torch = sys.modules.get("torch")
-        if torch is not None:
-            if isinstance(value, torch.nn.Module):
-                return self._module
-            if isinstance(value, torch.utils.data.DataLoader):
-                return self._loader
-            if isinstance(value, torch.Generator):
-                return lambda generator, depth: self.read(generator.get_state(), depth + 1)
-        return self._configured if hasattr(type(value), "get_config") else None
-
-    def _object_reader(self, value: Any) -> Callable[[Any, int], None]:
+    def _object_reader(self, value: Any) -> Callable[[Any], None]:
+        if hasattr(type(value), "get_config"):
+            return self._configured
         if isinstance(value, types.FunctionType):
             return self._function
         if isinstance(value, types.MethodType):
-            return lambda method, depth: self._all((method.__func__, method.__self__), depth)
+            return lambda method: self.go((method.__func__, method.__self__))
         if isinstance(value, functools.partial):
-            return lambda partial, depth: self._all((partial.func, partial.args, partial.keywords), depth)
+            return lambda partial: self.go((partial.func, partial.args, partial.keywords))
         if isinstance(value, types.SimpleNamespace | argparse.Namespace):
-            return lambda namespace, depth: self._mapping(vars(namespace), depth)
+            return lambda namespace: self._mapping(vars(namespace))
         if isinstance(value, type | types.ModuleType | types.BuiltinFunctionType):
-            return lambda named, depth: self.into.both("name", getattr(named, "__qualname__", named.__name__))
+            return lambda named: self.into.both("name", getattr(named, "__qualname__", named.__name__))
         return self._object
 
-    def _all(self, parts: Iterable[Any], depth: int) -> None:
-        for part in parts:
-            self.read(part, depth + 1)
-
-    def _mapping(self, value: Any, depth: int) -> None:
+    def _mapping(self, value: Any) -> None:
         self.into.both("mapping", type(value).__name__, str(len(value)))
         for key, element in sorted(value.items(), key=lambda item: repr(item[0])):
-            self.read(key, depth + 1)
-            self.read(element, depth + 1)
+            self.go((key, element))
 
-    def _set(self, value: Any, depth: int) -> None:
+    def _set(self, value: Any) -> None:
         # Which elements come first differs from process to process: of a large set only their number counts.
         if set(map(type, value)) <= _WHOLE:
             digests = [hashlib.sha256(repr(sorted(map(repr, value))).encode("utf-8", "surrogatepass")).hexdigest()]
@@ -195,11 +204,11 @@ class _Reader:
             self.into.partly = "the number and the kind of the elements"
         self.into.both("set", str(len(value)), *digests)
 
-    def _object(self, value: Any, depth: int) -> None:
+    def _object(self, value: Any) -> None:
         """Read any other object: one of the user's by its settings, one of a library by the data that it holds."""
         self.into.kind(value)
         if is_own_module(type(value).__module__):
-            self._attributes(settings_in(value), depth)
+            self.named(settings_in(value))
             return
         outer, self._in_library = self._in_library, self._in_library + 1
         try:
@@ -207,24 +216,19 @@ class _Reader:
                 return
             public = _public_attributes(value)
             if _has_own_pickle(value) or not public:
-                self._pickled(value, depth)
+                self._pickled(value)
             else:
-                self._attributes(public, depth)
+                self.named(public)
         finally:
             self._in_library = outer
 
-    def _attributes(self, attributes: Iterable[tuple[str, Any]], depth: int) -> None:
-        for name, attribute in attributes:
-            self.into.both("attribute", name)
-            self._setting(attribute, depth)
-
-    def _setting(self, value: Any, depth: int) -> None:
+    def _setting(self, value: Any) -> None:
         """Read an attribute; what of it cannot be read, a lock or a log, is nobody's data."""
         before = list(self.into.not_compared)
-        self.read(value, depth + 1)
+        self.read(value)
         self.into.not_compared = before
 
-    def _pickled(self, value: Any, depth: int) -> None:
+    def _pickled(self, value: Any) -> None:
         """Read an object by what it would be pickled by."""
         try:
             # An iterator would be read to its end, or copied: nothing of it is compared.
@@ -232,20 +236,19 @@ class _Reader:
         except Exception:  # noqa: BLE001 (a library's, or a user's own)
             reduced = None
         if reduced is None:
-            self.into.not_compared.append(type(value).__name__)
+            self.cannot_see(type(value).__name__)
         elif not isinstance(reduced, str):
             arguments, state = reduced[1], reduced[2] if len(reduced) > 2 else None
             if not state and all(isinstance(argument, type) or argument is None for argument in arguments or ()):
-                self.into.not_compared.append(type(value).__name__)  # it has nothing but its class
-            self._all((*(arguments or ()), state), depth)
+                self.cannot_see(type(value).__name__)  # it has nothing but its class
+            self.go((*(arguments or ()), state))
 
-    def _configured(self, value: Any, depth: int) -> None:
+    def _configured(self, value: Any) -> None:
         """Read an object of Keras, or of a library like it, that tells its configuration."""
         self.into.kind(value)
-        configuration, functions, weights = configuration_of(value)
-        self._all((configuration, functions, weights), depth)
+        self.go(configuration_of(value))
 
-    def _sequence(self, value: Any, depth: int) -> None:
+    def _sequence(self, value: Any) -> None:
         self.into.both("sequence", type(value).__name__, str(len(value)))
         own = self._masked and len(value) <= _FEW and any(map(is_own_value, value))
         if value and not own and all(type(element) is float for element in value):
@@ -259,41 +262,18 @@ class _Reader:
             return
         if len(value) > _FEW and (array := _joined(value)) is not None:
             self.into.both("arrays", hashlib.sha256(repr([part.shape for part in value]).encode()).hexdigest())
-            self._arrays.array(array, depth)
+            self.numbers(array)
             return
-        self._all(value, depth)
+        self.go(value)
 
-    def _module(self, module: Any, depth: int) -> None:
-        for name, part in module.named_modules():
-            self.into.both("module", name, type(part).__qualname__, part.extra_repr())
-            self.read(plain_settings(part), depth + 1)
-        for path, value in sorted(module_settings(module).items()):
-            self.into.both("attribute", path)
-            self._setting(value, depth)
-        for name, tensor in module.state_dict().items():
-            self.into.both("state", name)
-            self.read(tensor, depth + 1)
-
-    def _loader(self, loader: Any, depth: int) -> None:
-        self.into.kind(loader)
-        self.into.both(str(loader.batch_size), str(loader.drop_last), type(loader.sampler).__name__)
-        self.read(loader.dataset, depth + 1)
-
-    def _function(self, function: types.FunctionType, depth: int) -> None:
+    def _function(self, function: types.FunctionType) -> None:
         if not is_own_module(function.__module__ or ""):
             self.into.both("function", str(function.__module__), function.__qualname__)
             return
         self.into.both("function", function.__qualname__, source_digest(function.__code__) or "")
         for _, value in closure_of(function):
-            self._setting(value, depth)
-        self.read(function.__defaults__, depth + 1)
-        self.read(function.__kwdefaults__, depth + 1)
-
-
-def plain_settings(value: Any) -> dict[str, Any]:
-    """Return the plain settings of an object by name, without those that begin with an underscore."""
-    kinds = (bool, int, float, str, list, tuple)
-    return {name: setting for name, setting in settings_in(value) if type(setting) in kinds and name[0] != "_"}
+            self._setting(value)
+        self.go((function.__defaults__, function.__kwdefaults__))
 
 
 def _public_attributes(value: Any) -> list[tuple[str, Any]]:
@@ -339,7 +319,7 @@ def _joined(value: Any) -> Any:
     if (
         dtype.hasobject
         or dtype.names is not None
-        or sum(part.nbytes for part in value) > min(_JOINED * len(value), BUS_BYTES)
+        or sum(part.nbytes for part in value) > min(_JOINED * len(value), _JOINED_BYTES)
     ):
         return None
     return numpy.concatenate([part.reshape(-1) for part in value])

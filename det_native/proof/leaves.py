@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import enum
-import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -12,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from det_native.proof.attributes import class_settings, is_library_of_ours, is_own_module, settings_in
+from det_native.inspection.attributes import class_settings, is_library_of_ours, is_own_module, settings_in
+from det_native.inspection.registry import adapter_of
 from det_native.proof.content import PLAIN, Content, closure_of, content_of
-from det_native.proof.graphs import numbers_of
 from det_native.proof.own_values import is_path
 from det_native.proof.source import signature_digest, source_digest
 from det_native.schema.proof import LeafKind
@@ -154,9 +153,9 @@ class _Divider:
             self._class(value, path, depth)
         elif _has_attributes(value):
             self._attributes(value, path, depth)
-        elif _is_pipeline(value):
+        elif (numbers := _numbers_apart(value)) is not None:
             self.add(value, path, "data", put)
-            self.add(numbers_of(value), f"{path} numbers".strip(), "library", None)
+            self.add(numbers, f"{path} numbers".strip(), "library", None)
         else:
             self.add(value, path, "library" if self._in_attribute and not _is_data(value) else "data", put)
 
@@ -247,7 +246,7 @@ def _has_attributes(value: Any) -> bool:
         return False
     if isinstance(value, types.SimpleNamespace | argparse.Namespace):
         return True
-    if hasattr(kind, "get_config") or _is_module(value):
+    if hasattr(kind, "get_config") or _is_model(value):
         return False
     return (is_own_module(kind.__module__) and not isinstance(value, list | tuple | Mapping)) or _is_dataset(value)
 
@@ -256,26 +255,28 @@ def _is_data(value: Any) -> bool:
     """Whether a value is an array, a tensor, a table, or a long container."""
     if isinstance(value, list | tuple | set | frozenset | range | deque | Mapping | bytearray | memoryview):
         return True
-    return (hasattr(value, "shape") and hasattr(value, "dtype")) or hasattr(value, "iloc")
+    adapter = adapter_of(type(value))
+    held = adapter is not None and adapter.is_data
+    return held or (hasattr(value, "shape") and hasattr(value, "dtype")) or hasattr(value, "iloc")
 
 
 def _is_ours(value: Any) -> bool:
     return is_library_of_ours(type(value).__module__) and not isinstance(value, Mapping)
 
 
-def _is_pipeline(value: Any) -> bool:
-    tensorflow = sys.modules.get("tensorflow")
-    return tensorflow is not None and isinstance(value, tensorflow.data.Dataset)
-
-
-def _is_module(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.nn.Module)
+def _is_model(value: Any) -> bool:
+    adapter = adapter_of(type(value))
+    return adapter is not None and adapter.is_model
 
 
 def _is_dataset(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.utils.data.Dataset)
+    adapter = adapter_of(type(value))
+    return adapter is not None and adapter.is_dataset
+
+
+def _numbers_apart(value: Any) -> list[Any] | None:
+    adapter = adapter_of(type(value))
+    return None if adapter is None else adapter.numbers_apart(value)
 
 
 def _is_plain(value: Any) -> bool:
@@ -287,8 +288,9 @@ def _is_plain(value: Any) -> bool:
         counter -= 1
         if counter < 0 or depth > _DEPTH:
             return False
-        if type(part).__module__ == "numpy":
-            return False  # a number that is an array without dimensions
+        adapter = adapter_of(type(part))
+        if adapter is not None and adapter.is_data:
+            return False  # a number that is an array without dimensions, say
         if isinstance(part, (*PLAIN, float, enum.Enum)) or is_path(part):
             return True
         if type(part) in (list, tuple, set, frozenset):

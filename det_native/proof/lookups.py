@@ -6,20 +6,20 @@ import enum
 import functools
 import itertools
 import pathlib
-import sys
 import types
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from det_native.proof.attributes import (
+from det_native.inspection.attributes import (
     changed_names,
     class_settings,
     is_library_of_ours,
     is_own_module,
     names_looked_up,
 )
+from det_native.inspection.registry import adapter_of
 from det_native.proof.configurations import functions_held
 from det_native.proof.content import PLAIN, closure_of
 from det_native.proof.inputs import Input
@@ -102,11 +102,8 @@ def identities_of(values: Iterable[Any]) -> set[int]:
     found: set[int] = set()
     for value in values:
         found.add(id(value))
-        names = ("modules", "parameters") if _is_module(value) else ("_flatten_layers",)
-        for name in names:
-            parts = getattr(value, name, None)
-            if callable(parts):
-                found.update(map(id, parts()))
+        adapter = adapter_of(type(value))
+        found.update(map(id, adapter.parts(value) if adapter is not None else ()))
     return found
 
 
@@ -138,8 +135,9 @@ def _brought_along(value: Any) -> Iterable[Any]:
         return (value.func, *value.args, *value.keywords.values())
     if isinstance(value, list | tuple | set | dict):
         return list(value.values() if isinstance(value, dict) else value)[:_PARTS]
-    if _is_module(value):
-        return [part for module in value.modules() for part in (type(module), *functions_held(module))]
+    adapter = adapter_of(type(value))
+    if adapter is not None and adapter.is_model:
+        return [part for module in adapter.parts(value) for part in (type(module), *functions_held(module))]
     held = getattr(value, "__dict__", None)
     if not isinstance(held, dict) or isinstance(value, types.ModuleType):
         return ()
@@ -162,14 +160,10 @@ def _functions_of_member(member: Any) -> Iterator[types.FunctionType]:
             yield part
 
 
-def _is_module(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.nn.Module)
-
-
 def _is_compared(value: Any) -> bool:
     """Whether a variable holds data or settings; handles, loggers and functions are compared otherwise, or not."""
-    if isinstance(value, _PLAIN + _CONTAINERS) or _is_module(value):
+    adapter = adapter_of(type(value))
+    if isinstance(value, _PLAIN + _CONTAINERS) or (adapter is not None and adapter.is_model):
         return True
     if isinstance(value, type):
         return is_own_module(value.__module__) and any(True for _ in class_settings(value))

@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 
-from det_native.proof.attributes import is_own_module
+from det_native.inspection.attributes import is_own_module
 
 #: The name of such a function. The loop's own code is not compared: its cell is sent as it is.
 LOOP = "the loop"

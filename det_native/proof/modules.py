@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import sys
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from det_native.proof.attributes import is_own_module, settings_in
+from det_native.inspection.libraries.torch import unsaved_places
 
 
 class ModuleSettings(MutableMapping[str, Any]):
@@ -45,26 +43,4 @@ def module_settings(model: Any) -> ModuleSettings:
     ----------
     model : torch.nn.Module
     """
-    saved = set(model.state_dict(keep_vars=True))
-    places = {}
-    for path, module in model.named_modules():
-        prefix = f"{path}." if path else ""
-        for name, buffer in module.named_buffers(recurse=False):
-            if f"{prefix}{name}" not in saved and buffer is not None:
-                places[f"{prefix}{name}"] = (module, name)
-        if is_own_module(type(module).__module__):
-            for name, value in settings_in(module):
-                if name not in _names_of_library() and not _is_module(value):
-                    places[f"{prefix}{name}"] = (module, name)
-    return ModuleSettings(places)
-
-
-@functools.cache
-def _names_of_library() -> frozenset[str]:
-    """Return the attributes that every module has."""
-    return frozenset(vars(sys.modules["torch"].nn.Module()))
-
-
-def _is_module(value: Any) -> bool:
-    torch = sys.modules["torch"]
-    return isinstance(value, torch.nn.Module | torch.nn.Parameter)
+    return ModuleSettings(unsaved_places(model))

@@ -13,8 +13,7 @@ import torch
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
-from det_native.proof.attributes import is_own_module
-from det_native.proof.content import plain_settings
+from det_native.inspection.attributes import is_own_module, plain_settings
 from det_native.proof.inputs import Input, WithoutKeys, frozen
 from det_native.proof.loop_code import running_loop
 from det_native.proof.modules import module_settings

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Of how inputs are read; what another version has noted would look like other inputs.
-VERSION = 3
+VERSION = 4
 
 #: Stands for a text that must not be shown, nor sent.
 SECRET = "a text that looks like a secret"

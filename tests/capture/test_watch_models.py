@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from det_native.capture.observation.graph import look
-from det_native.capture.observation.library import caches_of
 from det_native.capture.observation.watch import Effects, Watch
+from det_native.inspection.registry import adapter_of
 
 pytestmark = pytest.mark.slow
 X = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
@@ -61,7 +61,9 @@ def test_training_another_model_and_looking_at_one_changes_nothing_of_it(keras: 
 def test_every_attribute_of_a_model_counts_but_the_caches(keras: Any) -> None:
     model = compiled(keras)
     attributes = vars(model)
-    cached = caches_of(type(model))
+    adapter = adapter_of(type(model))
+    assert adapter is not None
+    cached = adapter.caches
     names: dict[str, Any] = {"model": model}
     for name in [name for name in attributes if name not in cached]:
         before = look(model, names)

@@ -98,7 +98,7 @@ def test_what_is_set_on_a_dataset_is_seen(names: dict[str, Any]) -> None:
 def test_what_was_found_is_forgotten_with_the_dataset(names: dict[str, Any]) -> None:
     import gc
 
-    from det_native.capture.observation import datasets
+    from det_native.inspection.libraries import tensorflow_datasets as datasets
 
     gc.collect()
     before = len(datasets._known)

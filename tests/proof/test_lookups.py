@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from det_native.proof.attributes import settings_in
+from det_native.inspection.attributes import settings_in
 from det_native.proof.call import Severity, differences, facts_of
 from det_native.proof.lookups import read_by
 from det_native.schema.proof import CallProof

@@ -27,8 +27,10 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from det_native.capture.observation.arrays import walk_array, walk_raw
 from det_native.capture.observation.kinds import HEAP_TYPE, Kind, Kinds, is_importable, is_own, names_looked_up
-from det_native.capture.observation.library import is_data, is_wrapper, looker_of
+from det_native.inspection.adapter import Adapter
+from det_native.inspection.registry import adapter_of, is_derived
 
 #: Objects that are looked at for one name.
 OBJECTS = 4_000
@@ -151,8 +153,6 @@ def kind_of(kind: type) -> Kind:
         return Kind(lambda one: (kind, hash(one)))
     if kind in _TOLD_BY_TEXT:
         return Kind(repr if kind is float else str)
-    if is_wrapper(kind):
-        return Kind(None, wrapper=True)
     if issubclass(kind, types.ModuleType):
         return Kind(None, looker=Walk._module)
     if issubclass(kind, type):
@@ -161,7 +161,12 @@ def kind_of(kind: type) -> Kind:
         return Kind(None, ends=True)
     changeable = kind not in (tuple, frozenset, types.MethodType)
     looker = _LOOKERS.get(kind)
-    return Kind(None, changeable=changeable, looker=looker, library=None if looker else looker_of(kind))
+    adapter = None if looker else adapter_of(kind)
+    wrapper = "" if adapter is None else adapter.wraps
+    if adapter is not None and type(adapter).children is Adapter.children:
+        adapter = None  # it is walked through like any other object
+    derived = adapter is not None and is_derived(kind)
+    return Kind(None, wrapper, changeable=changeable, looker=looker, adapter=adapter, derived=derived)
 
 
 def _number(one: Any) -> Hashable:
@@ -249,10 +254,10 @@ class Walk:
         try:
             if how.looker is not None:
                 how.looker(self, one)
-            elif how.library is None or not self._of_library(one, kind, how.library):
+            elif how.adapter is None or not self._of_library(one, kind, how.adapter) or how.derived:
                 self._instance(one, kind)
         except Exception:
-            if not how.changeable and how.library is None and how.looker in (Walk._module, Walk._class):
+            if not how.changeable and how.adapter is None and how.looker in (Walk._module, Walk._class):
                 raise
             # Classes may raise anything when they are looked into.
             self.cannot_see()
@@ -260,7 +265,7 @@ class Walk:
         if len(waiting) - begin > 1:
             waiting[begin:] = waiting[begin:][::-1]
 
-    def _of_library(self, one: Any, kind: type, looker: Callable[[Walk, Any, type], bool]) -> bool:
+    def _of_library(self, one: Any, kind: type, adapter: Adapter) -> bool:
         """Look at an object of a library; the numbers of one that is met for several names are read once."""
         tokens, room, left = self._tokens, self.room, self.left
         known = self.kinds.numbers.get(id(one))
@@ -274,7 +279,7 @@ class Walk:
         before, self.changeable = self.changeable, set()
         exact, self.exact = self.exact, True
         try:
-            found = looker(self, one, kind)
+            found = adapter.children(one, self)
         finally:
             seen_whole = self.exact
             self.exact = exact and seen_whole
@@ -302,15 +307,23 @@ class Walk:
             if how.told is not None:
                 tokens.append(how.told(part))
             elif how.wrapper:
-                self.go((part._wrapped,))
+                self.go((getattr(part, how.wrapper),))
             else:
                 tokens.append(id(part))
                 if id(part) not in met:
                     waiting.append(part)
 
-    def cannot_see(self) -> None:
+    def cannot_see(self, what: str = "") -> None:
         """Note that something cannot be seen into."""
         self.exact = False
+
+    def numbers(self, array: Any, bytes_of_each: int = 0) -> None:
+        """Look at an array of numpy's, or a number of one."""
+        walk_array(self, array)
+
+    def raw(self, content: Any) -> None:
+        """Look at a contiguous buffer of bytes."""
+        walk_raw(self, content)
 
     def _bound_method(self, one: Any) -> None:
         if not isinstance(one.__self__, types.ModuleType):
@@ -442,7 +455,8 @@ def of_library(value: Any) -> bool:
     """Whether a value is an object of a library's class, and no data: its threads may change it at any time."""
     kind = type(value)
     own = any(base.__module__ == "__main__" or is_own(base.__module__) for base in kind.__mro__)
-    return bool(kind.__flags__ & HEAP_TYPE) and not own and not is_data(kind)
+    adapter = adapter_of(kind)
+    return bool(kind.__flags__ & HEAP_TYPE) and not own and (adapter is None or adapter.changes_alone)
 
 
 def _of_plain(value: Any) -> int | None:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from det_native.inspection.registry import adapter_of
+
 if TYPE_CHECKING:
     from det_native.capture.observation.graph import Look
 
@@ -87,25 +89,21 @@ def _parts(objects: Sequence[Any]) -> list[Any]:
             parts += [*(one.__closure__ or ()), one.__defaults__, one.__kwdefaults__, one.__dict__]
     else:
         parts = gc.get_referents(*objects)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and any(issubclass(kind, numpy.ndarray) for kind in kinds):
+    adapters = {kind: adapter for kind in kinds if (adapter := adapter_of(kind)) is not None}
+    if adapters:
         for one in objects:
-            if issubclass(type(one), numpy.ndarray):
-                parts.append(one.base)
-                if one.dtype.hasobject:
-                    parts += one.ravel().tolist()
+            if (adapter := adapters.get(type(one))) is not None:
+                parts += adapter.referents(one)
     wanted = {kind for kind in map(type, parts) if kind not in _PLAIN and not issubclass(kind, _ENDS)}
     return [one for one in parts if type(one) in wanted] if wanted else []
 
 
 def _addresses(objects: Iterable[Any]) -> set[int]:
     """Return where the numbers of tensors lie: others may have the same."""
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "Tensor"):
-        return set()
-    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, torch.Tensor)}
-    tensors = [one for one in objects if type(one) in kinds] if kinds else []
-    return {one.untyped_storage().data_ptr() for one in tensors if one.layout == torch.strided}
+    objects = list(objects)
+    adapters = {kind: adapter for kind in set(map(type, objects)) if (adapter := adapter_of(kind)) is not None}
+    addresses = (adapters[type(one)].address(one) for one in objects if type(one) in adapters) if adapters else ()
+    return {address for address in addresses if address is not None}
 
 
 def _is_closure(one: Any) -> bool:

@@ -9,7 +9,8 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
-from det_native.capture.observation.library import caches_of
+from det_native.inspection.adapter import Adapter
+from det_native.inspection.registry import adapter_of
 
 CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset, deque)
 #: Classes of C of which every part is seen here.
@@ -26,20 +27,25 @@ class Kind(NamedTuple):
     ----------
     told : callable or None
         Gives all that there is to say of an object; None where more has to be seen.
-    wrapper, ends, changeable : bool
-        It is made anew each time around the same object; the walk ends at it; it can change.
+    wrapper : str
+        The attribute that has the object around which it is made anew each time; else empty.
+    ends, changeable : bool
+        The walk ends at it; it can change.
     looker : callable or None
         Looks into an object, on a walk; None for one that has attributes.
-    library : callable or None
-        Looks into it if it is one of those that a library's module of ours knows.
+    adapter : Adapter or None
+        Tells what it holds, if it is of a library that is known.
+    derived : bool
+        It is of a class that is only derived from such a one, and may have attributes besides.
     """
 
     told: Callable[[Any], Hashable] | None
-    wrapper: bool = False
+    wrapper: str = ""
     ends: bool = False
     changeable: bool = False
     looker: Callable[[Any, Any], None] | None = None
-    library: Callable[[Any, Any, type], bool] | None = None
+    adapter: Adapter | None = None
+    derived: bool = False
 
 
 class Instances(NamedTuple):
@@ -86,7 +92,9 @@ class Kinds:
                 hidden = True
         contents = tuple(base for base in CONTAINERS if issubclass(kind, base))
         whole = bool(contents) or _has_slots(kind)
-        return Instances(tuple(bases), hidden, contents, caches_of(kind), tuple(_slots(kind)), whole)
+        adapter = adapter_of(kind)
+        caches = adapter.caches if adapter is not None else frozenset()
+        return Instances(tuple(bases), hidden, contents, caches, tuple(_slots(kind)), whole)
 
 
 def is_own(module: Any) -> bool:

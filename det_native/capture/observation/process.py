@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from det_native.capture.observation.kinds import is_own
+from det_native.inspection.registry import loaded_libraries
 
 _LOGGER = "the level of logger "
 
@@ -24,11 +25,10 @@ def process_state() -> dict[str, Hashable]:
     state["sys.path"] = tuple(sys.path)
     state["the working directory"] = _folder()
     state |= _logging()
-    for name, settings in (("numpy", _numpy), ("torch", _torch), ("pandas", _pandas), ("tensorflow", _tensorflow)):
-        library = sys.modules.get(name)
-        if library is not None:
+    for name, module, library in loaded_libraries():
+        if library.settings is not None:
             with suppress(Exception):  # a library that is only half loaded
-                state[f"settings of {name}"] = settings(library)
+                state[f"settings of {name}"] = library.settings(module)
     return state
 
 
@@ -87,33 +87,3 @@ def _logging() -> dict[str, Hashable]:
         if isinstance(one, logging.Logger) and name.partition(".")[0] not in sys.modules:
             found[f"{_LOGGER}{name}"] = (one.level, one.disabled)
     return dict(found)
-
-
-def _numpy(numpy: Any) -> Hashable:
-    return tuple(sorted(numpy.geterr().items()))
-
-
-def _torch(torch: Any) -> Hashable:
-    return (
-        str(torch.get_default_dtype()),
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_grad_enabled(),
-        torch.is_anomaly_enabled(),
-        torch.get_float32_matmul_precision(),
-    )
-
-
-def _pandas(pandas: Any) -> Hashable:
-    return hash(str(sys.modules["pandas._config.config"]._global_config))
-
-
-def _tensorflow(tensorflow: Any) -> Hashable:
-    eager = tensorflow.config.functions_run_eagerly(), tensorflow.executing_eagerly()
-    keras = sys.modules.get("keras")
-    if keras is None:
-        return eager
-    backend = keras.backend
-    policy = keras.mixed_precision.global_policy() if hasattr(keras.mixed_precision, "global_policy") else ""
-    name = getattr(policy, "name", str(policy))
-    return (*eager, backend.floatx(), backend.image_data_format(), backend.epsilon(), name)

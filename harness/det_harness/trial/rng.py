@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 import sys
@@ -17,8 +16,11 @@ import numpy as np
 from det_harness.frameworks.base import RandomStreams, harness_of
 from det_native.capture.first_imports import first_imports
 from det_native.frameworks import read_frameworks
+from det_native.inspection.streams import checkpointed, decoded, put_back
 
 _FILE = "rng.npz"
+# What every process has, whatever its framework.
+_ALWAYS = ("random", "numpy")
 
 # States for frameworks that this process has not imported, by their names.
 _waiting: dict[str, dict[str, Any]] = {}
@@ -56,14 +58,7 @@ def capture() -> dict[str, Any]:
         ``python`` (version, gauss), ``python_words`` (uint32, 625), ``numpy`` (name, position, has_gauss, gauss),
         ``numpy_words`` (uint32, 624), and what the streams of each imported framework have.
     """
-    version, words, gauss = random.getstate()
-    name, keys, position, has_gauss, cached = np.random.get_state()
-    state: dict[str, Any] = {
-        "python": [version, gauss],
-        "python_words": np.array(words, dtype=np.uint32),
-        "numpy": [name, int(position), int(has_gauss), float(cached)],
-        "numpy_words": np.array(keys, dtype=np.uint32),
-    }
+    state = checkpointed(_ALWAYS)
     for streams in _streams():
         state |= streams.capture()
     return state
@@ -71,26 +66,17 @@ def capture() -> dict[str, Any]:
 
 def apply(state: dict[str, Any]) -> None:
     """Put back what :func:`capture` returned; generators that the state lacks stay as they are."""
-    if "python" in state:
-        version, gauss = state["python"]
-        random.setstate((version, tuple(int(word) for word in state["python_words"]), gauss))
-    if "numpy" in state:
-        name, position, has_gauss, cached = state["numpy"]
-        np.random.set_state((name, state["numpy_words"], position, has_gauss, cached))
+    put_back(state, _ALWAYS)
     for streams in _streams():
         streams.apply(state)
 
 
 def apply_encoded(content: bytes) -> None:
-    """Put back states that a notebook has sent (``det_native.capture.stream_states``).
+    """Put back states that a notebook has sent (``det_native.inspection.streams``).
 
     Those of a framework that the program has yet to import are put back when it has.
     """
-    state = json.loads(content)
-    for name, value in state.items():
-        if isinstance(value, dict):
-            ((kind, text),) = value.items()
-            state[name] = np.frombuffer(base64.b64decode(text), dtype=np.dtype(kind).newbyteorder("<"))
+    state = decoded(content)
     apply(state)
     for framework in read_frameworks():
         if framework.harness and framework.module not in sys.modules:

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from det_harness.frameworks.base import RandomStreams
+from det_native.inspection.streams import checkpointed, put_back
 
 
 class TorchStreams(RandomStreams):
@@ -20,7 +21,7 @@ class TorchStreams(RandomStreams):
     def capture(self) -> dict[str, Any]:
         """Return their states."""
         torch: Any = sys.modules["torch"]
-        state: dict[str, Any] = {"torch": torch.get_rng_state().numpy().copy()}
+        state = checkpointed(["torch"])
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             generators = torch.cuda.get_rng_state_all()
             state |= {f"cuda_{device}": generator.numpy().copy() for device, generator in enumerate(generators)}
@@ -30,8 +31,7 @@ class TorchStreams(RandomStreams):
         """Put their states back, of as many GPUs as there are."""
         import torch
 
-        if "torch" in state:
-            torch.set_rng_state(torch.from_numpy(state["torch"].copy()))
+        put_back(state, ["torch"])
         if "cuda_0" in state and torch.cuda.is_available():
             for device in range(torch.cuda.device_count()):
                 generator = state.get(f"cuda_{device}")

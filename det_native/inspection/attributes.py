@@ -57,6 +57,12 @@ def settings_in(value: Any) -> Iterator[tuple[str, Any]]:
             yield name, attribute
 
 
+def plain_settings(value: Any) -> dict[str, Any]:
+    """Return the plain settings of an object by name, without those that begin with an underscore."""
+    kinds = (bool, int, float, str, list, tuple)
+    return {name: setting for name, setting in settings_in(value) if type(setting) in kinds and name[0] != "_"}
+
+
 @functools.lru_cache(maxsize=1024)
 def assigned_by(kind: type) -> frozenset[str]:
     """Return the attributes that the user's classes among the bases of a class assign in their own code."""

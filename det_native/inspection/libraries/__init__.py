@@ -1,0 +1,1 @@
+"""One file a library: a module with ``LIBRARY``; see ``det_native.inspection.registry``."""

@@ -1,0 +1,107 @@
+"""Keras, of either generation: layers, models, and what its objects keep of having been used."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from det_native.inspection.adapter import Adapter, Library, Stream, generator_stream
+
+
+class _Object(Adapter):
+    #: Compiled functions, counters for callbacks, lists of what their other attributes hold.
+    caches = frozenset(
+        {"train_function", "test_function", "predict_function", "train_tf_function", "history", "_called"}
+        | {"_allow_sum_over_batch_size", "stop_predicting", "stop_evaluating"}
+        | {"_test_counter", "_predict_counter", "_train_counter", "_obj_reference_counts_dict"}
+        | {"_self_unconditional_checkpoint_dependencies", "_self_unconditional_dependency_names"}
+    )
+
+
+class _Layer(_Object):
+    never_sent = "model"
+
+    def parts(self, value: Any) -> Iterable[Any]:
+        layers = getattr(value, "_flatten_layers", None)
+        return list(layers()) if callable(layers) else ()
+
+
+class _Model(_Layer):
+    def weights(self, value: Any) -> list[Any]:
+        return list(value.get_weights()) if value.built else []
+
+
+class _Optimizer(_Object):
+    never_sent = "optimizer"
+
+
+def _settings(keras: Any) -> Hashable:
+    backend = keras.backend
+    policy = keras.mixed_precision.global_policy() if hasattr(keras.mixed_precision, "global_policy") else ""
+    name = getattr(policy, "name", str(policy))
+    return (backend.floatx(), backend.image_data_format(), backend.epsilon(), name)
+
+
+_KERAS_3 = "keras_3"
+_STATE_OF_KERAS_3 = "keras.src.backend.common.global_state"  # there is nothing public that tells its stream
+_BACKENDS = ("keras.src.backend", "tf_keras.src.backend", "tensorflow.python.keras.backend")
+
+
+def _read_keras_3() -> list[Any] | None:
+    """Return the seed of Keras 3 and the state of what gives ``keras.random`` its seeds; None before either is used."""
+    module = sys.modules.get(_STATE_OF_KERAS_3)
+    if module is None:
+        return None
+    seed, generator = (module.get_global_attribute(f"global_{name}") for name in ("random_seed", "seed_generator"))
+    if seed is None and generator is None:
+        return None
+    return [seed, None if generator is None else sys.modules["keras"].ops.convert_to_numpy(generator.state).tolist()]
+
+
+def _put_back_keras_3(states: Mapping[str, Any]) -> None:
+    """Give Keras 3 its seed, and what gives seeds its state; without one, the next draw makes it."""
+    module, generator = sys.modules.get(_STATE_OF_KERAS_3), None
+    if module is None:
+        return
+    seed, state = states[_KERAS_3]
+    if state is not None:
+        generator = module.get_global_attribute("global_seed_generator")
+        if generator is None:
+            generator = sys.modules["keras"].random.SeedGenerator(0)
+        generator.state.assign(state)
+    module.set_global_attribute("global_random_seed", seed)
+    module.set_global_attribute("global_seed_generator", generator)
+
+
+def _seeds_of_initializers() -> random.Random | None:
+    """Return what gives the initializers of Keras 2 their seeds; None without a seed of Keras."""
+    holders = (getattr(sys.modules.get(name), "_SEED_GENERATOR", None) for name in _BACKENDS)
+    generators = (getattr(holder, "generator", None) for holder in holders)
+    return next((one for one in generators if isinstance(one, random.Random)), None)
+
+
+_KERAS_2 = generator_stream("keras", _seeds_of_initializers)
+
+
+def _put_back_keras_2(states: Mapping[str, Any]) -> None:
+    if _seeds_of_initializers() is None and "keras.src.backend" in sys.modules:
+        sys.modules["keras.src.backend"]._SEED_GENERATOR.generator = random.Random()
+    _KERAS_2.put_back(states)
+
+
+_PACKAGES = ("keras", "tf_keras")
+LIBRARY = Library(
+    {
+        f"{package}.{name}": adapter
+        for package in _PACKAGES
+        for name, adapter in (("Layer", _Layer()), ("Model", _Model()), ("Optimizer", _Optimizer()))
+    },
+    others=_Object(),
+    settings=_settings,
+    streams=(
+        Stream(_KERAS_3, _read_keras_3, _put_back_keras_3, lambda state: {_KERAS_3: state}),
+        Stream("keras", _KERAS_2.read, _put_back_keras_2, _KERAS_2.written),
+    ),
+)

@@ -1,0 +1,128 @@
+"""numpy: arrays, numbers, generators."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from importlib.util import _LazyModule  # type: ignore[attr-defined]
+from typing import Any
+
+from det_native.inspection.adapter import Adapter, Content, Encoded, Ending, Library, Plain, Stream, Text, texts_in
+
+
+class Number(Plain):
+    """A number that is an array without dimensions."""
+
+    is_data = True
+    changes_alone = False
+
+    def content(self, value: Any, reader: Content) -> bool:
+        """Tell its type and itself."""
+        reader.numbers(value)
+        return True
+
+
+class Array(Number):
+    """``ndarray``."""
+
+    def size(self, value: Any) -> int:
+        """Return its bytes, without those of objects in it."""
+        return int(value.nbytes)
+
+    def texts(self, value: Any) -> Iterator[str]:
+        """Yield its texts, and those in the fields of records; objects are looked at by themselves."""
+        if value.dtype.kind in ("S", "U", "T"):
+            yield from texts_in(value.ravel().tolist())
+        for name in value.dtype.names or ():
+            yield from self.texts(value[name])
+
+    def referents(self, value: Any) -> Iterable[Any]:
+        """Return the object whose numbers it shares, and the objects in it."""
+        return (value.base, *(value.ravel().tolist() if value.dtype.hasobject else ()))
+
+    def codec(self, value: Any) -> Encoded | None:
+        """Return it as ``npy``; one of objects, or of a class of its own, has no such format."""
+        import numpy as np
+
+        if value.dtype.hasobject or type(value) is not np.ndarray:
+            return None
+        file = io.BytesIO()
+        np.save(file, value, allow_pickle=False)
+        return Encoded("npy", file.getvalue(), f"array {value.shape} of {value.dtype}")
+
+
+class _Generator(Adapter):
+    def content(self, value: Any, reader: Content) -> bool:
+        reader.go((value.bit_generator,))
+        return True
+
+    children = content  # type: ignore[assignment]
+
+
+class _BitGenerator(Plain):
+    def content(self, value: Any, reader: Content) -> bool:
+        reader.say(type(value).__name__, _digest(value.state))
+        return True
+
+
+class _RandomState(Plain):
+    def content(self, value: Any, reader: Content) -> bool:
+        reader.say(_digest(value.get_state(legacy=False)))
+        return True
+
+
+def _digest(state: Any) -> str:
+    """Return the digest of a state: numbers, texts and arrays in dictionaries."""
+    digest = hashlib.blake2b(digest_size=16)
+    waiting = [state]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            waiting += [*part, *part.values()]
+        else:
+            digest.update(part.tobytes() if hasattr(part, "tobytes") else f"{part}\0".encode())
+    return digest.hexdigest()
+
+
+class _Function(Ending):
+    def content(self, value: Any, reader: Content) -> bool:
+        reader.say(value.__name__)
+        return True
+
+
+def _settings(numpy: Any) -> Hashable:
+    return tuple(sorted(numpy.geterr().items()))
+
+
+def _read_stream() -> tuple[list[Any], bytes] | None:
+    random = sys.modules.get("numpy.random")
+    if random is None or isinstance(random, _LazyModule):  # a lazy one would be loaded by being asked
+        return None
+    name, words, position, has_gauss, gauss = random.get_state()
+    return [name, int(position), int(has_gauss), float(gauss)], words.tobytes()
+
+
+def _written_stream(state: tuple[list[Any], bytes]) -> dict[str, Any]:
+    return {"numpy": state[0], "numpy_words": ("uint32", state[1])}
+
+
+def _put_back_stream(states: Mapping[str, Any]) -> None:
+    name, position, has_gauss, cached = states["numpy"]
+    sys.modules["numpy.random"].set_state((name, states["numpy_words"], position, has_gauss, cached))
+
+
+LIBRARY = Library(
+    {
+        "numpy.ndarray": Array(),
+        "numpy.generic": Number(),
+        "numpy.dtype": Text(),
+        "numpy.ufunc": _Function(),
+        "numpy.random.Generator": _Generator(),
+        "numpy.random.BitGenerator": _BitGenerator(),
+        "numpy.random.RandomState": _RandomState(),
+    },
+    settings=_settings,
+    streams=(Stream("numpy", _read_stream, _put_back_stream, _written_stream, begins="numpy.random"),),
+)

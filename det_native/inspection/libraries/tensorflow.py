@@ -1,0 +1,191 @@
+"""TensorFlow: tensors, variables, Datasets, and the wrappers that it puts around other objects."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from det_native.inspection.adapter import (
+    Adapter,
+    Content,
+    Data,
+    Encoded,
+    Library,
+    NeverSent,
+    Stream,
+    Text,
+    Walk,
+    generator_stream,
+)
+from det_native.inspection.libraries import tensorflow_datasets
+
+
+class _Tensor(Data):
+    """A tensor, with numbers or in a graph."""
+
+    def content(self, value: Any, reader: Content) -> bool:
+        if not hasattr(value, "numpy"):
+            return False
+        reader.numbers(value.numpy())
+        return True
+
+
+class _EagerTensor(_Tensor):
+    def children(self, value: Any, walk: Walk) -> bool:
+        tensorflow: Any = sys.modules["tensorflow"]
+        if value.dtype in (tensorflow.resource, tensorflow.variant):
+            walk.cannot_see()
+        else:
+            _walk_numbers(value, walk)
+        return True
+
+    def size(self, value: Any) -> int:
+        return int(value.shape.num_elements() * value.dtype.size)
+
+    def codec(self, value: Any) -> Encoded | None:
+        from det_native.inspection.registry import adapter_of
+
+        array = value.numpy()
+        adapter = adapter_of(type(array))
+        return None if adapter is None else adapter.codec(array)
+
+
+class _Variable(_Tensor):
+    changes_alone = True
+
+    def children(self, value: Any, walk: Walk) -> bool:
+        walk.say(str(value.dtype), str(value.shape), value.trainable)
+        walk.changeable.add(id(value))
+        _walk_numbers(value, walk)
+        return True
+
+
+def _walk_numbers(value: Any, walk: Walk) -> None:
+    """Walk through the numbers of a tensor; in a graph there are none to see."""
+    read = getattr(value, "numpy", None)
+    try:
+        numbers = read() if read is not None else None
+    except NotImplementedError:
+        numbers = None
+    if numbers is None:
+        walk.cannot_see()
+        return
+    array = sys.modules["numpy"].asarray(numbers)
+    walk.kept.append(array)
+    walk.numbers(array)
+
+
+class _Ragged(Data):
+    def content(self, value: Any, reader: Content) -> bool:
+        reader.go((value.flat_values, *value.nested_row_splits))
+        return True
+
+
+class _Sparse(Data):
+    def content(self, value: Any, reader: Content) -> bool:
+        reader.go((value.indices, value.values, value.dense_shape))
+        return True
+
+
+class _Dataset(Adapter):
+    never_sent = "dataset"
+
+    def content(self, value: Any, reader: Content) -> bool:
+        tensorflow_datasets.read_dataset(value, reader)
+        return True
+
+    def children(self, value: Any, walk: Walk) -> bool:
+        parts = tensorflow_datasets.parts_of(value)
+        if parts is None:
+            walk.cannot_see()
+        else:
+            walk.go(parts)
+        return True
+
+    def numbers_apart(self, value: Any) -> list[Any]:
+        return tensorflow_datasets.numbers_of(value)
+
+
+class _Wrapper(Adapter):
+    """Lists and dictionaries in layers are wrapped."""
+
+    def children(self, value: Any, walk: Walk) -> bool:
+        if type(value).__mro__[-2].__name__ != "ObjectProxy":
+            return False
+        walk.go(part for part in gc.get_referents(value) if part is not type(value))
+        return True
+
+
+class _Function(Adapter):
+    """What ``tf.function`` makes: what it has traced is a cache."""
+
+    def children(self, value: Any, walk: Walk) -> bool:
+        if not hasattr(value, "python_function"):
+            return False
+        walk.go((value.python_function,))
+        return True
+
+
+class _IdentityWrapper(Adapter):
+    wraps = "_wrapped"
+
+
+def _settings(tensorflow: Any) -> Hashable:
+    return tensorflow.config.functions_run_eagerly(), tensorflow.executing_eagerly()
+
+
+#: The name of TensorFlow's global seed among the states.
+SEED = "tensorflow_seed"
+_EAGER = "tensorflow.python.eager.context"
+
+
+def _context() -> Any:
+    module = sys.modules.get(_EAGER)
+    return None if module is None else module.context()
+
+
+def _read_seed() -> int | None:
+    seed = getattr(_context(), "_seed", None)
+    return seed if isinstance(seed, int) else None
+
+
+def _put_back_seed(states: Mapping[str, Any]) -> None:
+    sys.modules["tensorflow"].random.set_seed(states[SEED])
+
+
+def _seeds_of_eager_operations() -> random.Random | None:
+    """Return what gives TensorFlow's eager operations their seeds; None without a global seed."""
+    generator = getattr(_context(), "_rng", None)
+    return generator if isinstance(generator, random.Random) else None
+
+
+def _forget_operations() -> None:
+    """Do as ``tf.random.set_seed()`` does: an operation that is kept for a seed has drawn from it already."""
+    _context().clear_kernel_cache()
+
+
+LIBRARY = Library(
+    {
+        "tensorflow.EagerTensor": _EagerTensor(),
+        "tensorflow.Tensor": _Tensor(),
+        "tensorflow.Variable": _Variable(),
+        "tensorflow.RaggedTensor": _Ragged(),
+        "tensorflow.SparseTensor": _Sparse(),
+        "tensorflow.python.data.DatasetV2": _Dataset(),
+        "tensorflow.python.data.OwnedIterator": NeverSent("dataset"),
+        "tensorflow.Graph": NeverSent("graph"),
+        "tensorflow.python.module.Module": NeverSent("model"),
+        "tensorflow.TrackableDataStructure": _Wrapper(),
+        "tensorflow._ObjectIdentityWrapper": _IdentityWrapper(),
+        "tensorflow.Function": _Function(),
+        **dict.fromkeys(("tensorflow.DType", "tensorflow.TensorShape"), Text()),
+    },
+    settings=_settings,
+    streams=(
+        Stream(SEED, _read_seed, _put_back_seed, lambda seed: {SEED: seed}),
+        generator_stream("tensorflow", _seeds_of_eager_operations, _forget_operations),
+    ),
+)
