@@ -92,7 +92,7 @@ def capture_call(
             [Problem("", f"{kind}() was not called from a cell that the notebook logged.", "Call it from a cell.")],
         )
     # Half of capture, and scripts need none of it.
-    if os.environ.get(_SWITCH) == "program":
+    if os.environ.get(_SWITCH, "program") == "program":
         from det_native.capture.planned import PlannedCapture
 
         return with_includes(PlannedCapture(request, log, record, notebook_folder()).run(), request, include)
