@@ -8,6 +8,7 @@ from typing import Any
 from det_native.capture.execution import Execution, Missing
 from det_native.capture.facts import human_size, size_of, type_name
 from det_native.capture.log import LoggedExecution
+from det_native.capture.program.records import Refusal
 from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
@@ -29,12 +30,6 @@ def missing_problem(
     by = missing.path[-2] if len(missing.path) > 1 else f"{user.label[0].lower()}{user.label[1:]}"
     if name not in namespace:
         return _undefined(name, by, executions)
-    if user.magics and user.effects is not None and name in user.effects.bound | user.effects.changed:
-        return Problem(
-            "",
-            f"{user.label} uses `{name}`, and runs `{user.magics[0]}`, which sets it by code that is in no cell.",
-            "Write that line into a cell of its own, run both, and submit again.",
-        )
     seen = [e for e in executions if e.index <= user.index and e.effects is not None]
     between = [e for e in seen if e.effects is not None and name in e.effects.between]
     if between:
@@ -66,6 +61,46 @@ def missing_problem(
         f"`{name}` is used by {by}, but no executed cell sets the value that it had there.",
         f"Run the cell that sets it, then submit again, or send its present value: values=['{name}'].",
     )
+
+
+def refused_value(
+    refusal: Refusal,
+    user: Execution,
+    maker: Execution,
+    path: tuple[str, ...],
+    why: str,
+    error: CannotSendError | None,
+) -> Problem:
+    """Say that what a cell made can neither be sent nor be made again, and what to do.
+
+    Parameters
+    ----------
+    refusal : Refusal
+    user, maker : Execution
+        Who needs it, and who made it.
+    path : tuple of str
+        The way by which it is used.
+    why : str
+        Why the cell that made it does not run again.
+    error : CannotSendError or None
+        What its value met when it was to be sent.
+    """
+    name = refusal.name
+    used = f"`{name}`, used in {_lower(user.label)}{f' ({" -> ".join(path)})' if len(path) > 1 else ''}"
+    if maker is user and user.magics:
+        return Problem(
+            "",
+            f"{user.label} uses `{name}`, and runs `{user.magics[0]}`, which sets it by code that is in no cell.",
+            "Write that line into a cell of its own, run both, and submit again.",
+        )
+    what = f"{used}, was made by {_lower(maker.label)}, which cannot run again ({why}), and cannot be sent"
+    if maker.skipped:
+        remedy = "Remove the tag det-skip from that cell."
+    elif maker.magics or maker.language:
+        remedy = f"Make `{name}` in a cell of Python, or in a module that a cell imports."
+    else:
+        remedy = f"Make `{name}` in a cell of its own, or send it: values=['{name}']."
+    return Problem("", f"{what} ({refusal.why}).", (error.remedy if error is not None else "") or remedy)
 
 
 def _undefined(name: str, by: str, executions: Sequence[Execution]) -> Problem:

@@ -12,7 +12,7 @@ from types import ModuleType
 from det_native.capture.cells import CellCapture
 from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution, Missing, Slice
-from det_native.capture.explain import SLOW, human_time, missing_problem
+from det_native.capture.explain import SLOW, human_time, missing_problem, refused_value
 from det_native.capture.facts import human_size, size_of
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import is_local
@@ -23,7 +23,7 @@ from det_native.capture.program.runs import runs_of
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import
 from det_native.capture.secrets import find_secrets
-from det_native.capture.slice_texts import lower, via
+from det_native.capture.slice_texts import lower
 from det_native.capture.values import CannotSendError, encode
 from det_native.capture.wider_capture import may_need_files
 from det_native.errors import Problem
@@ -213,23 +213,15 @@ class PlannedCapture(CellCapture):
         return "ran before the call" if index in self.plan.needed else "ran before the call; nothing needs it"
 
     def _refusal(self, one: Refusal) -> Problem:
-        user, execution = self.executions[one.user], None
+        user = self.executions[one.user]
         read = self.runs[one.user].reads[one.name]
-        if one.maker is not None:
-            execution = self.executions[one.maker]
-        if execution is None:
+        if one.maker is None:
             missing = Missing(one.name, read.path, read.line, read.certain)
             touched = {name: index for index, run in enumerate(self.runs) for name in run.touched}
             return missing_problem(missing, user, self.namespace, self.executions, touched, is_local)
-        why = self.runs[execution.index].never or self.plan.left.get(execution.index) or "does not make it again"
+        why = self.runs[one.maker].never or self.plan.left.get(one.maker) or "does not make it again"
         error = self.errors.get(one.name)
-        return Problem(
-            "",
-            f"`{one.name}`, used in {lower(user.label)}{via(read.path)}, was made by {lower(execution.label)}, which "
-            f"cannot run again ({why}), and cannot be sent ({one.why}).",
-            (error.remedy if error is not None else "")
-            or f"Make `{one.name}` in a cell of its own, or send it: values=['{one.name}'].",
-        )
+        return refused_value(one, user, self.executions[one.maker], read.path, why, error)
 
     def _add_wider(self, capture: Capture, found: Slice) -> None:
         """Add the program with the slow cells, too, for a worker to which the first one gives other inputs."""

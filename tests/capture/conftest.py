@@ -17,12 +17,12 @@ SHELL, KERNEL = "shell", "kernel"
 #: of rule, and what depends on what a front end sends. All others go through a real kernel in the long lane.
 REAL = {
     "test_cells_run_out_of_order_and_again": 1,
-    "test_changes_in_place_belong_to_the_slice": 2,
-    "test_an_hour_of_exploring_is_not_sent": 1,
+    "test_changes_in_place_are_made_again": 2,
+    "test_an_hour_of_exploring_is_not_needed": 1,
     "test_inits_own_execution_is_always_sent": 1,
     "test_a_failed_cell_that_defines_a_needed_name": 1,
     "test_what_a_failed_cell_did_not_reach_does_not_count": 1,
-    "test_a_cell_that_adds_up_when_run_again_is_a_question": 1,
+    "test_a_cell_that_adds_up_runs_as_often_as_it_ran": 1,
     "test_what_exec_made_is_seen": 1,
     "test_what_a_widget_changed_is_sent_by_value": 1,
     "test_a_file_that_a_magic_ran": 1,

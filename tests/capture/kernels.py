@@ -42,7 +42,7 @@ class Model:
         return fit(*data, **options)
 
 
-def fit(*data, local=False, way="", **options):
+def fit(*data, local=False, way="program", **options):
     call = note_call("fit")
     if local:
         return None
@@ -285,9 +285,11 @@ class Found:
         assert self.program is not None, self.error
         return next(cell.source for cell in self.program.cells if cell.number == number)
 
-    def leaves_out(self, *numbers: int) -> bool:
-        """Whether none of these cells is sent; which others are sent besides those needed is up to the slicer."""
-        return not set(self.cells) & set(numbers)
+    def needs_none_of(self, *numbers: int) -> bool:
+        """Whether the call can be made without these cells: they stay behind, or an error of theirs is passed over."""
+        assert self.program is not None, self.error
+        needed = [one for one in self.program.cells if one.optional_from != 1 and not one.reason.startswith("settings")]
+        return not {cell.number for cell in needed} & set(numbers)
 
     @property
     def value_names(self) -> set[str]:

@@ -188,8 +188,9 @@ class _Choice:
         state.plan.left[index] = why
         state.known |= run.bound
         settings = Settings()
-        if run.source and not run.never and run.failed_line is None:
-            settings = settings_of(run.source, state.stale.keys(), self.modules, run.secret_lines)
+        if run.source and not run.never:
+            again = run.secret_lines | ({run.failed_line} if run.failed_line is not None else set())
+            settings = settings_of(run.source, state.stale.keys(), self.modules, again)
         if settings.source:
             state.plan.steps.append(Step(index, "settings", settings.source))
         settled = (settings.names & run.bound) - run.changed
@@ -274,6 +275,7 @@ class _Choice:
             run = self.runs[step.run]
             if step.run in needed or run.wanted or step.run in self.forced or not run.touched.isdisjoint(live):
                 needed.add(step.run)
+                live = {name: None for name in live if name not in run.bound or step.kind == "settings"}
                 live |= dict.fromkeys(run.reads)
         return frozenset(needed)
 
