@@ -101,12 +101,12 @@ class Watch:
         self._look(namespace, hidden, source)
         self._process, self._modules = process_state(), module_attributes(namespace)
         both = before.keys() & self.looks.keys()
-        differ = {name for name in both if _differ(before[name], self.looks[name])}
+        others = {name for name in both if differ(before[name], self.looks[name])}
         # Objects of libraries are changed by threads of their own, which means nothing.
         moved = {
-            name for name in differ if before[name].identity == id(namespace[name]) and of_library(namespace[name])
+            name for name in others if before[name].identity == id(namespace[name]) and of_library(namespace[name])
         }
-        return Effects(between=frozenset(differ - moved)) if differ - moved else NOTHING
+        return Effects(between=frozenset(others - moved)) if others - moved else NOTHING
 
     def end(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str) -> Effects:
         """Look after a cell has run, or while it runs; what the next call tells is since this one."""
@@ -115,7 +115,7 @@ class Watch:
         now = self.looks
         bound = frozenset(name for name in now if name not in before or before[name].identity != now[name].identity)
         same = now.keys() - bound
-        changed = frozenset(name for name in same if _differ(before[name], now[name]))
+        changed = frozenset(name for name in same if differ(before[name], now[name]))
         unclear = frozenset(name for name in same - changed if not (before[name].exact and now[name].exact))
         set_before, patched_before = self._process, self._modules
         self._process, self._modules = process_state(), module_attributes(namespace)
@@ -280,7 +280,8 @@ def _unseen(value: Any, known: Look | None) -> Look:
     return known._replace(fingerprint=None, full=None, exact=False)
 
 
-def _differ(before: Look, now: Look) -> bool:
+def differ(before: Look, now: Look) -> bool:
+    """Whether two looks tell that a value is another."""
     if before.identity != now.identity:
         return True
     if before.full and now.full and before.full != now.full:

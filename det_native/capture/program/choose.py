@@ -270,13 +270,15 @@ class _Choice:
     def _needed(self, plan: Plan) -> frozenset[int]:
         """Return the runs without which the call cannot be made."""
         needed = {self.call}
-        live = dict.fromkeys(self.runs[self.call].reads)
+        live = set(self.runs[self.call].reads)
         for step in reversed(plan.steps):
             run = self.runs[step.run]
             if step.run in needed or run.wanted or step.run in self.forced or not run.touched.isdisjoint(live):
                 needed.add(step.run)
-                live = {name: None for name in live if name not in run.bound or step.kind == "settings"}
-                live |= dict.fromkeys(run.reads)
+                live -= run.bound if step.kind != "settings" else set()
+                live |= run.reads.keys()
+            travelling = {value.name for value in plan.values if value.before == step.run}
+            live -= {name for name in travelling if not self.travel(name).weights}
         return frozenset(needed)
 
     def _is_expensive(self, index: int) -> bool:
