@@ -143,7 +143,7 @@ def test_a_script_imports_our_rooms_and_the_optimizers_without_a_full_collection
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed here")
-def test_a_script_loads_neither_the_slicer_of_cells_nor_what_only_gpus_need() -> None:
+def test_a_script_loads_neither_the_capture_of_cells_nor_what_only_gpus_need() -> None:
     loaded = run_python(
         """
         import sys
@@ -155,7 +155,7 @@ def test_a_script_loads_neither_the_slicer_of_cells_nor_what_only_gpus_need() ->
         """
     ).split()
     assert {"det_native.capture.script", "det_harness.frameworks.torch.host_copy"} <= set(loaded)
-    unneeded = {"det_native.capture.cells", "det_native.capture.slicer", "det_native.capture.observation", "psutil"}
+    unneeded = {"det_native.capture.cells", "det_native.capture.program", "det_native.capture.observation", "psutil"}
     assert not unneeded & set(loaded)
 
 

@@ -16,9 +16,6 @@ from det_native.capture.transform import transform
 from det_native.errors import ArgumentError, CaptureError, Problem
 from det_native.schema.manifests import CallKind, Framework
 
-#: Variable of the environment: ``program`` takes the plan of ``capture.program`` in place of the slice.
-_SWITCH = "DET_NATIVE_CAPTURE"
-
 
 def capture_call(
     kind: CallKind,
@@ -92,10 +89,6 @@ def capture_call(
             [Problem("", f"{kind}() was not called from a cell that the notebook logged.", "Call it from a cell.")],
         )
     # Half of capture, and scripts need none of it.
-    if os.environ.get(_SWITCH, "program") == "program":
-        from det_native.capture.planned import PlannedCapture
-
-        return with_includes(PlannedCapture(request, log, record, notebook_folder()).run(), request, include)
     from det_native.capture.cells import capture_cells
 
     with refusing_deep_code(lambda: _sources(log)):

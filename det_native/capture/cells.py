@@ -1,52 +1,55 @@
-"""A call made in a notebook: which cells, values and files it needs."""
+"""A call made in a notebook: which cells run again, and which values and files travel with them."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from det_native.capture.cell_costs import needs_large_files, seconds_of, secret_lines, why_it_stays
 from det_native.capture.data import collect_data
-from det_native.capture.execution import Execution, Missing, Slice
 from det_native.capture.explain import (
+    SLOW,
     early_warning,
     execution_rows,
     failed_init_problem,
-    missing_problem,
+    lost_settings_warning,
+    never_again_problem,
+    reason_of,
+    refusal_problem,
     remade_rows,
     risk_warnings,
-    too_large_weights,
-    too_many_values,
+    stays_row,
     training_warning,
 )
 from det_native.capture.explain_secrets import secret_problems, secret_rows
-from det_native.capture.live import executions_of, facts_of
+from det_native.capture.live import executions_of, facts_of, star_names
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.made_again import MadeAgain
-from det_native.capture.model import Capture, CapturedStreams, CapturedValue
-from det_native.capture.modules import collect_modules, imported_modules, is_local
-from det_native.capture.names import PROVIDED
-from det_native.capture.observation.holding import shares_with_others
+from det_native.capture.model import Capture, CapturedStreams
+from det_native.capture.modules import collect_modules, imported_modules
 from det_native.capture.packages import packages_of
+from det_native.capture.program.choose import SECONDS, choose
+from det_native.capture.program.records import Plan, Read, Run
+from det_native.capture.program.runs import runs_of
 from det_native.capture.reads import reads_of
+from det_native.capture.reads_record import Import, Reads
 from det_native.capture.request import HEADLINE, Request
-from det_native.capture.set_order import has_order_of_a_set
+from det_native.capture.second_program import second_program
 from det_native.capture.sites import site_in_cells
-from det_native.capture.slicer import slice_log
 from det_native.capture.stale import overwritten_files, remade_values, stale_modules
 from det_native.capture.transform import transform
-from det_native.capture.values import TOTAL_LIMIT, CannotSendError, encode
-from det_native.capture.wider_capture import WiderCapture
+from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import CaptureError, Problem
-from det_native.inspection.adapter import Encoded
 from det_native.inspection.streams import encoded
 from det_native.schema.manifests import CallSite, Cell, Program, ReadEntry
 
 #: Names that IPython gives to what cells returned, and to their texts.
 _HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|In|Out|_[iod]h")
-_ROUNDS = 12
 
 
 def capture_cells(request: Request, log: ExecutionLog, record: CallRecord, folder: Path) -> Capture:
@@ -79,17 +82,15 @@ class CellCapture:
     folder: Path
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    encoded: dict[str, Encoded] = field(default_factory=dict)
-    cuts: dict[str, int] = field(default_factory=dict)
-    refused: set[str] = field(default_factory=set)
-    needed: set[str] = field(default_factory=set)
-    orders: set[str] = field(default_factory=set)
+    plan: Plan = field(default_factory=Plan)
 
     def __post_init__(self) -> None:
         self.namespace: Mapping[str, Any] = self.log.shell.user_ns
         self.calling = self.record.running
         self.executions = executions_of(self.log, self.calling)
-        self.facts = facts_of(self.executions, self.log)
+        self.init = self._init_executions()
+        self.runs = self._runs()
+        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log)
 
     def run(self) -> Capture:
         """Return the capture.
@@ -106,61 +107,20 @@ class CellCapture:
 
     def collect(self) -> Capture:
         """Return the capture; what stands in the way is in `problems`."""
-        found = self._chosen()
-        self._check_init(found)
-        included = sorted(found.included)
-        capture = Capture(self._program(found, included))
-        capture.values = self._values(found, included)
+        self.values.declare(self.problems, self.warnings)
+        self._plan()
+        included = [step.run for step in self.plan.steps]
+        capture = Capture(self._program(included))
+        capture.values = self.values.captured(self.plan, included)
         capture.streams = self._streams(included)
-        self._add_files(capture, found, included)
-        self._explain(capture, found, included)
+        self._add_files(capture, included)
+        self._explain(capture, included)
         if not self.problems and self.request.wider:
-            self._add_wider(capture, found)
+            self._add_second_program(capture)
         capture.warnings = list(dict.fromkeys(self.warnings))
         return capture
 
-    def _add_wider(self, capture: Capture, found: Slice) -> None:
-        init = max(self._init_executions(), default=self.calling)
-        parts = (self.log, self.request, self.executions, self.facts, self._roots(), self.cuts)
-        WiderCapture(*parts).add(capture, found, self.record.running_line, init)
-
-    # The slice and what is sent by value.
-
-    def _chosen(self) -> Slice:
-        """Return what is sent, and note what stands in the way."""
-        found = self._slice()
-        self._need_payload(found)
-        self._declare(found)
-        for _ in range(_ROUNDS):
-            found = self._slice()
-            if not self._cut_more(found) and not self._cut_orders(found):
-                break
-        self.executions = [
-            replace(one, head=found.heads[one.index]) if one.index in found.heads else one for one in self.executions
-        ]
-        self.problems.extend(found.problems)
-        self.warnings.extend(found.warnings)
-        self._check_missing(found)
-        self._check_total()
-        return found
-
-    def _slice(self) -> Slice:
-        return slice_log(
-            self.executions,
-            self.calling,
-            self.record.running_line,
-            needed=sorted(self.needed),
-            forced=self._init_executions(),
-            cuts=self.cuts,
-            facts=self.facts,
-        )
-
-    def _need_payload(self, found: Slice) -> None:
-        """Objects that the call was given, but that no name which its cell reads holds."""
-        for part in self.request.needed:
-            holders = [n for n, v in self.namespace.items() if v is part and found.touched.get(n, -1) >= 0]
-            if holders and not found.read.intersection(holders):
-                self.needed.add(max(holders, key=found.touched.__getitem__))
+    # What runs again.
 
     def _init_executions(self) -> tuple[int, ...]:
         """Executions that called ``init()``: as the caller says, else the last that does so by the look of it."""
@@ -169,157 +129,107 @@ class CellCapture:
             return tuple(index for index in given if index <= self.calling)
         if self.request.kind == "create":
             return ()
-        calls = [e.index for e in self.executions if not e.failed and not e.skipped and self._calls_init(e)]
+        called = {call.running for call in self.log.calls if call.kind == "init"}
+        calls = [one.index for one in self.executions if one.index in called and not (one.failed or one.skipped)]
         return tuple(calls[-1:])
 
-    def _calls_init(self, execution: Execution) -> bool:
-        return any(call.kind == "init" and call.running == execution.index for call in self.log.calls)
+    def _runs(self) -> list[Run]:
+        secrets = {one.index: secret_lines(one.source, self.request.values) for one in self.executions}
+        stays = {
+            one.index: why_it_stays(one, self.log, self.namespace, bool(secrets[one.index]))
+            for one in self.executions
+            if one.index != self.calling
+        }
+        runs = runs_of(
+            self.executions,
+            self.record.running_line,
+            facts_of(self.executions, self.log),
+            wanted=self.init,
+            stays=stays,
+            seconds={one.index: seconds_of(self.log.executions[one.index]) for one in self.executions},
+        )
+        runs = [replace(run, secret_lines=secrets[index]) for index, run in enumerate(runs)]
+        held = {name: Read((name,)) for name in self._held_names(runs)}
+        return [*runs[:-1], replace(runs[-1], reads={**runs[-1].reads, **held})]
 
-    def _declare(self, found: Slice) -> None:
-        """Cut the slice at the names that the user declared in ``values=``."""
-        for name in self.request.values:
-            if name not in self.namespace:
-                self.problems.append(
-                    Problem(f"values={name!r}", "there is no such name in the notebook.", "Run the cell that sets it.")
-                )
-                continue
-            after = found.touched.get(name, -1)
-            if after >= self.calling:
-                after = found.surely_touched.get(name, -1)
-            if after >= self.calling:
-                self.warnings.append(
-                    f"values={name!r}: the cell that makes the call sets or changes `{name}` itself, so its code is "
-                    "sent and not the value."
-                )
-                continue
-            try:
-                self.encoded[name] = encode(name, self.namespace[name], declared=True, is_local=is_local)
-            except CannotSendError as error:
-                self._refuse_declared(name, error)
-                continue
-            self.cuts[name] = after
+    def _held_names(self, runs: Sequence[Run]) -> set[str]:
+        """Return names of what the call was given, where no name that its cell reads holds it."""
+        last = {name: index for index, run in enumerate(runs) for name in run.touched}
+        known = runs[-1].reads.keys() | runs[-1].bound
+        found = set()
+        for part in self.request.needed:
+            holders = [name for name, value in self.namespace.items() if value is part and name in last]
+            if holders and not known.intersection(holders):
+                found.add(max(holders, key=last.__getitem__))
+        return found
 
-    def _refuse_declared(self, name: str, error: CannotSendError) -> None:
-        if error.kind == "notebook":
-            self.warnings.append(
-                f"values={name!r}: `{name}` {error}; its cell runs again instead, so that the classes are the same."
+    def _plan(self) -> None:
+        """Choose what runs again, and note what stands in the way."""
+        self.plan = self._choose(self.runs)
+        root, context = self._roots()[0], self.request.context_dir
+        large = {
+            step.run: why
+            for step in self.plan.steps
+            if step.run not in self.plan.needed and (why := needs_large_files(step.source, root, context))
+        }
+        if large:  # what they need besides is not worth its way
+            self.runs = [replace(run, stays=large.get(index, run.stays)) for index, run in enumerate(self.runs)]
+            self.plan = self._choose(self.runs)
+        for refusal in self.plan.refusals:
+            error = self.values.errors.get(refusal.name)
+            self.problems.append(
+                refusal_problem(refusal, self.runs, self.plan.left, self.executions, self.namespace, error)
             )
-            return
-        self.problems.append(Problem("", f"Cannot send `{name}` ({error}), declared in values=.", error.remedy))
+        for index, why in self.plan.left.items():
+            if self.executions[index].forced and self.runs[index].never:
+                self.problems.append(never_again_problem(self.executions[index], why))
+        self._check_init()
 
-    def _cut_more(self, found: Slice) -> bool:
-        """Decide to send more by value: loop variables that live at the call, and names whose source is gone."""
-        before = len(self.cuts)
-        touched = found.touched
-        for name in sorted(found.loops - self.cuts.keys() - self.refused):
-            if name in self.namespace and touched.get(name, -1) < self.calling:
-                self._try(name, touched.get(name, -1))
-        for missing, _ in found.missing:
-            name = missing.name
-            if name in self.cuts or name in self.refused or not self._is_sendable_name(name):
-                continue
-            if touched.get(name, -1) < self.calling:
-                self._try(name, touched.get(name, -1))
-        for name, user in sorted(found.doubtful.items()):
-            known = name in self.cuts or name in self.refused or not self._is_sendable_name(name)
-            if not known and touched.get(name, -1) < user:
-                self._try_doubtful(name, touched.get(name, -1))
-        return len(self.cuts) > before
+    def _choose(self, runs: Sequence[Run], seconds: float = SECONDS) -> Plan:
+        return choose(
+            runs,
+            self.values.travel,
+            seconds=seconds,
+            present=[name for name in self.namespace if not _HISTORY.fullmatch(name)],
+            modules=[name for name, value in self.namespace.items() if issubclass(type(value), ModuleType)],
+            declared=[*self.values.declared],
+        )
 
-    def _try_doubtful(self, name: str, after: int) -> None:
-        """Send what a statement that failed may have changed, if it is small and no other name has a part of it."""
-        if shares_with_others(name, self.log.looks):
-            self.refused.add(name)
-            return
-        self._try(name, after, arrays=True)
-        if name in self.cuts and sum(self._undeclared_sizes().values()) > TOTAL_LIMIT:
-            del self.cuts[name], self.encoded[name]
-            self.refused.add(name)
-
-    def _cut_orders(self, found: Slice) -> bool:
-        """Send by value what has the order of a set: the cells before ``init()`` would make another one."""
-        before = len(self.cuts)
-        init = max(self._init_executions(), default=self.calling)
-        for index in sorted(found.included):
-            if index >= init:
-                break
-            execution = self.executions[index]
-            for name in sorted(found.used.get(index, set()) - self.cuts.keys() - self.refused):
-                value = self.namespace.get(name)
-                if found.touched.get(name) != index or type(value) not in (list, tuple, dict):
-                    continue
-                reads = reads_of(execution.source).reads if execution.source else ()
-                if has_order_of_a_set(value, execution.source, self.namespace, reads):
-                    self._try(name, index)
-                    self.orders.add(name)
-        return len(self.cuts) > before
-
-    def _is_sendable_name(self, name: str) -> bool:
-        return name in self.namespace and not _HISTORY.fullmatch(name)
-
-    def _try(self, name: str, after: int, *, arrays: bool = False) -> None:
-        value = self.namespace[name]
-        try:
-            if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
-                raise CannotSendError("defined by code that is in no cell", kind="notebook")
-            self.encoded[name] = encode(name, value, declared=False, arrays=arrays, is_local=is_local)
-        except CannotSendError:
-            self.refused.add(name)
-            return
-        self.cuts[name] = after
-
-    def _check_init(self, found: Slice) -> None:
-        """Is the ``init()`` of this call in what is sent of its cell, if that has failed?"""
+    def _check_init(self) -> None:
+        """Is the ``init()`` of this call in what runs again of its cell, if that has failed?"""
         record = self.request.init
         if record is None or record.running == self.calling:
             return
         execution = self.executions[record.running]
-        if execution.failed and record.running_line > len(execution.sent.splitlines()):
+        if execution.failed and record.running_line > len(execution.source.splitlines()):
             self.problems.append(failed_init_problem(execution))
 
-    def _check_missing(self, found: Slice) -> None:
-        for missing, user in found.missing:
-            if missing.name in PROVIDED | {"__session__"} or not self._matters(missing, user, found):
-                continue
-            self.problems.append(
-                missing_problem(missing, user, self.namespace, self.executions, found.touched, is_local)
-            )
-
-    def _matters(self, missing: Missing, user: Execution, found: Slice) -> bool:
-        if _HISTORY.fullmatch(missing.name):
-            return missing.certain
-        if missing.name not in self.namespace:
-            return user.index == self.calling and len(missing.path) > 1
-        effects, touched = user.effects, found.touched.get(missing.name, -1)
-        out_of_sight = bool(user.magics) and effects is not None and missing.name in effects.bound | effects.changed
-        return missing.certain or touched < user.index or missing.name in self.cuts or out_of_sight
-
-    def _check_total(self) -> None:
-        sizes = self._undeclared_sizes()
-        if sum(sizes.values()) > TOTAL_LIMIT:
-            self.problems.append(too_many_values(sizes))
-
-    def _undeclared_sizes(self) -> dict[str, int]:
-        return {n: len(e.content) for n, e in self.encoded.items() if n not in self.request.values}
-
-    def _seconds(self, included: list[int]) -> float | None:
-        before = [self.log.executions[index] for index in included if index != self.calling]
-        if any(each.duration is None or each.outside or each.succeeded is False for each in before):
-            return None
-        return sum(each.duration or 0.0 for each in before)
+    def _add_second_program(self, capture: Capture) -> None:
+        """Add the program with the slow cells, too, for a worker to which the first one gives other inputs."""
+        slow = {index for index, logged in enumerate(self.log.executions) if (logged.duration or 0.0) > SLOW}
+        runs = [replace(run, stays=run.stays or ("took long" if i in slow else "")) for i, run in enumerate(self.runs)]
+        second = self._choose(runs, seconds=math.inf)
+        root, context = self._roots()[0], self.request.context_dir
+        capture.wider = second_program(capture, self.plan, second, self.log, self._last_init, root, context)
 
     # The program.
 
-    def _program(self, found: Slice, included: list[int]) -> Program:
+    @property
+    def _last_init(self) -> int:
+        return max(self.init, default=self.calling)
+
+    def _program(self, included: list[int]) -> Program:
         cells = []
-        for index in included:
-            logged = self.log.executions[index]
+        for step in self.plan.steps:
+            logged = self.log.executions[step.run]
+            reason = reason_of(step.run, self.plan, self.runs[step.run], step.run in self.init)
             cells.append(
                 Cell(
                     number=logged.number,
                     cell_id=logged.cell_id,
-                    source=self.executions[index].sent,
-                    reason=found.included[index],
+                    source=step.source,
+                    reason="makes the call" if step.run == self.calling else reason,
+                    optional_from=step.optional_from,
                 )
             )
         return Program(
@@ -346,56 +256,21 @@ class CellCapture:
         record = self.request.init
         return site_in_cells("init", record, self.log, included, self._roots()) if record is not None else None
 
-    def _values(self, found: Slice, included: list[int]) -> list[CapturedValue]:
-        values = []
-        for name, first in sorted(found.by_value.items()):
-            user = next(position for position, index in enumerate(included) if index >= first)
-            encoded = self.encoded[name]
-            how = "declared" if name in self.request.values else "sent by value"
-            if name in self.orders:
-                how = "sent by value, as the order of a set is another one in each process"
-            values.append(
-                CapturedValue(
-                    name, encoded.codec, encoded.content, user, f"{how}: {encoded.description}", self._label(first)
-                )
-            )
-        values += self._weights(found, included)
-        for name in self.request.values:
-            if name in self.cuts and name not in found.by_value:
-                self.warnings.append(f"values={name!r}: the call does not need `{name}`, so it is not sent.")
-        return values
-
-    def _weights(self, found: Slice, included: list[int]) -> list[CapturedValue]:
-        """Return what trainings came to that a worker cannot repeat."""
-        values = []
-        for index, name in found.weights:
-            weights = self.log.executions[index].trained[name]
-            label = self.executions[index].label.replace("Cell", "cell", 1)
-            if weights.content is None:
-                problem = too_large_weights(name, label, weights.size)
-                if self.request.wider:
-                    self.problems.append(problem)
-                else:
-                    self.warnings.append(f"{problem.what} {problem.remedy}")
-                continue
-            user = next(position for position, each in enumerate(included) if each > index)
-            why = f"weights after {label}: TensorFlow had no seed, so that the training cannot be repeated"
-            values.append(CapturedValue(name, "weights", weights.content, user, why, self._label(index), index))
-        return values
-
     def _streams(self, included: list[int]) -> list[CapturedStreams]:
         """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""
-        init = max(self._init_executions(), default=self.calling)
-        states = [(position, index, self.log.executions[index].streams) for position, index in enumerate(included)]
+        states = [
+            (place, step.run, self.log.executions[step.run].streams)
+            for place, step in enumerate(self.plan.steps)
+            if step.kind != "settings"
+        ]
         return [
-            CapturedStreams(encoded(found), position, in_every_trial=index <= init)
-            for position, index, found in states
-            if found is not None
+            CapturedStreams(encoded(state), place, in_every_trial=index <= self._last_init)
+            for place, index, state in states
+            if state is not None
         ]
 
     def _label(self, index: int) -> str:
-        number = self.executions[index].number
-        return f"[{number}]" if number is not None else ""
+        return self.executions[index].cell
 
     # Files.
 
@@ -403,14 +278,14 @@ class CellCapture:
         context = [self.request.context_dir] if self.request.context_dir is not None else []
         return [*context, self.folder]
 
-    def _add_files(self, capture: Capture, found: Slice, included: list[int]) -> None:
-        sources = [(self.executions[i].sent, self._label(i)) for i in included]
+    def _add_files(self, capture: Capture, included: list[int]) -> None:
+        sources = [(step.source, self._label(step.run)) for step in self.plan.steps]
         names = [(name, label) for source, label in sources for name in imported_modules(source)]
         of_values = [
             (module, value.cell)
             for value in capture.values
             if value.codec != "weights"
-            for module in sorted(self.encoded[value.name].modules)
+            for module in sorted(self.values.encoded[value.name].modules)
         ]
         names.extend(of_values)
         sites = (capture.program.call, capture.program.init)
@@ -418,7 +293,7 @@ class CellCapture:
         modules = collect_modules(names, self._roots(), self.request.include, self.request.context_dir)
         self.problems.extend(modules.problems)
         self.warnings.extend(modules.warnings)
-        self.warnings.extend(stale_modules(modules.names, self.log, self.namespace, found.imported))
+        self.warnings.extend(stale_modules(modules.names, self.log, self.namespace, self._imported()))
         code = [
             *sources,
             *((file.path.read_text("utf-8"), file.target) for file in modules.files if _is_python(file.path)),
@@ -447,30 +322,38 @@ class CellCapture:
                 text = file.path.read_text("utf-8")
                 self.problems.extend(secret_problems(text, file.target, self.request.values, form_only=True))
 
+    def _imported(self) -> dict[str, Import]:
+        """Return the names that are what they were imported as."""
+        found: dict[str, Import] = {}
+        for run in self.runs:
+            code = reads_of(run.source) if run.source else Reads()
+            stars = {name: Import(star[0], name, star[1]) for star in code.stars for name in star_names(star[0])}
+            found = {name: one for name, one in found.items() if name not in run.touched}
+            found |= {name: one for name, one in (stars | code.imports).items() if name in run.bound}
+        return found
+
     # The report.
 
-    def _explain(self, capture: Capture, found: Slice, included: list[int]) -> None:
-        last = self.executions[self.calling]
-        for index in included:
+    def _explain(self, capture: Capture, included: list[int]) -> None:
+        for step, cell in zip(self.plan.steps, capture.program.cells, strict=True):
+            index = step.run
             logged, execution = self.log.executions[index], self.executions[index]
-            source = execution.sent
-            self.problems.extend(secret_problems(source, execution.label, self.request.values))
-            capture.rows.extend(secret_rows(source, self._label(index)))
-            capture.rows.extend(execution_rows(logged, execution, found.included[index]))
-            names = sorted(found.used.get(index, ()))
-            capture.rows.extend(remade_rows(names, self.namespace, execution))
-            lines = logged.source.count("\n") + 1 if index in found.untrained else len(source.splitlines())
-            trained = [
-                call.kind
-                for call in self.log.calls
-                if call.running == index and call.kind != "init" and call.running_line <= lines
-            ]
-            if trained and execution is not last:
-                self.warnings.append(training_warning(execution, dict.fromkeys(trained)))
-            if execution.failed:  # how long the part of it took that is sent is not known
-                logged = replace(logged, duration=None)
-            if execution is not last or logged.duration is not None:
-                self.warnings.extend(risk_warnings(logged, execution, execution.outside, names))
+            self.problems.extend(secret_problems(step.source, execution.label, self.request.values))
+            capture.rows.extend(secret_rows(step.source, execution.cell))
+            capture.rows.extend(execution_rows(logged, execution, step.kind, cell.reason))
+            if step.kind == "settings":
+                continue
+            capture.rows.extend(remade_rows(sorted(self.runs[index].bound), self.namespace, execution))
+            if index != self.calling:
+                self.warnings.extend(training_warning(execution, step.source, self.log.calls))
+            if index != self.calling or logged.duration is not None:
+                self.warnings.extend(risk_warnings(logged, execution, self.plan.forced.get(index)))
+        for index, why in self.plan.left.items():
+            if self.runs[index].source or self.executions[index].language:
+                capture.rows.append(stays_row(self.executions[index], self.log.executions[index], why))
+        for index, names in self.plan.lost_settings.items():
+            self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], names))
+        self.warnings.extend(self.values.unused(self.plan))
         for execution in self.executions:
             capture.requirements.extend(transform(execution.succeeded).requirements)
         capture.requirements = list(dict.fromkeys(capture.requirements))
@@ -478,6 +361,12 @@ class CellCapture:
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
             self.warnings.append(early_warning([each.number for each in early]))
+
+    def _seconds(self, included: list[int]) -> float | None:
+        before = [self.log.executions[index] for index in included if index != self.calling]
+        if any(each.duration is None or each.outside or each.succeeded is False for each in before):
+            return None
+        return sum(each.duration or 0.0 for each in before)
 
 
 def _is_python(path: Path) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from det_native.capture.execution import Execution, Missing
-from det_native.capture.facts import human_size, size_of, type_name
-from det_native.capture.log import LoggedExecution
+from det_native.capture.execution import Execution
+from det_native.capture.facts import size_of, type_name
+from det_native.capture.log import CallRecord, LoggedExecution
+from det_native.capture.modules import is_local
+from det_native.capture.program.records import Kind, Plan, Refusal, Run
 from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
@@ -16,42 +18,83 @@ from det_native.schema.rest import CaptureRow
 SLOW = 60.0
 
 
-def missing_problem(
-    missing: Missing,
-    user: Execution,
-    namespace: Mapping[str, Any],
+def refusal_problem(
+    refusal: Refusal,
+    runs: Sequence[Run],
+    left: Mapping[int, str],
     executions: Sequence[Execution],
-    touched: Mapping[str, int],
-    is_local: Callable[[str], bool],
+    namespace: Mapping[str, Any],
+    error: CannotSendError | None,
 ) -> Problem:
-    """Say why a name that nothing in the log binds stands in the way, and what to do."""
-    name = missing.name
-    by = missing.path[-2] if len(missing.path) > 1 else f"{user.label[0].lower()}{user.label[1:]}"
-    if name not in namespace:
-        return _undefined(name, by, executions)
-    if user.magics and user.effects is not None and name in user.effects.bound | user.effects.changed:
+    """Say why a name that is needed stands in the way, and what to do.
+
+    Parameters
+    ----------
+    refusal : Refusal
+    runs : sequence of Run
+    left : mapping of int to str
+        Runs that stay behind, and why.
+    executions : sequence of Execution
+        Those of the runs.
+    namespace : mapping of str
+        The live values.
+    error : CannotSendError or None
+        What the value met when it was to be sent.
+    """
+    user, path = executions[refusal.user], runs[refusal.user].reads[refusal.name].path
+    if refusal.maker is None:
+        return _not_made(refusal.name, path, user, namespace, executions, runs)
+    name, maker = refusal.name, executions[refusal.maker]
+    if maker is user and user.magics:
         return Problem(
             "",
             f"{user.label} uses `{name}`, and runs `{user.magics[0]}`, which sets it by code that is in no cell.",
             "Write that line into a cell of its own, run both, and submit again.",
         )
-    seen = [e for e in executions if e.index <= user.index and e.effects is not None]
-    between = [e for e in seen if e.effects is not None and name in e.effects.between]
+    why = runs[refusal.maker].never or left.get(refusal.maker) or "does not make it again"
+    if maker.skipped:
+        remedy = "Remove the tag det-skip from that cell."
+    elif maker.magics or maker.language:
+        remedy = f"Make `{name}` in a cell of Python, or in a module that a cell imports."
+    else:
+        remedy = f"Make `{name}` in a cell of its own, or send it: values=['{name}']."
+    way = f" ({' -> '.join(path)})" if len(path) > 1 else ""
+    return Problem(
+        "",
+        f"`{name}`, used in {lower(user.label)}{way}, was made by {lower(maker.label)}, which cannot run again "
+        f"({why}), and cannot be sent ({refusal.why}).",
+        (error.remedy if error is not None else "") or remedy,
+    )
+
+
+def _not_made(
+    name: str,
+    path: tuple[str, ...],
+    user: Execution,
+    namespace: Mapping[str, Any],
+    executions: Sequence[Execution],
+    runs: Sequence[Run],
+) -> Problem:
+    """Say that no cell made a name what it was."""
+    by = path[-2] if len(path) > 1 else lower(user.label)
+    if name not in namespace:
+        return _undefined(name, by, executions)
+    seen = zip(executions[: user.index + 1], runs, strict=False)
+    between = [one for one, run in seen if name in run.between]
     if between:
         return Problem(
             "",
-            f"`{name}` is used by {by}, but what changed it before {_lower(between[-1].label)} ran was no cell: a "
+            f"`{name}` is used by {by}, but what changed it before {lower(between[-1].label)} ran was no cell: a "
             "widget, a timer or a thread.",
-            f"Set `{name}` in a cell, or name in values= what {_lower(user.label)} makes of it, then submit again.",
+            f"Set `{name}` in a cell, or name in values= what {lower(user.label)} makes of it, then submit again.",
         )
     if (name.startswith("_") and (name.strip("_i").isdigit() or not name.strip("_"))) or name in {"In", "Out"}:
         return Problem("", f"{user.label} uses `{name}`, the notebook's history.", "Give the result a name of its own.")
-    if touched.get(name, -1) >= user.index:
+    if any(name in run.touched for run in runs[user.index :]):
         return Problem(
             "",
-            f"{user.label} uses `{name}`, which no executed cell defines and which a later cell changed; its "
-            "earlier value is "
-            "gone.",
+            f"{user.label} uses `{name}`, which no executed cell defines and which a later cell changed; its earlier "
+            "value is gone.",
             f"Set `{name}` in a cell and run the notebook from there.",
         )
     value = namespace[name]
@@ -60,7 +103,7 @@ def missing_problem(
             return _undefined(name, by, executions)
         encode(name, value, declared=False, is_local=is_local)
     except CannotSendError as error:
-        return _unsendable(missing, user, value, error, by, executions)
+        return _unsendable(name, path, user, value, error, by)
     return Problem(
         "",
         f"`{name}` is used by {by}, but no executed cell sets the value that it had there.",
@@ -69,22 +112,21 @@ def missing_problem(
 
 
 def _undefined(name: str, by: str, executions: Sequence[Execution]) -> Problem:
-    user = by if " " in by else f"{by}"
     hidden = [e for e in executions if e.magics or _mentions(e, name)]
     skipped = [e for e in executions if e.skipped and name in e.text]
     remedy = "Run the cell that defines it, then submit again."
     if skipped:
         return Problem(
             "",
-            f"`{name}` is used by {user}, but {_lower(skipped[-1].label)}, which defines it, is tagged det-skip.",
+            f"`{name}` is used by {by}, but {lower(skipped[-1].label)}, which defines it, is tagged det-skip.",
             "Remove the tag.",
         )
     why = "the cell was edited or the kernel restarted"
     if hidden:
         what = hidden[-1].magics[0] if hidden[-1].magics else hidden[-1].language or "exec()"
-        why = f"{_lower(hidden[-1].label)} runs code that is in no cell, with `{what}`"
+        why = f"{lower(hidden[-1].label)} runs code that is in no cell, with `{what}`"
         remedy = "Write that code into a cell or import it, then submit again."
-    return Problem("", f"`{name}` is used by {user} but no executed cell defines it ({why}).", remedy)
+    return Problem("", f"`{name}` is used by {by} but no executed cell defines it ({why}).", remedy)
 
 
 def _mentions(execution: Execution, name: str) -> bool:
@@ -93,10 +135,9 @@ def _mentions(execution: Execution, name: str) -> bool:
 
 
 def _unsendable(
-    missing: Missing, user: Execution, value: Any, error: CannotSendError, by: str, executions: Sequence[Execution]
+    name: str, path: tuple[str, ...], user: Execution, value: Any, error: CannotSendError, by: str
 ) -> Problem:
-    name = missing.name
-    route = f": {' -> '.join(missing.path)}" if len(missing.path) > 1 else ""
+    route = f": {' -> '.join(path)}" if len(path) > 1 else ""
     if error.kind == "large":
         return Problem(
             "",
@@ -129,16 +170,46 @@ def failed_init_problem(execution: Execution) -> Problem:
     )
 
 
-def execution_rows(logged: LoggedExecution, execution: Execution, reason: str) -> Iterator[CaptureRow]:
-    """One row for each included execution: why, and how long it took."""
+def never_again_problem(execution: Execution, why: str) -> Problem:
+    """Say that a cell which the user wants on the worker cannot run there."""
+    return Problem("", f"{execution.label} is tagged det-include, but cannot run again: {why}.", "Remove the tag.")
+
+
+def reason_of(index: int, plan: Plan, run: Run, calls_init: bool) -> str:
+    """Return why a cell runs again."""
+    if index in plan.forced:
+        name = plan.forced[index]
+        return f"`{name}` is needed and cannot travel" if name else f"sets {', '.join(run.sets)}"
+    if index in plan.left:
+        return f"settings only: {plan.left[index]}"
+    if calls_init:
+        return "calls init()"
+    if run.sets:
+        return f"sets {', '.join(run.sets)}"
+    return "ran before the call" if index in plan.needed else "ran before the call; nothing needs it"
+
+
+def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, reason: str) -> Iterator[CaptureRow]:
+    """One row for each cell that runs again: why, and how long it took."""
     took = f"; took {human_time(logged.duration)}" if logged.duration is not None else "; duration not known"
     if logged.succeeded is None:
         took = "; running"
     early = "" if logged.recorded else "; ran before det_native was imported, counted as successful"
-    head = f"; only what stands before line {execution.failed_line}, which failed" if execution.failed else ""
-    cell = f"[{execution.number}]" if execution.number is not None else ""
+    head = ""
+    if execution.failed and kind != "settings":
+        part = "as far as line" if kind == "until" else "only what stands before line"
+        head = f"; {part} {execution.failed_line}, which failed"
     note = f"{reason}{took}{head}{early}"
-    yield CaptureRow(what=f"cell {cell}".strip(), how="runs again", size=0, cell=cell, note=note)
+    what = f"cell {execution.cell}".strip()
+    yield CaptureRow(what=what, how="runs again", size=0, cell=execution.cell, note=note)
+
+
+def stays_row(execution: Execution, logged: LoggedExecution, why: str) -> CaptureRow:
+    """One row for a cell that stays behind."""
+    seconds = logged.duration or 0.0
+    took = f"; took {human_time(seconds)}" if seconds >= 1 else ""
+    what, note = f"cell {execution.cell}".strip(), f"stays behind: {why}{took}"
+    return CaptureRow(what=what, how="stays", size=0, cell=execution.cell, status="not sent", note=note)
 
 
 def remade_rows(names: Sequence[str], namespace: Mapping[str, Any], execution: Execution) -> Iterator[CaptureRow]:
@@ -150,36 +221,50 @@ def remade_rows(names: Sequence[str], namespace: Mapping[str, Any], execution: E
                 what=name,
                 how="made again",
                 size=size,
-                cell=f"[{execution.number}]",
+                cell=execution.cell,
                 status="not sent",
                 note=f"its cell runs again on the worker; values=['{name}'] sends it instead",
             )
 
 
-def risk_warnings(
-    logged: LoggedExecution, execution: Execution, risks: Sequence[str], names: Sequence[str]
-) -> Iterator[str]:
-    """A cell that is slow, or does what nobody wants repeated unasked."""
+def risk_warnings(logged: LoggedExecution, execution: Execution, forced: str | None) -> Iterator[str]:
+    """Warn of a cell that is slow, or does what nobody wants repeated unasked.
+
+    Parameters
+    ----------
+    logged : LoggedExecution
+    execution : Execution
+    forced : str or None
+        The name of it that cannot travel, if that is why it runs again; empty if it has set something.
+    """
     said = {"network": "uses the network", "delete": "deletes files", "shell": "runs a command", "move": "moves files"}
     reasons = []
-    if logged.duration is not None and logged.duration > SLOW:
+    if logged.duration is not None and logged.duration > SLOW and not execution.failed:
         reasons.append(f"took {human_time(logged.duration)}")
     kinds: dict[str, list[str]] = {}
-    for risk in dict.fromkeys(risks):
+    for risk in dict.fromkeys(execution.outside):
         kind, _, what = risk.partition(": ")
         kinds.setdefault(kind, []).append(what)
     reasons += [f"{said[kind]} ({_few(what)})" for kind, what in kinds.items()]
     if not reasons:
         return
-    shown = ", ".join(repr(name) for name in names if not name.startswith("<")) or "..."
-    what = f"{execution.label} {' and '.join(reasons)}. It will run once per trial and once per restart"
-    if "move" in kinds:
-        yield (
-            f"{what}, where the files are already as it left them. Put `# det-skip` into its first line, and send what "
-            f"it makes: values=[{shown}]; the files are sent as they are now."
-        )
+    again = "It will run once per trial and once per restart"
+    again += ", with the files already as it left them" if "move" in kinds else ""
+    if forced:
+        again += f", as `{forced}` is needed and cannot be sent. Make `{forced}` in a cell of its own."
+    elif forced is not None:
+        again += ", for what it sets for the whole process. Set that in a cell of its own."
     else:
-        yield f"{what}; values=[{shown}] sends the result instead."
+        again += ". Do that in a cell of its own: what it makes is sent instead."
+    yield f"{execution.label} {' and '.join(reasons)}. {again}"
+
+
+def lost_settings_warning(execution: Execution, why: str, names: Sequence[str]) -> str:
+    """Say that what a cell has set for the process is not set on the worker."""
+    return (
+        f"{execution.label} stays behind ({why}) and has set {', '.join(names)} for the whole process. Set it in a "
+        "cell of its own."
+    )
 
 
 def _few(what: Sequence[str]) -> str:
@@ -187,37 +272,17 @@ def _few(what: Sequence[str]) -> str:
     return f"{', '.join(what[:3])}{more}"
 
 
-def training_warning(execution: Execution, kinds: Collection[str]) -> str:
+def training_warning(execution: Execution, source: str, calls: Sequence[CallRecord]) -> Iterator[str]:
     """Say what a cell is without that makes a training call of its own, which is not the one that is sent."""
-    calls = " and ".join(f"{kind}()" for kind in kinds)
-    return (
-        f"{execution.label} is sent for what it defines, but its {calls} will not train on the worker: what that "
-        "returns is empty there, and models are as they were before. To go on from trained weights, write them to a "
-        "file and load that where the model is made."
-    )
-
-
-def too_large_weights(name: str, label: str, size: int) -> Problem:
-    """Say that what a model was trained to can neither travel nor be made again."""
-    return Problem(
-        "",
-        f"`{name}` was trained in {label} while TensorFlow had no seed: the same training comes to other weights "
-        f"on the cluster, and these are too large to travel ({human_size(size)}, more than 8 MiB).",
-        "Call tf.keras.utils.set_random_seed(0) before that training and run it again; or write the weights with "
-        f"`{name}.save_weights('trained.weights.h5')`, read them in a cell below with `{name}.load_weights(...)`, "
-        "and put `# det-skip` into the first line of the cell that trains.",
-    )
-
-
-def too_many_values(sizes: Mapping[str, int]) -> Problem:
-    """Say that values which the user did not name are too large together."""
-    largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:10]
-    names = ", ".join(f"`{name}`" for name in largest)
-    return Problem(
-        "",
-        f"Values sent without being declared come to more than 8 MiB together: {names}.",
-        f"Declare the large ones: init(..., values={largest[:3]!r}).",
-    )
+    lines = len(source.splitlines())
+    made = [one for one in calls if one.running == execution.index and one.kind != "init"]
+    kinds = dict.fromkeys(f"{one.kind}()" for one in made if one.running_line <= lines)
+    if kinds:
+        yield (
+            f"{execution.label} is sent for what it defines, but its {' and '.join(kinds)} will not train on the "
+            "worker: what that returns is empty there, and models are as they were before. To go on from trained "
+            "weights, write them to a file and load that where the model is made."
+        )
 
 
 def early_warning(numbers: Sequence[int | None]) -> str:
@@ -239,5 +304,6 @@ def human_time(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def _lower(label: str) -> str:
+def lower(label: str) -> str:
+    """Return the label of an execution as it stands within a sentence."""
     return label[0].lower() + label[1:]

@@ -1,4 +1,4 @@
-"""From the log and the live namespace to what the slicer works on."""
+"""From the log and the live namespace to executions as Python."""
 
 from __future__ import annotations
 
@@ -10,25 +10,15 @@ from det_native.capture.execution import Execution, Facts
 from det_native.capture.failure import Divided, divide
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.reads import reads_of
-from det_native.capture.trained import only_trains
 from det_native.capture.transform import Transformed, transform
-
-_DEAR = 1.0  # seconds
 
 
 def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
     """Return the executions up to and with index `until`, transformed."""
-    taken: dict[int, set[int]] = {}
-    for call in log.calls:
-        if call.kind != "init":
-            taken.setdefault(call.running, set()).add(call.running_line)
-    return [
-        _execution(logged, transform(logged.source), frozenset(taken.get(logged.index, ())))
-        for logged in log.executions[: until + 1]
-    ]
+    return [_execution(logged, transform(logged.source)) for logged in log.executions[: until + 1]]
 
 
-def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozenset[int]) -> Execution:
+def _execution(logged: LoggedExecution, transformed: Transformed) -> Execution:
     failed = logged.succeeded is False
     language = transformed.language
     source = ""
@@ -36,40 +26,34 @@ def _execution(logged: LoggedExecution, transformed: Transformed, taken: frozens
         source = transformed.source
     elif language is None and transformed.error and not failed:
         language = "syntax that only IPython understands"
+    language = language if source or logged.ran else None
     failed_line = None
     if failed and logged.error_line is not None:
         body = logged.error_in_body or max(logged.files.values(), default=0) > 0
         failed_line = cell_line(transformed.kernel_lines, logged.source, logged.error_line, body)
-    divided = Divided("", source)
+    divided = Divided("", "")
     if source and failed_line is not None:
-        divided = divide(source, failed_line, missing=logged.missing, refused=logged.refused, taken=taken)
-        taken |= {failed_line} if logged.refused else frozenset()
+        divided = divide(source, failed_line, refused=logged.refused)
+    if failed:
+        source = divided.head if logged.interrupted else divided.again
     return Execution(
         logged.index,
         logged.number,
-        logged.cell,
-        language if source or logged.ran else None,
+        language,
         transformed.shell,
         transformed.hidden,
         _changed_names(transformed.repeated),
         failed,
         failed_line,
+        logged.interrupted,
         "det-skip" in logged.tags,
         "det-include" in logged.tags,
         transformed.clears,
-        taken,
         logged.source,
         source,
+        divided.head,
         logged.effects,
         logged.outside,
-        logged.missing,
-        divided.head if failed else "",
-        divided.last if failed else "",
-        divided.until_call if failed else "",
-        bool(taken or logged.outside) or (logged.duration or 0) > _DEAR,
-        logged.shown,
-        logged.streams is not None,
-        logged.interrupted,
     )
 
 
@@ -85,13 +69,7 @@ def _changed_names(source: str) -> frozenset[str]:
 def facts_of(executions: Sequence[Execution], log: ExecutionLog) -> Facts:
     """Return what is known besides: of the beginning of the log, and of modules."""
     stars = {star for execution in executions if execution.source for star in reads_of(execution.source).stars}
-    weights = {one.index: frozenset(log.executions[one.index].trained) for one in executions}
-    only = {
-        one.index
-        for one in executions
-        if weights[one.index] and only_trains(one.source, dict.fromkeys(weights[one.index]))
-    }
-    return Facts({star: star_names(star[0]) for star in stars}, log.fixed, log.looked_up, weights, frozenset(only))
+    return Facts({star: star_names(star[0]) for star in stars}, log.fixed, log.looked_up)
 
 
 def star_names(module: str) -> frozenset[str]:

@@ -22,7 +22,7 @@ from det_native.capture.shell_state import (
     seconds_since_request,
     without_last_newlines,
 )
-from det_native.capture.tracebacks import missing_name, told_line, top_line
+from det_native.capture.tracebacks import told_line, top_line
 from det_native.errors import is_own
 from det_native.frameworks import known_frameworks
 from det_native.inspection.streams import beginnings, current_streams, stream_of
@@ -91,17 +91,11 @@ class LoggedExecution:
         It failed because det_native refused a call, or told how a training has ended: nothing was done by that.
     interrupted : bool
         It failed because the user has interrupted it.
-    missing : str
-        The name or attribute that its top level asked for in vain.
-    shown : bool
-        Its last line has a value that is there to be looked at: more than a number or True.
     files : dict
         File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
     streams : dict or None
         The states of the streams of random numbers before it, if it has moved one; see ``streams``. Those of a
         library that it was the first to import are of that moment.
-    noted : bool
-        Whether they were looked at.
     effects : Effects or None
         What was seen of it; None of what ran before anybody looked.
     outside : tuple of str
@@ -127,12 +121,9 @@ class LoggedExecution:
     error_in_body: bool = False
     refused: bool = False
     interrupted: bool = False
-    missing: str = ""
-    shown: bool = False
     files: dict[str, int] = field(default_factory=dict)
     clock: float | None = None
     streams: dict[str, Any] | None = None
-    noted: bool = False
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
     paths: PathsSeen | None = None
@@ -287,7 +278,7 @@ class ExecutionLog:
         execution.tags |= frozenset(metadata.get("tags") or ())
         self._running.append(execution)
         execution.effects = self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, info.raw_cell)
-        execution.streams, execution.noted = current_streams(), True
+        execution.streams = current_streams()
         self._trainings.begin(self.shell.user_ns)
         execution.paths = self._outside.begin()
         self._imported = first_imports.seconds
@@ -299,9 +290,7 @@ class ExecutionLog:
         if before is None:
             return
         seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source)
-        seen = seen._replace(
-            process=seen.process | self._outside.settings(), perhaps_set=self._outside.settings_of_libraries()
-        )
+        seen = seen._replace(process=seen.process | self._outside.settings())
         trained = any(call.running == execution.index and call.kind != "init" for call in self.calls)
         if trained:
             seen = seen._replace(changed=frozenset(), unclear=frozenset(), process=frozenset())
@@ -323,7 +312,6 @@ class ExecutionLog:
             execution.duration = time.perf_counter() - execution.clock
             execution.importing = first_imports.seconds - self._imported
         execution.succeeded = bool(result is not None and result.success)
-        execution.shown = result is not None and type(result.result) not in (type(None), bool, int)
         if execution.effects is not None:
             self._observe(execution)
         execution.outside = self._outside.end()
@@ -338,7 +326,6 @@ class ExecutionLog:
             execution.error_line, execution.error_in_body = top_line(error, execution.files, execution.source)
         execution.refused = is_own(error)
         execution.interrupted = isinstance(error, KeyboardInterrupt)
-        execution.missing = missing_name(error, execution.files)
 
 
 def _have_moved(before: dict[str, Any]) -> bool:

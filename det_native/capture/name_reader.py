@@ -57,10 +57,7 @@ class NameReader(ast.NodeVisitor):
         self.found.reads.setdefault(name, line)
         known = self.found.known.get(name)
         self.found.known[name] = frozenset(self._sure) if known is None else known & self._sure
-        if self._guarded or late:
-            return
-        self.found.wanted.add(name)
-        if not self._optional:
+        if not (self._guarded or late or self._optional):
             self.found.certain.add(name)
 
     def _bind(self, name: str, imported: bool = False) -> None:

@@ -9,21 +9,18 @@ from functools import lru_cache
 from det_native.capture.late_names import late_names
 from det_native.capture.name_reader import NameReader, ends_here
 from det_native.capture.reads_record import Import, Reads
-from det_native.capture.setters import sets_by
 
 
 @lru_cache(maxsize=4096)
-def reads_of(source: str, first: int = 1, last: int | None = None, without: frozenset[int] = frozenset()) -> Reads:
+def reads_of(source: str, last: int | None = None) -> Reads:
     """Read a cell.
 
     Parameters
     ----------
     source : str
         Python, see ``transform``.
-    first, last : int, optional
-        Statements of the top level that begin in these lines count.
-    without : frozenset of int
-        Statements in which one of these lines is are left out.
+    last : int, optional
+        Statements of the top level that begin below this line do not count.
 
     Raises
     ------
@@ -31,12 +28,8 @@ def reads_of(source: str, first: int = 1, last: int | None = None, without: froz
     """
     reader = _Reader()
     for statement in ast.parse(source).body:
-        end = statement.end_lineno or statement.lineno
-        if statement.lineno < first or (last is not None and statement.lineno > last):
-            continue
-        if any(statement.lineno <= line <= end for line in without):
-            continue
-        reader.visit(statement)
+        if last is None or statement.lineno <= last:
+            reader.visit(statement)
     return reader.result()
 
 
@@ -75,7 +68,6 @@ class _Reader(NameReader, ast.NodeVisitor):
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         self.visit(node.iter)
-        self.found.loops |= {name.id for name in ast.walk(node.target) if isinstance(name, ast.Name)}
         with self._perhaps():
             self._target(node.target)
             for one in node.body:
@@ -175,19 +167,6 @@ class _Reader(NameReader, ast.NodeVisitor):
             self.found.imports[name] = what
         self._bind(name, imported=True)
 
-    def visit_Expr(self, node: ast.Expr) -> None:
-        root: ast.expr = node.value
-        calls = 0
-        while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
-            calls += isinstance(root, ast.Call)
-            root = root.func if isinstance(root, ast.Call) else root.value
-        if isinstance(node.value, ast.Call) and isinstance(root, ast.Name):
-            self.found.for_effect.add(root.id)
-            if calls > 1:
-                self.found.chained.add(root.id)
-            self.found.given |= {one.id for one in node.value.args if isinstance(one, ast.Name)}
-        self.visit(node.value)
-
     # Code that runs later.
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -204,8 +183,6 @@ class _Reader(NameReader, ast.NodeVisitor):
             self._later(late)
             return
         self.found.functions[node.name] = late
-        if sets_by(node, late):
-            self.found.setters.add(node.name)
         if node.decorator_list:
             self._use_now(node.name, node.lineno)
 

@@ -27,8 +27,6 @@ class Reads:
         Those of them that are read whenever it runs.
     loaded : set of str
         All names that it reads, its own among them.
-    wanted : set of str
-        Those that its own lines read and cannot do without: not in ``try`` with a handler of ``NameError``.
     bound : set of str
         Names that it may bind.
     surely : set of str
@@ -39,24 +37,14 @@ class Reads:
     stars : list of (module, level)
     functions : dict of str to frozenset of str
         Functions and classes that it defines, with the names that they look up.
-    loops : set of str
-        Names that a loop binds.
     stored_into : set of str
         Names of which it sets an attribute or an item, or which it updates in place (``+=``).
     called : set of str
         Names that it gives to a call or of which it calls a method.
     runs_text : bool
         It calls what runs code in a text.
-    for_effect : set of str
-        Names of which something is called for nothing but its effect: ``np.random.seed(1)``.
-    given : set of str
-        Names that such a call is given: ``setattr(np, "bool", bool)``.
     texts : set of str
         Texts in it that could be names.
-    chained : set of str
-        Those of `for_effect` of which what a call returns is called: ``json.loads(text).get("a")``.
-    setters : set of str
-        Functions that it defines which set attributes of a module, or call something of one for its effect.
     known : dict of str to frozenset of str
         For names of `reads`: those that it has bound for certain whenever it reads the name.
     """
@@ -64,25 +52,14 @@ class Reads:
     reads: dict[str, int] = field(default_factory=dict)
     certain: set[str] = field(default_factory=set)
     loaded: set[str] = field(default_factory=set)
-    wanted: set[str] = field(default_factory=set)
     bound: set[str] = field(default_factory=set)
     surely: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     imports: dict[str, Import] = field(default_factory=dict)
     stars: list[tuple[str, int]] = field(default_factory=list)
     functions: dict[str, frozenset[str]] = field(default_factory=dict)
-    loops: set[str] = field(default_factory=set)
     stored_into: set[str] = field(default_factory=set)
     called: set[str] = field(default_factory=set)
     runs_text: bool = False
-    for_effect: set[str] = field(default_factory=set)
-    given: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
-    chained: set[str] = field(default_factory=set)
-    setters: set[str] = field(default_factory=set)
     known: dict[str, frozenset[str]] = field(default_factory=dict)
-
-    @property
-    def fixed(self) -> set[str]:
-        """Names that it binds to modules, or to what they have, and to functions and classes of its own."""
-        return {*self.imports, *self.functions}

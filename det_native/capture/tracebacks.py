@@ -1,4 +1,4 @@
-"""Where a cell failed, and what was not there: told by the traceback of its error."""
+"""Where a cell failed: told by the traceback of its error."""
 
 from __future__ import annotations
 
@@ -33,13 +33,3 @@ def told_line(error: dict[str, Any], number: int) -> int | None:
     text = _COLOURS.sub("", "\n".join(map(str, error.get("traceback") or ())))
     match = re.search(rf"Cell In\[{number}\], line (\d+)", text)
     return int(match[1]) if match else None
-
-
-def missing_name(error: BaseException | None, files: Mapping[str, int]) -> str:
-    """Return the name or attribute that was not there, if the cell's own top level asked for it."""
-    traceback = error.__traceback__ if isinstance(error, NameError | AttributeError) else None
-    if traceback is None:
-        return ""
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return str(error.name or "") if traceback.tb_frame.f_code.co_filename in files else ""  # type: ignore[union-attr]

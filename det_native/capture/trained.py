@@ -6,7 +6,6 @@ TensorFlow without a global seed shuffles as its own C++ code draws, and nobody 
 
 from __future__ import annotations
 
-import ast
 import io
 import sys
 import weakref
@@ -59,21 +58,6 @@ class Trainings:
                     kept[places] = _weights(model)
                 found[name] = kept[places]
         return found
-
-
-def only_trains(source: str, names: Mapping[str, Any]) -> bool:
-    """Whether a cell does no more with these models than to call one method of one of them: the one that trains."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return False
-    using = [node for node in tree.body if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))]
-    if len(using) != 1 or not isinstance(using[0], ast.Expr | ast.Assign):
-        return False
-    call = using[0].value
-    uses = [node for node in ast.walk(using[0]) if isinstance(node, ast.Name) and node.id in names]
-    method = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.value is uses[0]
-    return method and len(uses) == 1
 
 
 def _models(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -70,12 +70,6 @@ cell = st.lists(statement, min_size=1, max_size=3).map("\n".join)
 program = st.tuples(st.lists(cell, min_size=1, max_size=6), st.lists(st.integers(0, 5), min_size=1, max_size=10))
 
 
-def run(source: str, namespace: dict[str, Any]) -> Divided | None:
-    """Run statement by statement; return how the statement that failed divides the cell."""
-    line = failing_line(source, namespace)
-    return divide(source, line) if line is not None else None
-
-
 def failing_line(source: str, namespace: dict[str, Any]) -> int | None:
     """Run statement by statement; return the line of the one that failed."""
     for node in ast.parse(source).body:
@@ -95,20 +89,18 @@ def history(cells: list[str], order: list[int]) -> tuple[list[Execution], dict[s
     for index, source in enumerate(sources):
         watch.begin(live, (), source)
         line = failing_line(source, live)
-        failed = divide(source, line) if line is not None else None
+        divided = divide(source, line) if line is not None else Divided(source, "")
         effects = watch.end(live, (), source)
         log.append(
             Execution(
                 index,
                 index + 1,
-                str(index),
-                failed=failed is not None,
+                failed=line is not None,
                 failed_line=line,
-                source=source,
+                source=divided.again,
+                head=divided.head,
                 effects=effects,
-                head=failed.head if failed is not None else "",
-                last=failed.last if failed is not None else "",
             )
         )
-    log.append(Execution(len(log), len(log) + 1, "call", source="wanted = [a, b, c, d]", effects=Effects()))
+    log.append(Execution(len(log), len(log) + 1, source="wanted = [a, b, c, d]", effects=Effects()))
     return log, live

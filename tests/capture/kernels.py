@@ -42,45 +42,23 @@ class Model:
         return fit(*data, **options)
 
 
-def fit(*data, local=False, way="", **options):
+def fit(*data, local=False, **options):
     call = note_call("fit")
     if local:
         return None
-    found.append(captured(call, way, options))
-    if os.environ.get("DET_TEST_BOTH"):
-        found[-1]["other"] = captured(call, "" if way else "program", options)
-        found[-1]["given"] = [shown(one) for one in data]
-        found[-1]["slow"] = slow_variants(call, options) if os.environ.get("DET_TEST_SLOW") else []
+    found.append({**captured(call, options), "given": [shown(one) for one in data]})
     return None
-
-
-def slow_variants(call, options):
-    # What is captured if one cell, and then another, has taken a minute.
-    variants = []
-    for one in current_log().executions[:call.running]:
-        before, one.duration = one.duration, 60.0
-        variants.append({**captured(call, "program", options), "slow_cell": one.number})
-        one.duration = before
-    return variants
 
 
 def shown(value):
     return re.sub(" at 0x[0-9a-f]+", "", repr(value))
 
 
-def captured(call, way, options):
-    os.environ["DET_NATIVE_CAPTURE"] = way
+def captured(call, options):
     try:
         capture = capture_call("fit", framework="keras", call=call, **options)
     except DetError as error:
         return {"error": str(error), "kind": type(error).__name__}
-    except Exception:
-        if not os.environ.get("DET_TEST_BOTH"):
-            raise
-        import traceback
-        return {"error": traceback.format_exc(), "kind": "crash"}
-    finally:
-        del os.environ["DET_NATIVE_CAPTURE"]
     return {
         "program": capture.program.model_dump(mode="json"),
         "values": [
@@ -269,10 +247,7 @@ class Found:
     warnings: list[str] = field(default_factory=list)
     wider: list[int] | None = None
     seconds: float | None = None
-    other: Found | None = None
     given: list[str] = field(default_factory=list)
-    slow: list[Found] = field(default_factory=list)
-    slow_cell: int | None = None
 
     @property
     def cells(self) -> list[int | None]:
@@ -285,9 +260,11 @@ class Found:
         assert self.program is not None, self.error
         return next(cell.source for cell in self.program.cells if cell.number == number)
 
-    def leaves_out(self, *numbers: int) -> bool:
-        """Whether none of these cells is sent; which others are sent besides those needed is up to the slicer."""
-        return not set(self.cells) & set(numbers)
+    def needs_none_of(self, *numbers: int) -> bool:
+        """Whether the call can be made without these cells: they stay behind, or an error of theirs is passed over."""
+        assert self.program is not None, self.error
+        needed = [one for one in self.program.cells if one.optional_from != 1 and not one.reason.startswith("settings")]
+        return not {cell.number for cell in needed} & set(numbers)
 
     @property
     def value_names(self) -> set[str]:
@@ -303,9 +280,7 @@ def _found(data: dict[str, Any]) -> Found:
     if "program" in data:
         data["program"] = Program.model_validate(data["program"])
         data["rows"] = [CaptureRow.model_validate(row) for row in data["rows"]]
-    other = data.pop("other", None)
-    slow = [_found(one) for one in data.pop("slow", ())]
-    return Found(**data, other=None if other is None else _found(other), slow=slow)
+    return Found(**data)
 
 
 class Kernel(ABC):
@@ -314,7 +289,6 @@ class Kernel(ABC):
     def __init__(self, folder: Path, shared: Path) -> None:
         self.folder = folder
         self.shared = shared
-        self.captured: list[Found] = []  # since it has begun
 
     @abstractmethod
     def close(self) -> None:
@@ -337,10 +311,15 @@ class Kernel(ABC):
         for source in sources:
             self.run(source)
 
+    def slowly(self, source: str, seconds: float = 45.0) -> None:
+        """Execute a cell that counts as one that took so long."""
+        self.run(source)
+        aged = f"import det_native.capture.log as _l\n_l._log.executions[-1].duration = {seconds}\ndel _l"
+        self.run(aged, silent=True)
+
     def found(self) -> Found:
         """Return what the last captured call found."""
-        self.captured.append(_found(self._told("show", silent=True)))
-        return self.captured[-1]
+        return _found(self._told("show", silent=True))
 
     def live(self, *expressions: str) -> dict[str, str]:
         """Return the repr of expressions in the kernel now."""

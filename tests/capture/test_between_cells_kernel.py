@@ -55,7 +55,7 @@ def _move(folder: Path) -> None:
 )
 def test_what_a_widget_changed_is_sent_by_value(kernel: Kernel, replayed: Replayed, cells: tuple[str, ...]) -> None:
     found = moved_between(kernel, SETUP, TIMER, *cells)
-    assert found.value_names == {"params"}
+    assert "params" in found.value_names
     assert replayed(found, "params") == kernel.live("params")
 
 
@@ -93,13 +93,10 @@ def test_a_file_that_a_magic_ran(kernel: Kernel, replayed: Replayed) -> None:
     assert replayed(found, "state") == kernel.live("state")
 
 
-def test_a_file_that_a_magic_ran_before_the_rest_of_the_cell(kernel: Kernel) -> None:
+def test_a_file_that_a_magic_ran_before_the_rest_of_the_cell(kernel: Kernel, replayed: Replayed) -> None:
     Path(kernel.folder / "more.py").write_text("state['n'] += 1\n")
     kernel.cells("state = {'n': 1}\ndef now():\n    return state['n']", "%run -i more.py\nn = now()", "fit(n, now)")
-    assert (
-        "Cell [3] uses `state`, and runs `%run -i more.py`, which sets it by code that is in no cell"
-        in kernel.found().error
-    )
+    assert replayed(kernel.found(), "n", "now()") == kernel.live("n", "now()")
 
 
 def test_a_file_that_a_magic_ran_before_the_call_in_its_cell(kernel: Kernel) -> None:
@@ -114,7 +111,9 @@ def test_a_file_that_a_magic_ran_before_the_call_in_its_cell(kernel: Kernel) -> 
 def test_another_function_from_a_file_that_a_magic_ran(kernel: Kernel) -> None:
     Path(kernel.folder / "more.py").write_text("def scale(x):\n    return x * 2\n")
     kernel.cells("def scale(x):\n    return x", "%run more.py", "fit(scale)")
-    assert "cell [3] runs code that is in no cell, with `%run more.py`" in kernel.found().error
+    error = kernel.found().error
+    assert "was made by cell [3], which cannot run again (runs `%run more.py`), and cannot be sent" in error
+    assert "in a module that a cell imports" in error
 
 
 def test_what_an_interrupted_cell_changed_is_sent_by_value(kernel: Kernel, replayed: Replayed) -> None:
@@ -133,7 +132,7 @@ def test_a_part_of_a_library_in_a_failed_cell_does_not_block(kernel: Kernel, rep
         "import json", "tools = json.decoder\ntools.JSONDecoder()\ntools.go()", "tools = [1]", "fit(json, tools)"
     )
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert not found.warnings
     assert replayed(found, "tools") == {"tools": "[1]"}
 

@@ -33,30 +33,26 @@ def test_a_loop_of_experiments_by_running_a_cell_again(kernel: Kernel, replayed:
         kernel.run("model = Model()\nmodel.add(rate)", cell="model")
         kernel.run("results.append(model.fit(rate))", cell="fit")
     found = kernel.found()
-    assert found.leaves_out(3, 4, 5, 6, 7, 8)
+    assert found.needs_none_of(3, 4, 5, 6, 7, 8)
     assert replayed(found, "model.layers") == {"model.layers": "[3]"}
 
 
-def test_a_cell_that_trains_and_is_needed_for_what_it_defines_is_warned_about(kernel: Kernel) -> None:
-    kernel.cells("model = Model()\nbefore = model.fit(1)", "start = before", "fit(start)")
+def test_what_a_cell_made_that_trains_travels_or_a_warning_says_so(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("size = [1]\nrest = (n for n in size)\nbefore = Model().fit(1)", "start = size + [2]", "fit(start)")
     found = kernel.found()
-    [warning] = found.warnings
+    assert found.warnings == []
+    assert found.needs_none_of(2)
+    assert replayed(found, "start") == {"start": "[1, 2]"}
+    kernel.run("fit(rest)")
+    [warning] = kernel.found().warnings
     assert warning.startswith("Cell [2] is sent for what it defines, but its fit() will not train on the worker")
     kernel.run("fit(7)")
     assert kernel.found().warnings == []
-    kernel.run("import subprocess\nlisted = subprocess.check_output(['true'])\nlater = Model().fit(listed)")
-    kernel.run("fit((later, listed))")
-    trains, risks = sorted(kernel.found().warnings, key=lambda text: "runs a command" in text)
-    assert "will not train on the worker" in trains
-    assert "runs a command (true)" in risks
 
 
-def test_a_loop_variable_that_lives_at_the_call_is_sent_by_value(kernel: Kernel, replayed: Replayed) -> None:
+def test_a_loop_variable_that_lives_at_the_call(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("for width in (8, 16, 32):\n    str(width)", "fit(width)")
-    found = kernel.found()
-    assert found.leaves_out(2)
-    assert found.value_names == {"width"}
-    assert replayed(found, "width") == {"width": "32"}
+    assert replayed(kernel.found(), "width") == {"width": "32"}
 
 
 def test_local_calls_at_the_same_place_are_counted(kernel: Kernel) -> None:
@@ -96,7 +92,7 @@ def test_a_call_inside_a_function_of_an_earlier_cell(kernel: Kernel, replayed: R
         "def train(v):\n    m = Model()\n    m.add(v)\n    return m.fit(v)", "first = train(1)", "second = train(2)"
     )
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert found.program is not None
     assert found.program.call is not None
     assert (found.program.call.cell, found.program.call.line, found.program.call.occurrence) == (1, 4, 1)
@@ -129,7 +125,7 @@ def test_what_runs_after_the_call_needs_no_cells_and_is_not_missed(
     found = kernel.found()
     if cell.startswith("for"):
         found = kernel.found()
-    assert plots or found.leaves_out(2)
+    assert plots or found.needs_none_of(2)
     assert replayed(found, "x") == {"x": "[1]"}
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kernels import Kernel
 
 pytestmark = pytest.mark.slow
+Replayed = Callable[..., dict[str, Any]]
 
 
 def test_data_that_were_written_again_after_they_were_read(kernel: Kernel) -> None:
@@ -23,7 +26,7 @@ def test_data_that_were_written_again_after_they_were_read(kernel: Kernel) -> No
     assert "was written again after cell [2] had used it" in warning
 
 
-def test_files_that_a_sent_cell_moves(kernel: Kernel) -> None:
+def test_a_cell_that_moved_files_stays_behind(kernel: Kernel, replayed: Replayed) -> None:
     (kernel.folder / "raw").mkdir()
     for name in "abcd":
         (kernel.folder / "raw" / name).write_text(name)
@@ -33,10 +36,10 @@ def test_files_that_a_sent_cell_moves(kernel: Kernel) -> None:
         "count = len(os.listdir('train'))",
         "fit(count)",
     )
-    [warning] = [one for one in kernel.found().warnings if "moves files" in one]
-    assert "moves files (raw/a, raw/b, raw/c and 1 more)" in warning
-    assert "# det-skip" in warning
-    assert "sent as they are now" in warning
+    found = kernel.found()
+    assert found.needs_none_of(3)
+    assert found.row("cell [3]").note == "stays behind: moved (raw/a)"
+    assert replayed(found, "count") == {"count": "4"}
 
 
 def test_values_that_were_made_before_a_module_was_edited(kernel: Kernel) -> None:

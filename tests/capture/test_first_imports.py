@@ -104,21 +104,6 @@ answer = x == np.random.rand(3).tolist()"""
     assert fresh(code, head="") is True
 
 
-def test_the_wider_program_begins_a_stream_that_a_later_cell_has_imported() -> None:
-    code = f"""{_LOGGED}
-run("import random\\nrandom.random()", "import numpy as np\\nnp.random.rand(3)", "np.random.rand(3)")
-from det_native.capture.execution import Facts, Slice
-from det_native.capture.live import executions_of
-from det_native.capture.wider_capture import WiderCapture
-log = current_log()
-wider = WiderCapture(log, None, executions_of(log, 3), Facts(), [], {{}})
-answer = [[one.before_cell, sorted(json.loads(one.content))] for one in wider._streams(Slice(), [1, 2, 3], 3)]"""
-    assert fresh(code, head="") == [
-        [0, ["python", "python_words"]],
-        [1, ["numpy", "numpy_words", "python", "python_words"]],
-    ]
-
-
 _NOTED = "first_imports.call_after('lib.part', lambda: told.append('part'))\n"
 
 

@@ -42,30 +42,3 @@ def test_a_name_that_is_put_together_is_found(kernel: Kernel, replayed: Replayed
         "fit(value)",
     )
     assert replayed(kernel.found(), "value") == {"value": "2"}
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [
-        ["classes = list(set(names))"],
-        ["classes = list({name for name in names})"],
-        ["found = set(names)", "classes = {name: place for place, name in enumerate(found)}"],
-        ["def unique(): return list(set(names))", "classes = unique()"],
-    ],
-)
-def test_what_has_the_order_of_a_set_is_sent_by_value(kernel: Kernel, replayed: Replayed, cells: list[str]) -> None:
-    kernel.cells(
-        "names = ['cat', 'dog', 'bird', 'fish', 'cow', 'horse', 'mouse']",
-        *cells,
-        "first = list(classes)[0]",
-        "fit(first, classes)",
-    )
-    found = kernel.found()
-    assert "classes" in found.value_names
-    shown = ("list(classes)", "first")
-    assert replayed(found, *shown) == kernel.live(*shown)
-
-
-def test_a_sorted_set_is_made_again(kernel: Kernel) -> None:
-    kernel.cells("names = ['b', 'a', 'c', 'b']", "classes = sorted(set(names))", "fit(classes)")
-    assert not kernel.found().value_names

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 Replayed = Callable[..., dict[str, Any]]
 
 
-def test_display_cells_shell_lines_and_installs_are_left_out(kernel: Kernel, replayed: Replayed) -> None:
+def test_display_cells_shell_lines_and_installs_are_not_needed(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "x = [1]",
         "print(x)",
@@ -26,7 +26,7 @@ def test_display_cells_shell_lines_and_installs_are_left_out(kernel: Kernel, rep
         "fit(x, y)",
     )
     found = kernel.found()
-    assert found.leaves_out(3, 4, 5, 6, 7, 8, 9)
+    assert found.needs_none_of(3, 4, 5, 6, 7, 8, 9)
     assert replayed(found, "x", "y") == {"x": "[1]", "y": "[3]"}
 
 
@@ -39,30 +39,23 @@ def test_pip_installs_become_requirements(kernel: Kernel) -> None:
     assert "numpy>1" not in str(found.program)
 
 
-def test_a_value_from_the_shell_is_an_error_that_names_the_cell(kernel: Kernel) -> None:
-    kernel.cells("files = !echo a.csv", "fit(files)")
-    error = kernel.found().error
-    assert "Cell [2] uses `files = !echo a.csv`; shell lines and magics do not run on the cluster." in error
-    assert "values=['files']" in error
+def test_a_value_from_the_shell_travels(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("files = !echo a.csv", "first = files[0]", "fit(files, first)")
+    found = kernel.found()
+    assert found.needs_none_of(2, 3)
+    assert replayed(found, "list(files)", "first") == {"list(files)": "['a.csv']", "first": "'a.csv'"}
 
 
 def test_a_value_from_the_shell_may_be_declared(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("files = !echo a.csv", "names = list(files)", "fit(names, values=['names'])")
     found = kernel.found()
-    assert found.leaves_out(2, 3)
+    assert found.needs_none_of(2, 3)
     assert replayed(found, "names") == {"names": "['a.csv']"}
 
 
-def test_a_bash_cell_that_a_name_depends_on(kernel: Kernel) -> None:
-    kernel.cells("%%bash --out listing\necho a", "fit(listing)")
-    assert (
-        "Cell [2] uses `%%bash`; shell cells do not run on the cluster. Do the same in Python, declare the value with "
-        "values=[...], or tag the cell det-skip if it is not needed." in kernel.found().error
-    )
-
-
-def test_the_ways_out_of_a_bash_cell_are_ways_out(kernel: Kernel, replayed: Replayed) -> None:
-    kernel.cells("%%bash --out listing\necho a", "listing = listing.strip()", "fit(listing, values=['listing'])")
+@pytest.mark.parametrize("declared", ["", ", values=['listing']"])
+def test_a_bash_cell_that_a_name_depends_on(kernel: Kernel, replayed: Replayed, declared: str) -> None:
+    kernel.cells("%%bash --out listing\necho a", "listing = listing.strip()", f"fit(listing{declared})")
     assert replayed(kernel.found(), "listing") == {"listing": "'a'"}
 
 
@@ -74,14 +67,15 @@ def test_what_a_magic_that_nobody_knows_did_is_told(kernel: Kernel) -> None:
     try:
         kernel.cells("%%of_the_test\nos.environ['DET_TEST_BY_MAGIC'] = '1'", "fit()")
         found = kernel.found()
-        assert found.leaves_out(3), "nothing of it would run"
+        assert found.needs_none_of(3), "nothing of it would run"
         [warning] = found.warnings
-        assert warning.startswith(
-            "Cell [3] uses `%%of_the_test`, and sets os.environ['DET_TEST_BY_MAGIC']; only Python"
+        assert warning == (
+            "Cell [3] stays behind (`%%of_the_test` is no Python) and has set os.environ['DET_TEST_BY_MAGIC'] for the "
+            "whole process. Set it in a cell of its own."
         )
         kernel.run("%%of_the_test\npass", tags=("det-include",))
         kernel.run("fit()")
-        assert "Cell [5] uses `%%of_the_test`; only Python cells run on the cluster" in kernel.found().error
+        assert "Cell [5] is tagged det-include, but cannot run again: `%%of_the_test` is no" in kernel.found().error
     finally:
         kernel.run(
             "os.environ.pop('DET_TEST_BY_MAGIC', 0)\nget_ipython().magics_manager.magics['cell'].pop('of_the_test')"
@@ -93,7 +87,7 @@ def test_a_cell_that_only_shows_or_writes_a_file_is_no_matter(kernel: Kernel, re
         "%%html\n<b>x</b>", "%%markdown\n# x", "%%writefile size.txt\n3", "x = int(open('size.txt').read())", "fit(x)"
     )
     found = kernel.found()
-    assert found.leaves_out(2, 3, 4)
+    assert found.needs_none_of(2, 3, 4)
     assert found.warnings == []
     assert replayed(found, "x") == {"x": "3"}
 
@@ -116,21 +110,27 @@ def test_tags_leave_out_and_force_in(kernel: Kernel, replayed: Replayed) -> None
     kernel.run("w = 6")
     kernel.run("fit(x)")
     found = kernel.found()
-    assert found.leaves_out(3, 4, 7)
-    assert replayed(found, "x", "y", "z") == {"x": "1", "y": "4", "z": "5"}
+    assert not {3, 4} & set(found.cells)
+    assert found.needs_none_of(7)
+    assert not found.needs_none_of(5, 6)
+    assert found.value_names == {"x"}
+    assert replayed(found, "x", "y", "z") == kernel.live("x", "y", "z")
 
 
 def test_a_needed_name_in_a_skipped_cell_only(kernel: Kernel) -> None:
     kernel.run("def helper():\n    return 1", tags=("det-skip",))
     kernel.cells("def step():\n    return helper()", "fit(step)")
-    assert "cell [2], which defines it, is tagged det-skip" in kernel.found().error
+    error = kernel.found().error
+    assert "`helper`, used in cell [4] (step -> helper), was made by cell [2], which cannot run again" in error
+    assert "(tagged det-skip)" in error
+    assert "Remove the tag det-skip from that cell." in error
 
 
 def test_durations_and_reasons_stand_in_the_report(kernel: Kernel) -> None:
     kernel.cells("import time\ntime.sleep(0.3)\nx = 1", "fit(x)")
     row = kernel.found().row("cell [2]")
     assert row.how == "runs again"
-    assert row.note.startswith("defines `x`; took 0.")
+    assert row.note.startswith("ran before the call; took 0.")
 
 
 def test_cells_that_ran_before_the_import_count_as_successful_and_say_so(kernel: Kernel) -> None:
@@ -142,45 +142,56 @@ def test_cells_that_ran_before_the_import_count_as_successful_and_say_so(kernel:
     assert any("ran before det_native was imported" in warning for warning in found.warnings)
 
 
-def test_network_and_shell_calls_are_warned_about(kernel: Kernel) -> None:
+def test_what_network_and_shell_calls_gave_travels(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import os, subprocess, urllib.request",
         "def fetch(url):\n    try:\n        urllib.request.urlopen(url)\n    except OSError:\n        return url",
         "data = subprocess.check_output(['echo', 'a'])\npage = fetch('http://data.invalid')\n"
-        "open('old', 'w').close()\nos.rename('old', 'older')\nos.remove('older')",
+        "open('old', 'w').close()\nos.rename('old', 'older')\nos.remove('older')\nrest = (one for one in data)",
         "fit(data)",
     )
+    found = kernel.found()
+    assert found.warnings == []
+    assert found.needs_none_of(4)
+    assert found.row("cell [4]").note.startswith("stays behind: ran a command (echo a)")
+    assert replayed(found, "data") == {"data": "b'a\\n'"}
+    kernel.run("fit(rest)")
     [warning] = kernel.found().warnings
-    assert warning.startswith(
+    assert warning == (
         "Cell [4] runs a command (echo a) and uses the network (data.invalid) and moves files (old) and deletes files "
-        "(older)."
+        "(older). It will run once per trial and once per restart, with the files already as it left them, as `rest` "
+        "is needed and cannot be sent. Make `rest` in a cell of its own."
     )
-    assert "once per trial and once per restart, where the files are already as it left them." in warning
-    assert "values=['data']; the files are sent as they are now" in warning
 
 
-def test_calling_nothing_but_history_is_an_error(kernel: Kernel) -> None:
+def test_what_the_history_gave_travels_and_is_not_there_itself(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("1 + 1", "x = _\ny = [x]", "fit(y)")
-    assert "Cell [3] uses `_`, the notebook's history." in kernel.found().error
+    assert replayed(kernel.found(), "y") == {"y": "[2]"}
+    kernel.run("3 + 3", cell="history")
+    kernel.run("fit(_)")
+    assert "Cell [6] uses `_`, the notebook's history." in kernel.found().error
 
 
-def test_a_cell_that_took_over_a_minute_is_warned_about(kernel: Kernel) -> None:
-    kernel.cells("import time", "table = [1]", "other = [2]", "fit(table, other)")
-    assert kernel.found().warnings == []
-    # As if the cell had taken so long: what the log has measured is changed, which the report and the warning show.
-    aged = "import det_native.capture.log as _l\n_l.current_log().executions[2].duration = {}\ndel _l"
-    kernel.run(aged.format(60.0), silent=True)
-    kernel.run("fit(table, other)")
-    assert kernel.found().warnings == []
-    kernel.run(aged.format(75.4), silent=True)
-    kernel.run("fit(table, other)")
+def test_a_cell_that_took_long_stays_behind(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.slowly("table = [1]", 75.4)
+    kernel.run("fit(table)")
+    found = kernel.found()
+    assert found.warnings == []
+    assert found.needs_none_of(2)
+    assert found.row("cell [2]").note == "stays behind: took long; took 1 min 15 s"
+    assert replayed(found, "table") == {"table": "[1]"}
+
+
+def test_a_cell_that_took_long_and_runs_again_is_warned_about(kernel: Kernel) -> None:
+    kernel.slowly("table = (one for one in [1])", 75.4)
+    kernel.run("fit(table)")
     found = kernel.found()
     [warning] = found.warnings
     assert warning == (
-        "Cell [3] took 1 min 15 s. It will run once per trial and once per restart; values=['table'] sends the result "
-        "instead."
+        "Cell [2] took 1 min 15 s. It will run once per trial and once per restart, as `table` is needed and cannot be "
+        "sent. Make `table` in a cell of its own."
     )
-    assert "took 1 min 15 s" in found.row("cell [3]").note
+    assert "took 1 min 15 s" in found.row("cell [2]").note
 
 
 def test_a_cell_that_only_sets_an_item_ran_twice_before_the_import(kernel: Kernel, replayed: Replayed) -> None:

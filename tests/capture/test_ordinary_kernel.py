@@ -53,7 +53,7 @@ def test_tables_that_are_changed_by_another_name(kernel: Kernel, replayed: Repla
 def test_what_is_made_from_a_table_is_another_one(kernel: Kernel, replayed: Replayed, look: str) -> None:
     kernel.cells(TABLES, look, "fit(train, test, xs)")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     shown = ("train.to_dict()", "test.to_dict()", "xs.tolist()")
     assert replayed(found, *shown) == kernel.live(*shown)
 
@@ -133,7 +133,7 @@ def test_a_trial_of_a_function_is_not_sent(
 ) -> None:
     kernel.cells(setup, look, f"x = {used}", "fit(x)")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert replayed(found, shown_of("x")) == kernel.live(shown_of("x"))
 
 
@@ -149,7 +149,7 @@ def test_a_model_that_is_used_does_not_seed_again_as_its_builder_does(kernel: Ke
         SEEDING, "tried = build()", "tried.n = 1", "print(tried.n)", "net = build()", "net.train()", "fit(net)"
     )
     found = kernel.found()
-    assert found.leaves_out(4, 5)
+    assert found.needs_none_of(4, 5)
     assert replayed(found, "net.n") == kernel.live("net.n")
 
 
@@ -213,7 +213,7 @@ def test_a_trial_training_does_not_change_the_settings_that_it_was_given(
 ) -> None:
     kernel.cells(SETTINGS, trial, "fit(cfg, config, words)")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     shown = ("cfg", "config", "words.known")
     assert replayed(found, *shown) == kernel.live(*shown)
 
@@ -240,7 +240,7 @@ def test_code_of_the_cells_may_change_settings(kernel: Kernel, replayed: Replaye
 def test_what_is_looked_at_has_the_methods_of_its_own_class(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(SETTINGS, "texts = Texts(['a'], words, False)\nfirst = [len(texts.texts)]", "first[0]", "fit(texts)")
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     assert replayed(found, "texts.texts", "texts.cache") == kernel.live("texts.texts", "texts.cache")
 
 
@@ -256,7 +256,7 @@ def test_random_numbers_that_a_look_at_batches_draws_change_nothing(
         "fit(net, batches)",
     )
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     assert not found.warnings
     shown = ("net.weight", "batches.dataset")
     assert replayed(found, *shown) == kernel.live(*shown)

@@ -113,7 +113,7 @@ def test_changes_that_are_not_seen_in_the_line_belong_to_the_slice(
 ) -> None:
     kernel.cells(setup, "unrelated = 1", change, f"seen = {shown}", "fit(seen)")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert replayed(found, "seen") == kernel.live("seen")
 
 
@@ -193,7 +193,7 @@ def test_a_look_that_changes_nothing_is_not_sent(
 ) -> None:
     kernel.cells(setup, look, f"x = {used}", "fit(x)")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert replayed(found, shown_of("x")) == kernel.live(shown_of("x"))
 
 
@@ -234,7 +234,7 @@ def test_classes_that_are_asked_for_may_bind_names(kernel: Kernel, replayed: Rep
 def test_values_that_cannot_be_looked_at_do_not_stop_a_submit(kernel: Kernel, replayed: Replayed, odd: str) -> None:
     kernel.cells(odd, "x = 1", "fit(x)")
     found = kernel.found()
-    assert found.leaves_out(2)
+    assert found.needs_none_of(2)
     assert replayed(found, "x") == {"x": "1"}
 
 
@@ -255,7 +255,7 @@ REGISTER_BASE = "class Base:\n    def __init_subclass__(cls):\n        found['Ne
 def test_what_a_registered_class_uses_is_sent(kernel: Kernel, replayed: Replayed, setup: str, fill: str) -> None:
     kernel.cells(setup, fill, "unrelated = 1", "def helper():\n    return 7", "n = found['Net']().size()", "fit(n)")
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     assert replayed(found, "n") == {"n": "7"}
 
 
@@ -293,7 +293,7 @@ def test_what_is_imported_from_the_future_holds_on(kernel: Kernel, replayed: Rep
     found = kernel.found()
     assert replayed(found, "Node.__annotations__") == {"Node.__annotations__": "{'next': 'Node'}"}
     kernel.run("fit()")
-    assert kernel.found().leaves_out(3)
+    assert kernel.found().needs_none_of(3)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_a_variable_of_tensorflow_is_changed(kernel: Kernel, replayed: Replayed)
         "fit(step)",
     )
     found = kernel.found()
-    assert found.leaves_out(6)
+    assert found.needs_none_of(6)
     assert replayed(found, "int(step)") == kernel.live("int(step)") == {"int(step)": "2"}
 
 
@@ -334,7 +334,7 @@ def test_weights_that_cells_left_out_have_drawn_change_nothing(kernel: Kernel, r
         "fit(net)",
     )
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert replayed(found, "net.weight.tolist()") == kernel.live("net.weight.tolist()")
     kernel.run("torch.manual_seed(1)\nnet = build()\nfit(net)")
     found = kernel.found()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from det_native.capture.execution import Execution, Facts
+from det_native.capture.failure import divide
 from det_native.capture.observation.watch import Effects
 from det_native.capture.program.choose import ROOM, choose
 from det_native.capture.program.records import Plan, Travel
@@ -23,7 +24,7 @@ def execution(
     effects = Effects(
         bound=frozenset(bound.split()), changed=frozenset(changed.split()), process=frozenset(process.split())
     )
-    made: Execution = Execution(index, index + 1, str(index), source=source, text=source, effects=effects, **known)  # type: ignore[arg-type]
+    made: Execution = Execution(index, index + 1, source=source, text=source, effects=effects, **known)  # type: ignore[arg-type]
     return made
 
 
@@ -161,21 +162,52 @@ def test_what_a_run_that_trained_has_set_is_told() -> None:
 
 
 def test_a_failed_run_runs_again_as_far_as_the_statement_that_failed() -> None:
-    source = "x = [1]\nx.append(1 / 0)\nx.append(2)"
-    failed = execution(1, source, "x", failed=True, failed_line=2, head="x = [1]\n", last="x.append(1 / 0)\n")
+    again, head = divide("x = [1]\nx.append(1 / 0)\nx.append(2)", 2)
+    failed = execution(1, again, "x", failed=True, failed_line=2, head=head)
     plan = planned(FIT, failed, execution(2, CALL))
     assert plan.steps[1].source == "x = [1]\nx.append(1 / 0)\n"
     assert plan.steps[1].optional_from == 2
 
 
 def test_what_an_interrupted_statement_has_changed_travels() -> None:
-    source = "x = []\nwhile True: x.append(1)"
-    failed = execution(
-        1, source, "x", failed=True, failed_line=2, head="x = []\n", last="while True: x.append(1)", interrupted=True
-    )
+    failed = execution(1, "x = []\n", "x", failed=True, failed_line=2, head="x = []\n", interrupted=True)
     plan = planned(FIT, failed, execution(2, CALL))
     assert plan.steps[1].source == "x = []\n"
     assert [value.name for value in plan.values] == ["x"]
+
+
+def test_the_settings_of_a_failed_run_that_stays_behind_run_again() -> None:
+    again, head = divide("import os\nx = work()\nimport plt, missing", 3)
+    failed = execution(1, again, "os x plt", failed=True, failed_line=3, head=head)
+    plan = planned(FIT, failed, execution(2, "fit(os, x)"), stays={1: "trained"})
+    assert [step.source.strip() for step in plan.steps] == [FIT.source, "import os", "fit(os, x)"]
+    assert [value.name for value in plan.values] == ["x"]
+
+
+def test_what_is_made_anew_needs_no_earlier_run() -> None:
+    cells = (FIT, execution(1, "x = 1", "x"), execution(2, "x = 2", "x"), execution(3, CALL))
+    assert planned(*cells).needed == {0, 2, 3}
+
+
+def test_what_travels_needs_no_earlier_run() -> None:
+    cells = (FIT, execution(1, "x = [1]", "x"), execution(2, "x.append(len(x))", changed="x"), execution(3, CALL))
+    plan = planned(*cells, slow=(2,))
+    assert steps(plan) == [(0, "whole"), (1, "whole"), (3, "whole")]
+    assert plan.needed == {0, 3}
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "refused", "again"),
+    [
+        ("a = 1\nb = f(\n  1)\nc = 2", 3, False, "a = 1\nb = f(\n  1)\n"),
+        ("a = 1\nb = f(1)\nc = 2", 2, True, "a = 1\n"),
+        ("a = 1\nb = 2; f(1)\nc = 2", 2, True, "a = 1\nb = 2; f(1)\n"),
+        ("a = 1\nfor b in f(1):\n    g()\nc = 2", 3, True, "a = 1\nfor b in f(1):\n    g()\n"),
+        ("a = 1\n@f\ndef g(): pass", 2, False, "a = 1\n@f\ndef g(): pass"),
+    ],
+)
+def test_what_of_a_failed_cell_runs_again(source: str, line: int, refused: bool, again: str) -> None:
+    assert divide(source, line, refused=refused) == (again, "a = 1\n")
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,14 @@ pytestmark = pytest.mark.slow
 Replayed = Callable[..., dict[str, Any]]
 
 
-def slowly(kernel: Kernel, source: str) -> None:
-    """Execute a cell that counts as one that took most of a minute."""
-    kernel.run(source)
-    kernel.run("import det_native.capture.log as _l\n_l._log.executions[-1].duration = 45.0\ndel _l", silent=True)
-
-
 def found(kernel: Kernel, *names: str) -> Found:
-    kernel.run(f"fit({', '.join(names)}, way='program')")
+    kernel.run(f"fit({', '.join(names)})")
     return kernel.found()
 
 
 def test_quick_cells_run_again_and_of_a_slow_one_the_value_travels(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("import numpy as np", "scale = 3")
-    slowly(kernel, "raw = np.arange(6.0)")
+    kernel.slowly("raw = np.arange(6.0)")
     kernel.cells("print('a look')", "x = raw * scale")
     program = found(kernel, "x")
     assert program.cells == [1, 2, 3, 5, 7]
@@ -35,7 +29,7 @@ def test_quick_cells_run_again_and_of_a_slow_one_the_value_travels(kernel: Kerne
 
 
 def test_a_slow_cell_runs_again_if_what_it_made_cannot_travel(kernel: Kernel, replayed: Replayed) -> None:
-    slowly(kernel, "numbers = (n * n for n in range(9))\nnext(numbers)")
+    kernel.slowly("numbers = (n * n for n in range(9))\nnext(numbers)")
     kernel.run("first = next(numbers)")
     program = found(kernel, "first", "numbers")
     assert program.cells == [1, 2, 4, 5] or program.cells == [1, 2, 3, 4]
@@ -45,16 +39,16 @@ def test_a_slow_cell_runs_again_if_what_it_made_cannot_travel(kernel: Kernel, re
 
 def test_the_second_program_has_the_slow_cells_too(kernel: Kernel) -> None:
     kernel.run("a = [1]")
-    slowly(kernel, "b = [2]")
+    kernel.slowly("b = [2]")
     kernel.cells("fit(a, local=True)\nc = [3]", "x = [a, b, c]")
-    kernel.run("fit(x, way='program', wider=True)")
+    kernel.run("fit(x, wider=True)")
     program = kernel.found()
     assert program.cells == [1, 2, 6]
     assert program.wider == [1, 2, 3, 6]
 
 
 def test_settings_of_a_slow_cell_run_again(kernel: Kernel, replayed: Replayed) -> None:
-    slowly(kernel, "import math\nsize = 4\nslow = math.factorial(size)\ndef half(n):\n    return n // 2 + size")
+    kernel.slowly("import math\nsize = 4\nslow = math.factorial(size)\ndef half(n):\n    return n // 2 + size")
     kernel.run("x = [half(size)]")
     program = found(kernel, "x")
     assert not program.value_names

@@ -25,24 +25,24 @@ def test_cells_run_out_of_order_and_again(kernel: Kernel, replayed: Replayed) ->
 LOADS = "import json\nimport math as m\ntrain = [json.dumps(m.floor(2.5))]"
 
 
-def test_a_cell_that_imports_and_loads_is_sent_once_however_often_it_ran(kernel: Kernel, replayed: Replayed) -> None:
+def test_a_cell_that_imports_and_loads_runs_as_often_as_it_ran(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run(LOADS, cell="a")
     kernel.run(LOADS, cell="a")
     kernel.run("model = [json.dumps(train)]", cell="b")
     kernel.run("fit(model, train, m)")
     found = kernel.found()
-    assert len({2, 3} & set(found.cells)) == 1
+    assert found.needs_none_of(2)
     assert replayed(found, "model", "train") == kernel.live("model", "train")
 
 
-def test_all_cells_run_again_are_sent_once(kernel: Kernel, replayed: Replayed) -> None:
+def test_what_all_cells_made_again_is_needed_once(kernel: Kernel, replayed: Replayed) -> None:
     for _ in range(2):
         kernel.run(LOADS, cell="a")
         kernel.run("def make():\n    return json.dumps(train)", cell="b")
         kernel.run("model = [make()]", cell="c")
     kernel.run("fit(model, m)")
     found = kernel.found()
-    assert all(len({run, run + 3} & set(found.cells)) == 1 for run in (2, 3, 4))
+    assert found.needs_none_of(2, 3, 4)
     assert replayed(found, "model") == kernel.live("model")
 
 
@@ -52,8 +52,7 @@ def test_imports_come_from_the_last_run_of_their_cell(kernel: Kernel, replayed: 
     kernel.run("import json\nheavy = list(range(9))", cell="b")
     kernel.run("fit(json)")
     found = kernel.found()
-    assert found.leaves_out(4)
-    assert len({2, 3} & set(found.cells)) == 1
+    assert found.needs_none_of(2, 3)
     assert replayed(found, "json.loads('1')") == {"json.loads('1')": "1"}
 
 
@@ -72,15 +71,15 @@ def test_an_import_that_may_not_have_been_done_is_none(kernel: Kernel, replayed:
     assert replayed(kernel.found(), shown) == kernel.live(shown)
     kernel.cells("import json\nraise ValueError", "fit(json)")
     found = kernel.found()
-    assert found.leaves_out(6)
+    assert found.needs_none_of(6)
     assert replayed(found, "json.loads('1')") == {"json.loads('1')": "1"}
 
 
 def test_a_name_defined_twice_with_a_use_in_between(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("units = 4", "model = [units]", "units = 99", "fit(model)")
     found = kernel.found()
-    assert found.leaves_out(4)
-    assert replayed(found, "model", "units") == {"model": "[4]", "units": "4"}
+    assert found.needs_none_of(4)
+    assert replayed(found, "model") == {"model": "[4]"}
 
 
 def test_functions_see_the_names_that_hold_when_they_are_called(kernel: Kernel, replayed: Replayed) -> None:
@@ -148,13 +147,13 @@ def test_functions_see_the_names_that_hold_when_they_are_called(kernel: Kernel, 
         ),
     ],
 )
-def test_changes_in_place_belong_to_the_slice(
+def test_changes_in_place_are_made_again(
     kernel: Kernel, replayed: Replayed, setup: str, change: str, shown: str
 ) -> None:
     name = shown.split(".")[0].split("[")[0]
     kernel.cells(setup, "unrelated = 1", change, f"fit({name})")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert replayed(found, shown) == kernel.live(shown)
 
 
@@ -168,7 +167,7 @@ def test_looking_at_a_value_does_not_change_it(kernel: Kernel, replayed: Replaye
         "fit(model, x)",
     )
     found = kernel.found()
-    assert found.leaves_out(3, 4, 5, 6)
+    assert found.needs_none_of(3, 4, 5, 6)
     assert replayed(found, "model.layers", "x") == kernel.live("model.layers", "x")
 
 
@@ -181,17 +180,17 @@ def test_calling_a_function_of_a_module_does_not_change_the_module(kernel: Kerne
         "fit(model)",
     )
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     assert replayed(found, "model") == kernel.live("model")
 
 
-def test_an_hour_of_exploring_is_not_sent(kernel: Kernel, replayed: Replayed) -> None:
+def test_an_hour_of_exploring_is_not_needed(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run("import numpy as np\nx = np.arange(6.0)\ninit_done = True")
     for step in range(20):
         kernel.run(f"look_{step} = x[{step % 6}] * 2\nprint(look_{step})\nx.mean()")
     kernel.cells("import numpy as np\ntry_out = Model()\ntry_out.add(x.max())", "model = Model()", "model.fit(x)")
     found = kernel.found()
-    assert found.leaves_out(*range(3, 24))
+    assert found.needs_none_of(*range(3, 24))
     assert replayed(found, "x") == kernel.live("x")
 
 
@@ -209,7 +208,7 @@ def test_inits_own_execution_is_always_sent(kernel: Kernel) -> None:
 def test_a_failed_cell_that_defines_a_needed_name(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("x = 1", "x = 2\nraise ValueError('no')", "fit(x)")
     found = kernel.found()
-    assert found.source_of(3) == "x = 2\n"
+    assert found.source_of(3) == "x = 2\nraise ValueError('no')"
     assert found.warnings == []
     assert replayed(found, "x") == {"x": "2"}
 
@@ -241,21 +240,20 @@ def test_a_refused_call_with_others_in_one_statement_may_have_done_a_part(
 ) -> None:
     kernel.cells(REFUSES, failed, "fit(x)")
     found = kernel.found()
-    assert found.value_names == {"x"}
     assert replayed(found, "x") == {"x": "[2, 0]"}
 
 
 def test_what_a_failed_cell_did_not_reach_does_not_count(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("x = 1", "raise ValueError('no')\nx = 2", "y = (", "fit(x)")
     found = kernel.found()
-    assert found.leaves_out(3, 4)
+    assert found.needs_none_of(3, 4)
     assert replayed(found, "x") == {"x": "1"}
 
 
 def test_a_cell_that_failed_before_it_changed_anything_is_left_out(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("model = Model()", "model.add(1 / 0)", "fit(model)")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert found.warnings == []
     assert replayed(found, "model.layers") == kernel.live("model.layers")
 
@@ -269,41 +267,36 @@ def test_a_training_call_that_was_refused_has_changed_nothing(kernel: Kernel, re
         "fit(model)",
     )
     found = kernel.found()
-    assert found.leaves_out(5)
+    assert found.needs_none_of(5)
     assert replayed(found, "model.layers") == {"model.layers": "[]"}
     assert found.warnings == []
 
 
-def test_a_cell_that_adds_up_when_run_again_is_a_question(kernel: Kernel) -> None:
+def test_a_cell_that_adds_up_runs_as_often_as_it_ran(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run("counter = 0", cell="a")
     for _ in range(3):
         kernel.run("counter += 1", cell="b")
     kernel.run("fit(counter)")
-    found = kernel.found()
-    assert (
-        "`counter` was changed by a cell that ran 3 times ([3], [4], [5]); the cluster would run it once. Set it "
-        "in one "
-        "cell, pass it as a hyperparameter, or send its present value: values=['counter']." in found.error
-    )
+    assert replayed(kernel.found(), "counter") == {"counter": "3"}
 
 
-def test_the_present_value_answers_the_question(kernel: Kernel, replayed: Replayed) -> None:
+def test_a_present_value_that_is_declared_needs_no_cell(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run("counter = 0", cell="a")
     for _ in range(3):
         kernel.run("counter += 1", cell="b")
     kernel.run("fit(counter, values=['counter'])")
     found = kernel.found()
-    assert found.leaves_out(2, 3, 4, 5)
+    assert found.needs_none_of(2, 3, 4, 5)
     assert replayed(found, "counter") == {"counter": "3"}
 
 
-def test_the_same_cell_run_again_after_a_fresh_start_is_no_question(kernel: Kernel, replayed: Replayed) -> None:
+def test_what_a_fresh_start_has_made_anew_needs_no_earlier_run(kernel: Kernel, replayed: Replayed) -> None:
     for _ in range(2):
         kernel.run("x = [1]", cell="a")
         kernel.run("x = [x, 2]", cell="b")
     kernel.run("fit(x)")
     found = kernel.found()
-    assert found.leaves_out(2, 3)
+    assert found.needs_none_of(2, 3)
     assert replayed(found, "x") == kernel.live("x")
 
 
@@ -320,11 +313,11 @@ def test_what_exec_made_is_seen(kernel: Kernel, replayed: Replayed) -> None:
     assert replayed(kernel.found(), "step()") == {"step()": "1"}
     kernel.cells("source = 'rate = 0.' + '5'", "unrelated = 1", "exec(source)", "fit(rate)")
     found = kernel.found()
-    assert found.leaves_out(6)
+    assert found.needs_none_of(6)
     assert replayed(found, "rate") == {"rate": "0.5"}
     kernel.run("fit(rate, values=['rate'])")
     found = kernel.found()
-    assert found.leaves_out(5, 7)
+    assert found.needs_none_of(5, 7)
     assert replayed(found, "rate") == {"rate": "0.5"}
 
 
@@ -340,7 +333,7 @@ def test_a_class_with_helpers_in_other_cells(kernel: Kernel, replayed: Replayed)
         "fit(Trial)",
     )
     found = kernel.found()
-    assert found.leaves_out(8)
+    assert found.needs_none_of(8)
     assert replayed(found, "Trial().train()") == {"Trial().train()": "5.0"}
 
 
@@ -353,7 +346,7 @@ def test_a_lambda_over_a_global(kernel: Kernel, replayed: Replayed) -> None:
 def test_a_function_that_is_sent_along_need_not_find_its_names(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("import base64 as plt", "def show(e):\n    plt.plot(e)\nx = [1]", "fit(x)")
     found = kernel.found()
-    assert found.leaves_out(2)
+    assert found.needs_none_of(2)
     assert replayed(found, "x") == {"x": "[1]"}
 
 
@@ -368,7 +361,7 @@ def test_data_that_a_model_learnt_from_is_not_changed_even_if_it_is_gone(kernel:
         "fit(total, kept)",
     )
     found = kernel.found()
-    assert found.leaves_out(2, 5)
+    assert found.needs_none_of(2, 5)
     assert replayed(found, "total", "kept") == {"total": "[1, 2]", "kept": "[[1], [2]]"}
 
 

@@ -32,7 +32,7 @@ def test_models_of_the_same_layers(kernel: Kernel, imports: str, made: str) -> N
         f"second = keras.Sequential([{made}(3), {made}(1)])\nsecond.compile('sgd', 'mse')",
         "fit(second, x, y)",
     )
-    assert kernel.found().leaves_out(4, 5)
+    assert kernel.found().needs_none_of(4, 5)
 
 
 @pytest.mark.parametrize(("shuffled", "stays"), [("", True), (".shuffle(4, seed=1)", False)])
@@ -47,7 +47,7 @@ def test_a_training_with_the_same_dataset(kernel: Kernel, shuffled: str, stays: 
         "second = keras.Sequential([keras.layers.Dense(1)])\nsecond.compile('sgd', 'mse')",
         "fit(second, ds)",
     )
-    assert kernel.found().leaves_out(5, 6, 7) == stays
+    assert kernel.found().needs_none_of(5, 6, 7) == stays
 
 
 def test_a_base_that_was_trained_comes_along(kernel: Kernel) -> None:
@@ -82,7 +82,7 @@ def test_seeds_of_other_trainings(kernel: Kernel, replayed: Replayed, seed: str)
     )
     found = kernel.found()
     assert found.program is not None
-    assert found.leaves_out(4, 5, 6), [(cell.number, cell.reason) for cell in found.program.cells]
+    assert found.needs_none_of(4, 5, 6), [(cell.number, cell.reason) for cell in found.program.cells]
     shown = ("noise", "model.get_weights()")
     assert replayed(found, *shown) == kernel.live(*shown)
 

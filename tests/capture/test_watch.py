@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from det_native.capture.observation.watch import Effects, Watch
+from det_native.capture.observation.watch import Effects, Watch, differ
 
 torch = pytest.importorskip("torch")
 
@@ -42,10 +42,11 @@ class Compared(NamedTuple):
 def compare(watch: Watch, namespace: dict[str, Any], hidden: Collection[str] = ()) -> Compared:
     """Look again."""
     before = watch.looks
-    effects = watch.begin(namespace, hidden, "")
+    watch.begin(namespace, hidden, "")
     now = watch.looks
+    changed = {name for name in now.keys() & before.keys() if differ(before[name], now[name])}
     same = {name for name in now.keys() & before.keys() if now[name].exact and now[name] == before[name]}
-    return Compared({*effects.between, *effects.kept, *effects.moved}, same)
+    return Compared(changed, same)
 
 
 def noted(value: Any, change: Callable[[Any], object]) -> bool:

@@ -63,7 +63,7 @@ SHOWN = (
 def test_what_was_changed_is_sent(kernel: Kernel, replayed: Replayed, change: str) -> None:
     kernel.cells(SETUP, change, "len(table)", "fit(Cfg, scale, count, box, data)")
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     assert replayed(found, *SHOWN) == kernel.live(*SHOWN)
 
 
@@ -102,5 +102,5 @@ def test_what_a_decorator_of_a_module_keeps(kernel: Kernel, replayed: Replayed) 
 def test_what_only_looks_is_not_sent(kernel: Kernel, replayed: Replayed, look: str) -> None:
     kernel.cells(SETUP, look, "fit(Cfg, scale, count, box, data)")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert replayed(found, *SHOWN) == kernel.live(*SHOWN)

@@ -52,7 +52,7 @@ SHOWN = ("state", "history", "vars(own)")
 def test_whatever_changed_a_value_is_sent(kernel: Kernel, replayed: Replayed, change: str) -> None:
     kernel.cells(SETUP, change, "len(history)", "fit(state, history, own)")
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     assert replayed(found, *SHOWN) == kernel.live(*SHOWN)
 
 
@@ -77,7 +77,7 @@ def test_a_cell_that_trains_here_does_not_count_for_what_the_training_changed(
 ) -> None:
     kernel.cells(SETUP, "table['more'](state)\nfit(state, local=True)", "fit(history)")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert replayed(found, "history") == kernel.live("history")
 
 
@@ -99,7 +99,7 @@ LOOKS = (
 def test_what_is_the_same_after_a_cell_does_not_need_it(kernel: Kernel, replayed: Replayed, look: str) -> None:
     kernel.cells(LOOKS, look, "fit(stack, settings, values)")
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     shown = ("stack.items", "settings", "values")
     assert replayed(found, *shown) == kernel.live(*shown)
 
@@ -128,7 +128,7 @@ def test_random_numbers_that_a_library_draws_change_nothing(
         "fit(start)",
     )
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     assert replayed(found, "start") == kernel.live("start")
 
 
@@ -169,7 +169,7 @@ def test_a_cell_that_draws_nothing_is_not_said_to(kernel: Kernel, replayed: Repl
         "fit(start)",
     )
     found = kernel.found()
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     assert found.warnings == []
     assert replayed(found, "start") == kernel.live("start")
 
@@ -191,7 +191,7 @@ def test_a_trial_training_of_another_model_from_the_same_settings_is_not_sent(
         "fit(net, cfg)",
     )
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     shown = ("net.linear.weight.tolist()", "cfg")
     assert replayed(found, *shown) == kernel.live(*shown)
 
@@ -266,7 +266,7 @@ def test_a_failed_cell_that_was_mended_and_run_again(
     kernel.cells(TABLE, failed, mended, "fit(df, cfg)")
     found = kernel.found()
     assert not found.error
-    assert found.leaves_out(3)
+    assert found.needs_none_of(3)
     shown = ("df.to_dict()", "cfg")
     assert replayed(found, *shown) == kernel.live(*shown)
 
@@ -274,7 +274,7 @@ def test_a_failed_cell_that_was_mended_and_run_again(
 def test_a_failed_cell_that_was_mended_with_the_call_in_it(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(TABLE, "other = cfg", "cfg['lr'] = 0.1\nfot(cfg)", "cfg['lr'] = 0.1\nfit(cfg, other)")
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     assert replayed(found, "cfg", "other") == kernel.live("cfg", "other")
 
 
@@ -293,7 +293,7 @@ def test_a_failed_cell_whose_work_is_not_done_again(kernel: Kernel, replayed: Re
     kernel.cells(TABLE, failed, then, "rate = 0\nfit(df, cfg, rate)")
     shown = ("df.to_dict()", "cfg")
     found = kernel.found()
-    assert found.leaves_out(3) == ("cfg" in found.value_names)
+    assert found.needs_none_of(3) == ("cfg" in found.value_names)
     assert replayed(found, *shown) == kernel.live(*shown)
 
 
@@ -312,7 +312,7 @@ def test_a_setting_of_a_failed_cell_that_was_run_again(kernel: Kernel, replayed:
         "fit(cfg, scale)",
     )
     found = kernel.found()
-    assert found.leaves_out(4)
+    assert found.needs_none_of(4)
     assert replayed(found, "cfg", "scale") == kernel.live("cfg", "scale")
 
 
@@ -320,7 +320,7 @@ def test_a_setting_of_a_failed_cell_that_was_run_again(kernel: Kernel, replayed:
 def test_what_a_skipped_cell_set_and_a_later_one_sets_again(kernel: Kernel, replayed: Replayed, skipped: str) -> None:
     kernel.cells(TABLE, skipped, "cfg['lr'] = 0.1", "cfg['lr'] = 0.1", "len(cfg)", "fit(cfg)")
     found = kernel.found()
-    assert found.leaves_out(3, 6)
+    assert found.needs_none_of(3, 6)
     assert replayed(found, "cfg") == kernel.live("cfg")
 
 
@@ -355,7 +355,7 @@ def test_a_part_of_a_large_array_that_is_changed_by_another_name(
 def test_another_part_of_what_has_a_large_array_is_no_change_of_it(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(LARGE, KEPT + "kept = Kept(x)", "kept.size()", "fit(x)")
     found = kernel.found()
-    assert found.leaves_out(3, 4)
+    assert found.needs_none_of(3, 4)
     assert replayed(found, "float(x.sum())") == kernel.live("float(x.sum())")
 
 
@@ -385,7 +385,7 @@ def test_an_element_of_a_value_that_is_too_large_to_be_seen_whole(
 ) -> None:
     kernel.cells(NODES + many, one or "1", change, "other.append(2)", "fit(many)")
     found = kernel.found()
-    assert found.leaves_out(5)
+    assert found.needs_none_of(5)
     assert replayed(found, shown) == kernel.live(shown)
 
 
@@ -408,4 +408,4 @@ def test_a_change_of_what_no_large_value_holds_leaves_it_alone(kernel: Kernel, r
         other,
         "fit(many)",
     )
-    assert kernel.found().leaves_out(3, 4)
+    assert kernel.found().needs_none_of(3, 4)

@@ -89,8 +89,6 @@ class Look(NamedTuple):
         Names of the notebook that functions and methods in it look up.
     full : int or None
         Another one where large arrays are others anywhere; None if they were compared by samples only.
-    subclasses : frozenset of int
-        Classes of the notebook that are derived from the classes in it.
     limit : int
         How many objects were looked at, if there were more; else 0, or -1 where a checksum of all content was taken.
         Only fingerprints with the same limit can be compared.
@@ -105,7 +103,6 @@ class Look(NamedTuple):
     objects: frozenset[int]
     looked_up: frozenset[str]
     full: int | None = None
-    subclasses: frozenset[int] = frozenset()
     limit: int = 0
     seen: bool = True
 
@@ -140,9 +137,8 @@ def look(
     except Exception:  # noqa: BLE001 (classes of users and of libraries may raise anything when they are looked into)
         fingerprint, walk.exact, walk.closed = None, False, False
     objects, looked_up = frozenset(walk.changeable), frozenset(walk.looked_up)
-    subclasses = frozenset(walk.subclasses)
     cut = 0 if not walk.cut else -1 if walk.exact else limit
-    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, subclasses, cut)
+    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, cut)
 
 
 def kind_of(kind: type) -> Kind:
@@ -200,7 +196,6 @@ class Walk:
         "looked_up",
         "namespace",
         "room",
-        "subclasses",
     )
 
     def __init__(self, namespace: Mapping[str, Any], limit: int, kinds: Kinds, room: int = 0) -> None:
@@ -209,7 +204,6 @@ class Walk:
         self.classes = kinds.classes
         self.room = room
         self.full: int | None = 0
-        self.subclasses: set[int] = set()
         self.left = limit
         self.cut = False  # there are more objects
         self.exact = self.closed = True
@@ -398,7 +392,6 @@ class Walk:
         elif self.namespace is not None and self.namespace.get(name := str(kind.__qualname__)) is kind:
             self.looked_up.add(name)  # what was loaded from a file names it in no cell
         self.changeable.add(id(kind))
-        self.subclasses.update(id(one) for one in type.__subclasses__(kind) if id(one) in self.classes)
         self.go(kind.__bases__)
         if type(kind) is not type:
             self.go((type(kind),))

@@ -44,22 +44,12 @@ class Effects(NamedTuple):
         Names that the cell reaches and of which nobody can tell whether they have changed.
     between : frozenset of str
         Names that were changed since the execution before it: by a widget, a timer, a thread.
-    kept : mapping of str to frozenset of str
-        Names of values that keep one of those that were changed so.
-    moved : frozenset of str
-        Objects of libraries that have changed so: most often their own threads do that, and it means nothing.
     process : frozenset of str
         What it has set for the whole process.
     looked_up : mapping of str to frozenset of str
         For each name that is not what it was: which names functions in it look up.
-    fixed : frozenset of str
-        Names of which the value is one that cannot change.
     sampled : frozenset of str
         Names of arrays that are so large that only samples were compared.
-    perhaps_set : frozenset of str
-        What a library that the cell called has set for the process: it may do so whenever it is used.
-    derived : frozenset of str
-        Names of classes, and of what has them, from which others were derived: only who asks for those sees it.
     """
 
     bound: frozenset[str] = frozenset()
@@ -67,14 +57,9 @@ class Effects(NamedTuple):
     changed: frozenset[str] = frozenset()
     unclear: frozenset[str] = frozenset()
     between: frozenset[str] = frozenset()
-    kept: Mapping[str, frozenset[str]] = {}
-    moved: frozenset[str] = frozenset()
     process: frozenset[str] = frozenset()
     looked_up: Mapping[str, frozenset[str]] = {}
-    fixed: frozenset[str] = frozenset()
     sampled: frozenset[str] = frozenset()
-    derived: frozenset[str] = frozenset()
-    perhaps_set: frozenset[str] = frozenset()
 
     def then(self, later: Effects) -> Effects:
         """Return what was seen together, of the same execution at two moments."""
@@ -84,14 +69,9 @@ class Effects(NamedTuple):
             self.changed | later.changed,
             self.unclear | later.unclear,
             self.between,
-            self.kept,
-            self.moved,
             self.process | later.process,
             {**self.looked_up, **later.looked_up},
-            (self.fixed - later.bound) | later.fixed,
             self.sampled | later.sampled,
-            self.derived | later.derived,
-            self.perhaps_set | later.perhaps_set,
         )
 
 
@@ -121,21 +101,12 @@ class Watch:
         self._look(namespace, hidden, source)
         self._process, self._modules = process_state(), module_attributes(namespace)
         both = before.keys() & self.looks.keys()
-        differ = {name for name in both if _differ(before[name], self.looks[name])}
-        if not differ:
-            return NOTHING
+        others = {name for name in both if differ(before[name], self.looks[name])}
+        # Objects of libraries are changed by threads of their own, which means nothing.
         moved = {
-            name for name in differ if before[name].identity == id(namespace[name]) and of_library(namespace[name])
+            name for name in others if before[name].identity == id(namespace[name]) and of_library(namespace[name])
         }
-        differ -= moved
-        kept: dict[str, frozenset[str]] = {}
-        for name in differ:
-            one = self.looks[name]
-            if one.identity == before[name].identity:
-                inner = {each for each in differ if each != name and self.looks[each].identity in one.objects}
-                kept[name] = frozenset(each for each in inner if one.identity not in self.looks[each].objects)
-        kept = {name: inner for name, inner in kept.items() if inner}
-        return Effects(between=frozenset(differ - kept.keys()), kept=kept, moved=frozenset(moved))
+        return Effects(between=frozenset(others - moved)) if others - moved else NOTHING
 
     def end(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str) -> Effects:
         """Look after a cell has run, or while it runs; what the next call tells is since this one."""
@@ -144,7 +115,7 @@ class Watch:
         now = self.looks
         bound = frozenset(name for name in now if name not in before or before[name].identity != now[name].identity)
         same = now.keys() - bound
-        changed = frozenset(name for name in same if _differ(before[name], now[name]))
+        changed = frozenset(name for name in same if differ(before[name], now[name]))
         unclear = frozenset(name for name in same - changed if not (before[name].exact and now[name].exact))
         set_before, patched_before = self._process, self._modules
         self._process, self._modules = process_state(), module_attributes(namespace)
@@ -164,9 +135,7 @@ class Watch:
             unclear_now,
             process=process,
             looked_up={name: now[name].looked_up for name in bound | changed if now[name].looked_up},
-            fixed=frozenset(name for name in bound if now[name].exact and not now[name].objects),
             sampled=frozenset(name for name in same if now[name].full is None),
-            derived=frozenset(name for name in same if now[name].subclasses != before[name].subclasses),
         )
 
     def fixed(self) -> frozenset[str]:
@@ -311,7 +280,8 @@ def _unseen(value: Any, known: Look | None) -> Look:
     return known._replace(fingerprint=None, full=None, exact=False)
 
 
-def _differ(before: Look, now: Look) -> bool:
+def differ(before: Look, now: Look) -> bool:
+    """Whether two looks tell that a value is another."""
     if before.identity != now.identity:
         return True
     if before.full and now.full and before.full != now.full:

@@ -188,8 +188,9 @@ class _Choice:
         state.plan.left[index] = why
         state.known |= run.bound
         settings = Settings()
-        if run.source and not run.never and run.failed_line is None:
-            settings = settings_of(run.source, state.stale.keys(), self.modules, run.secret_lines)
+        if run.source and not run.never:
+            again = run.secret_lines | ({run.failed_line} if run.failed_line is not None else set())
+            settings = settings_of(run.source, state.stale.keys(), self.modules, again)
         if settings.source:
             state.plan.steps.append(Step(index, "settings", settings.source))
         settled = (settings.names & run.bound) - run.changed
@@ -269,12 +270,15 @@ class _Choice:
     def _needed(self, plan: Plan) -> frozenset[int]:
         """Return the runs without which the call cannot be made."""
         needed = {self.call}
-        live = dict.fromkeys(self.runs[self.call].reads)
+        live = set(self.runs[self.call].reads)
         for step in reversed(plan.steps):
             run = self.runs[step.run]
             if step.run in needed or run.wanted or step.run in self.forced or not run.touched.isdisjoint(live):
                 needed.add(step.run)
-                live |= dict.fromkeys(run.reads)
+                live -= run.bound if step.kind != "settings" else set()
+                live |= run.reads.keys()
+            travelling = {value.name for value in plan.values if value.before == step.run}
+            live -= {name for name in travelling if not self.travel(name).weights}
         return frozenset(needed)
 
     def _is_expensive(self, index: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection, Mapping, Sequence
 
 from det_native.capture.execution import Execution, Facts
@@ -50,7 +49,7 @@ def runs_of(
     runs = []
     for execution in executions:
         index, is_call = execution.index, execution.index == calling
-        source = "" if execution.language is not None or (execution.skipped and not is_call) else _source(execution)
+        source = "" if execution.language is not None or (execution.skipped and not is_call) else execution.source
         code = reads_of(source, last=call_line if is_call else None) if source else Reads()
         reads = _reads(code, looked_up, names, texts) if source else {}
         if execution.failed and not is_call:
@@ -65,7 +64,7 @@ def runs_of(
         runs.append(
             Run(
                 source=source,
-                failed_line=execution.failed_line if execution.failed and execution.last and source else None,
+                failed_line=execution.failed_line if source and execution.fails_again else None,
                 reads=reads,
                 bound=bound,
                 removed=removed,
@@ -89,20 +88,6 @@ def runs_of(
         if unseen and index == unseen[-1]:
             looked_up.update(facts.looked_up)
     return runs
-
-
-def _source(execution: Execution) -> str:
-    """Return its Python; of what failed, as far as and with the statement that failed, if that did anything."""
-    if not execution.failed:
-        return execution.source
-    if not execution.last or execution.interrupted:
-        return execution.head
-    if execution.failed_line is None:
-        return ""
-    lines = execution.source.splitlines(keepends=True)
-    body = ast.parse(execution.source).body
-    ends = [one.end_lineno or one.lineno for one in body if one.lineno <= execution.failed_line]
-    return "".join(lines[: max(ends, default=0)])
 
 
 def _never(execution: Execution, source: str, code: Reads, names: Collection[str]) -> str:
@@ -170,5 +155,4 @@ def _effects(
         bound |= code.surely | stars
     changed = set(effects.changed | (effects.sampled & code.stored_into)) - bound
     changed |= set() if is_call else effects.unclear - bound
-    between = effects.between | effects.kept.keys()
-    return frozenset(bound), frozenset(effects.removed), frozenset(changed), frozenset(between)
+    return frozenset(bound), frozenset(effects.removed), frozenset(changed), effects.between

@@ -14,7 +14,7 @@ from det_native.inspection.streams import encoded
 from det_native.schema.manifests import Cell
 
 
-def wider_of(
+def second_program(
     capture: Capture, first: Plan, second: Plan, log: ExecutionLog, init: int, root: Path, context: Path | None
 ) -> CapturedWider | None:
     """Return the second program, and add the files that it needs to the capture; None if it is no other.

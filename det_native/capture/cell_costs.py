@@ -1,0 +1,92 @@
+"""What a cell costs if it runs again: seconds, bytes in memory, files, and what it did outside of its process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from det_native.capture.data import collect_data
+from det_native.capture.execution import Execution
+from det_native.capture.facts import human_size, size_of
+from det_native.capture.log import ExecutionLog, LoggedExecution
+from det_native.capture.modules import imported_modules, is_local
+from det_native.capture.path_texts import path_literals, path_patterns
+from det_native.capture.secrets import find_secrets
+
+#: Bytes in memory that are better not made again unasked.
+LARGE = 100_000_000
+#: Bytes of files that only a run needs which nothing needs.
+MOST_OF_FILES = 1 << 20
+_LONGEST_PATH = 400
+_DONE = {"network": "used the network", "shell": "ran a command", "delete": "deleted", "move": "moved"}
+
+
+def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str, Any], secret: bool) -> str:
+    """Return why a cell does not run again unasked; empty if it may.
+
+    Parameters
+    ----------
+    execution : Execution
+    log : ExecutionLog
+    namespace : mapping of str
+        The live values.
+    secret : bool
+        It holds what looks like a secret.
+    """
+    if any(call.running == execution.index and call.kind != "init" for call in log.calls):
+        return "trained"
+    if execution.outside:
+        kind, _, what = execution.outside[0].partition(": ")
+        return f"{_DONE[kind]} ({what})"
+    bound = execution.effects.bound if execution.effects is not None else frozenset()
+    size = 0
+    for name in bound & namespace.keys():
+        with suppress(Exception):  # a class of the user's may raise whatever is asked of it
+            size += size_of(namespace[name]) or 0
+    if size > LARGE:
+        return f"left {human_size(size)} in memory"
+    return "holds what looks like a secret" if secret else ""
+
+
+def seconds_of(logged: LoggedExecution) -> float:
+    """Return how long a cell took, without imports."""
+    return max(0.0, (logged.duration or 0.0) - logged.importing)
+
+
+def secret_lines(source: str, consent: Collection[str]) -> frozenset[int]:
+    """Return the lines of a cell with what looks like a secret that the user has not named in ``values=``."""
+    if '"' not in source and "'" not in source:  # to look for one takes a while
+        return frozenset()
+    return frozenset(one.line for one in find_secrets(source) if one.name not in consent)
+
+
+def needs_large_files(source: str, root: Path, context: Path | None) -> str:
+    """Return that a cell needs large files, if it does."""
+    if not _may_need_files(source):
+        return ""
+    data = collect_data([(source, "")], root, Path.cwd(), context)
+    size = sum(file.path.stat().st_size for file in data.files)
+    return f"needs files of {human_size(size)}" if size > MOST_OF_FILES else ""
+
+
+def _may_need_files(source: str) -> bool:
+    """Whether a cell imports a module of the user's, or names something that exists, or whose name it puts together."""
+    modules, paths, patterns = _named(source)
+    return patterns or any(map(is_local, modules)) or any(map(_exists, paths))
+
+
+@lru_cache(maxsize=4096)
+def _named(source: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Return the modules that a cell imports, its strings that may be paths, and whether it puts some together."""
+    modules = tuple(imported_modules(source)) if "import" in source else ()
+    if '"' not in source and "'" not in source:
+        return modules, (), False
+    return modules, tuple(path_literals(source)), any(True for _ in path_patterns(source))
+
+
+def _exists(text: str) -> bool:
+    return 0 < len(text) < _LONGEST_PATH and "\n" not in text and "\0" not in text and os.path.exists(text)
