@@ -39,7 +39,7 @@ def test_sound():
 def test_one_or_two_failed_tests_run_again(tmp_path: Path, unstable: int, broken: int, code: int, again: bool) -> None:
     (tmp_path / "test_toy.py").write_text(TESTS.format(unstable=unstable, broken=broken))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    command = [sys.executable, str(LANE), "test_toy.py", "-n", "2"]
+    command = [sys.executable, str(LANE), "test_toy.py", "-n", "1", f"--basetemp={tmp_path}/base"]
     lane = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert lane.returncode == code, lane.stdout
     assert ("Once more, alone: " in lane.stdout) is again
