@@ -21,13 +21,17 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Processes of pytest. A test waits for other processes a third of its time.
 WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --max-worker-restart 0
+SPREAD := -n $(WORKERS) --dist loadfile --max-worker-restart 0
+PYTEST := $(BIN)/python -m pytest tests $(SPREAD)
+# What a landing waits for: one or two tests that fail run once more, alone.
+LANE := tools/lane.py tests $(SPREAD)
 CHECK := -m "not slow"
 QUICK := -m "not long and not soak"
 LANES := -m "long and not soak"
 SOAK := -m "soak"
 # What runs on Python 3.13 with Keras 3 too: in `make test`, and in `make lanes` the core and what trains.
-PYTEST313 := -n $(WORKERS) --dist loadfile --max-worker-restart 0 -p no:cacheprovider
+PYTEST313 := $(SPREAD) -p no:cacheprovider
+LANE313 := $(VENV313)/bin/python tools/lane.py $(SPREAD)
 QUICK313 := tests/keras3 tests/local tests/notebooks/test_keras3_notebooks.py
 CORE313 := tests/schema tests/search tests/storage tests/client tests/master tests/capture tests/local tests/test_facade.py \
 	tests/test_imports.py tests/compat tests/experimental/test_fitted_environment.py
@@ -84,20 +88,20 @@ test: setup $(HOROVOD) $(FRONT_END)/node_modules
 	@$(MAKE) --no-print-directory --jobs 2 quick-lane static
 
 quick-lane: setup $(HOROVOD) quick-lane-313
-	$(PYTEST) $(QUICK)
+	$(BIN)/python $(LANE) $(QUICK)
 
 quick-lane-313: setup $(TRIED313)
-	@[ ! -e $(VENV313)/.installed ] || $(VENV313)/bin/python -m pytest $(QUICK313) $(PYTEST313) $(QUICK)
+	@[ ! -e $(VENV313)/.installed ] || $(LANE313) $(QUICK313) $(QUICK)
 
 lanes: setup $(HOROVOD) lanes-313 lanes-keras-torch
-	$(PYTEST) $(LANES)
+	$(BIN)/python $(LANE) $(LANES)
 
 # The backend is fixed when Keras is imported: JAX has a run of its own.
 lanes-313: setup $(TRIED313)
 	@[ -e $(VENV313)/.installed ] || { echo "Python 3.13 is not there: its tests are skipped."; exit 0; }; \
-	$(VENV313)/bin/python -m pytest $(CORE313) $(PYTEST313) $(CHECK) --hypothesis-profile quick && \
-	$(VENV313)/bin/python -m pytest $(KERAS313) $(PYTEST313) -m "not soak" --hypothesis-profile quick && \
-	KERAS_BACKEND=jax $(VENV313)/bin/python -m pytest tests/keras3 $(PYTEST313) -m "not soak" --hypothesis-profile quick
+	$(LANE313) $(CORE313) $(CHECK) --hypothesis-profile quick && \
+	$(LANE313) $(KERAS313) -m "not soak" --hypothesis-profile quick && \
+	KERAS_BACKEND=jax $(LANE313) tests/keras3 -m "not soak" --hypothesis-profile quick
 
 lanes-keras-torch: setup
 	@[ -e $(VENV_TORCH)/.installed ] || { echo "Keras 3 on PyTorch is not there (make keras-torch): its tests are skipped."; exit 0; }; \

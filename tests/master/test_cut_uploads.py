@@ -47,8 +47,10 @@ import det_native.storage.packing  # an interrupt while Python imports a module 
 url, token = sys.argv[1:]
 
 
-def submit(session, bundle, config):
+def submit(session, bundle, config, cut=0):
     created = upload_bundle(session, bundle)
+    if cut:
+        os.kill(os.getpid(), cut)
     body = {"protocol": PROTOCOL, "config": config, "bundle_id": created.id}
     return session.post("/experiments", body, headers={"Idempotency-Key": uuid4().hex})["id"]
 
@@ -69,7 +71,7 @@ def attempt(project, config, step, number):
         threading.setprofile(count)
         sys.setprofile(count)
         try:
-            outcome["experiment"] = submit(session, bundle, config)
+            outcome["experiment"] = submit(session, bundle, config, 0 if step else number)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
@@ -120,7 +122,10 @@ class Submitter:
         return project
 
     def submit(self, project: Path, step: int = 0, number: int = 0) -> dict[str, Any]:
-        """Submit a project; return how that has ended."""
+        """Submit a project; return how that has ended.
+
+        The signal `number`, if any, comes at the call `step` of a function; 0 is when the bundle has arrived.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         order = {"project": str(project), "config": CONFIG, "step": step, "number": number}
@@ -187,9 +192,11 @@ def test_nothing_half_is_there_and_the_next_submit_takes_it_up(tmp_path: Path, w
             whole = len(check_all_is_whole(master, home))
             assert whole == 1
             kept = 0
-            for number in [signal.SIGKILL, signal.SIGINT] * CUTS:
+            # How many calls an attempt makes varies by some percent: the last tenth may not be reached.
+            cuts = [(number, draw.randrange(1, calls * 9 // 10)) for number in [signal.SIGKILL, signal.SIGINT] * CUTS]
+            cuts.append((signal.SIGKILL, 0))  # of the drawn moments, all may lie before anything has arrived
+            for number, step in cuts:
                 project = submitter.new_project()
-                step = draw.randrange(1, calls)
                 ended = submitter.submit(project, step, number)
                 blobs = states_of_blobs(home)
                 after = len(check_all_is_whole(master, home))
