@@ -39,6 +39,8 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
     """
     if any(call.running == execution.index and call.kind != "init" for call in log.calls):
         return "trained"
+    if log.executions[execution.index].trained:
+        return "trained while TensorFlow had no seed"
     if execution.outside:
         kind, _, what = execution.outside[0].partition(": ")
         return f"{_DONE[kind]} ({what})"

@@ -35,7 +35,7 @@ from det_native.capture.modules import collect_modules, imported_modules
 from det_native.capture.packages import packages_of
 from det_native.capture.program.choose import SECONDS, choose
 from det_native.capture.program.records import Plan, Read, Run
-from det_native.capture.program.runs import runs_of
+from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import, Reads
 from det_native.capture.request import HEADLINE, Request
@@ -349,7 +349,7 @@ class CellCapture:
             if index != self.calling or logged.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, self.plan.forced.get(index)))
         for index, why in self.plan.left.items():
-            if self.runs[index].source or self.executions[index].language:
+            if why != NOTHING:
                 capture.rows.append(stays_row(self.executions[index], self.log.executions[index], why))
         for index, names in self.plan.lost_settings.items():
             self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], names))
