@@ -352,6 +352,13 @@ def test_a_class_with_helpers_in_other_cells(kernel: Kernel, replayed: Replayed)
     assert replayed(found, "Trial().train()") == {"Trial().train()": "5.0"}
 
 
+def test_a_cell_that_is_nested_too_deeply_is_told_by_its_number(kernel: Kernel) -> None:
+    kernel.cells(f"x = {' + '.join(['1'] * 900)}", "fit(x)")
+    error = kernel.found().error
+    assert "Cell [2]" in error
+    assert "is nested too deeply to be read" in error
+
+
 def test_a_lambda_over_a_global(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("offset = 1", "shift = lambda x: x + offset", "offset = 5", "fit(shift)")
     found = kernel.found()

@@ -47,7 +47,7 @@ def choose(
     present : collection of str
         Names that are there at the call.
     modules : collection of str
-        Those of them that are modules.
+        Those of them that are modules, or classes of libraries.
     declared : collection of str
         Names that the user has sent by value.
     seconds : float
