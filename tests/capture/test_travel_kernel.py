@@ -162,7 +162,7 @@ def test_an_instance_of_a_notebook_class_is_made_again(kernel: Kernel, replayed:
 
 def test_values_that_are_too_many_together(kernel: Kernel) -> None:
     for index in range(3):
-        kernel.run(f"get_ipython().user_ns['part{index}'] = bytes(30_000_000)", silent=True)
+        kernel.run(f"import numpy; get_ipython().user_ns['part{index}'] = numpy.zeros(4_000_000)", silent=True)
     kernel.run("fit(part0, part1, part2)")
     error = kernel.found().error
     assert error.count("\n  - ") == 1
