@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,14 +38,13 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
     """
     if any(call.running == execution.index and call.kind != "init" for call in log.calls):
         return "trained"
+    if log.executions[execution.index].trained:
+        return "trained while TensorFlow had no seed"
     if execution.outside:
         kind, _, what = execution.outside[0].partition(": ")
         return f"{_DONE[kind]} ({what})"
     bound = execution.effects.bound if execution.effects is not None else frozenset()
-    size = 0
-    for name in bound & namespace.keys():
-        with suppress(Exception):  # a class of the user's may raise whatever is asked of it
-            size += size_of(namespace[name]) or 0
+    size = sum(size_of(namespace[name]) or 0 for name in bound & namespace.keys())
     if size > LARGE:
         return f"left {human_size(size)} in memory"
     return "holds what looks like a secret" if secret else ""

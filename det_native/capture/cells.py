@@ -32,10 +32,11 @@ from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams
 from det_native.capture.modules import collect_modules, imported_modules
+from det_native.capture.observation.process import is_library_class
 from det_native.capture.packages import packages_of
 from det_native.capture.program.choose import SECONDS, choose
 from det_native.capture.program.records import Plan, Read, Run
-from det_native.capture.program.runs import runs_of
+from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import, Reads
 from det_native.capture.request import HEADLINE, Request
@@ -191,7 +192,7 @@ class CellCapture:
             self.values.travel,
             seconds=seconds,
             present=[name for name in self.namespace if not _HISTORY.fullmatch(name)],
-            modules=[name for name, value in self.namespace.items() if issubclass(type(value), ModuleType)],
+            modules=[name for name, value in self.namespace.items() if _is_of_library(value)],
             declared=[*self.values.declared],
         )
 
@@ -349,7 +350,7 @@ class CellCapture:
             if index != self.calling or logged.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, self.plan.forced.get(index)))
         for index, why in self.plan.left.items():
-            if self.runs[index].source or self.executions[index].language:
+            if why != NOTHING:
                 capture.rows.append(stays_row(self.executions[index], self.log.executions[index], why))
         for index, names in self.plan.lost_settings.items():
             self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], names))
@@ -367,6 +368,10 @@ class CellCapture:
         if any(each.duration is None or each.outside or each.succeeded is False for each in before):
             return None
         return sum(each.duration or 0.0 for each in before)
+
+
+def _is_of_library(value: object) -> bool:
+    return issubclass(type(value), ModuleType) or is_library_class(value)
 
 
 def _is_python(path: Path) -> bool:

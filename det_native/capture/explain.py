@@ -8,9 +8,9 @@ from typing import Any
 from det_native.capture.execution import Execution
 from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import CallRecord, LoggedExecution
-from det_native.capture.modules import is_local
+from det_native.capture.program.choose import ROOM, TOO_MUCH
 from det_native.capture.program.records import Kind, Plan, Refusal, Run
-from det_native.capture.values import VALUE_LIMIT, CannotSendError, encode
+from det_native.capture.values import VALUE_LIMIT, CannotSendError
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 
@@ -43,7 +43,7 @@ def refusal_problem(
     """
     user, path = executions[refusal.user], runs[refusal.user].reads[refusal.name].path
     if refusal.maker is None:
-        return _not_made(refusal.name, path, user, namespace, executions, runs)
+        return _not_made(refusal, path, user, namespace, executions, runs, error)
     name, maker = refusal.name, executions[refusal.maker]
     if maker is user and user.magics:
         return Problem(
@@ -68,14 +68,16 @@ def refusal_problem(
 
 
 def _not_made(
-    name: str,
+    refusal: Refusal,
     path: tuple[str, ...],
     user: Execution,
     namespace: Mapping[str, Any],
     executions: Sequence[Execution],
     runs: Sequence[Run],
+    error: CannotSendError | None,
 ) -> Problem:
     """Say that no cell made a name what it was."""
+    name = refusal.name
     by = path[-2] if len(path) > 1 else lower(user.label)
     if name not in namespace:
         return _undefined(name, by, executions)
@@ -97,13 +99,16 @@ def _not_made(
             "value is gone.",
             f"Set `{name}` in a cell and run the notebook from there.",
         )
-    value = namespace[name]
-    try:
-        if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
-            return _undefined(name, by, executions)
-        encode(name, value, declared=False, is_local=is_local)
-    except CannotSendError as error:
-        return _unsendable(name, path, user, value, error, by)
+    if hasattr(namespace[name], "__qualname__") and getattr(namespace[name], "__module__", None) == "__main__":
+        return _undefined(name, by, executions)
+    if error is not None:
+        return _unsendable(name, path, user, namespace[name], error, by)
+    if refusal.why == TOO_MUCH:
+        return Problem(
+            "",
+            f"`{name}`, used in {lower(user.label)}, cannot be sent: {TOO_MUCH}.",
+            f"Send it on purpose: values=['{name}'].",
+        )
     return Problem(
         "",
         f"`{name}` is used by {by}, but no executed cell sets the value that it had there.",
@@ -141,7 +146,7 @@ def _unsendable(
     if error.kind == "large":
         return Problem(
             "",
-            f"{user.label} uses `{name}` ({error}){route}. Values over 1 MiB are not sent with an experiment.",
+            f"{user.label} uses `{name}` ({error}){route}. Values over {ROOM >> 20} MiB are not sent unasked.",
             f"Load it inside your data function, or declare it: init(..., values=['{name}']).",
         )
     if error.kind == "secret":

@@ -30,10 +30,13 @@ _KNOWN_AS = {
 
 def size_of(value: Any) -> int | None:
     """Return the bytes that a value takes if its type tells at once (arrays, tensors, tables, text), else None."""
-    if isinstance(value, bytes | bytearray | str):
-        return len(value)
     adapter = adapter_of(type(value))
-    return None if adapter is None else adapter.size(value)
+    try:
+        if issubclass(type(value), bytes | bytearray | str):
+            return len(value)
+        return None if adapter is None else adapter.size(value)
+    except Exception:  # noqa: BLE001 (a class of the user's may raise whatever is asked of it)
+        return None
 
 
 def human_size(size: float) -> str:

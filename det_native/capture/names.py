@@ -93,7 +93,7 @@ def _before(source: str, line: int) -> str:
 def _reached(program: Program, sources: Sequence[str], values: Collection[str]) -> Iterator[tuple[str, str, str]]:
     """Yield (cell, name, function) for names that functions look up which the cells use, and that are not there then.
 
-    A function that no cell uses need not find its names: the slicer does not send them.
+    A function that no cell uses need not find its names.
     """
     functions: dict[str, frozenset[str]] = {}
     for where, source, cell in zip(_titles(program), sources, program.cells, strict=True):

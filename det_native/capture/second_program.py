@@ -1,4 +1,4 @@
-"""The second program of a planned call: slow cells, too. A worker runs it if the first one gives it other inputs."""
+"""The second program of a call: slow cells, too. A worker runs it if the first one gives it other inputs."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ OBJECT = (
         ("import logging", "logging.basicConfig(level=10, force=True)", "logging.getLogger().level"),
     ],
 )  # fmt: skip
-def test_changes_that_are_not_seen_in_the_line_belong_to_the_slice(
+def test_changes_that_are_not_seen_in_the_line_are_made_again(
     kernel: Kernel, replayed: Replayed, setup: str, change: str, shown: str
 ) -> None:
     kernel.cells(setup, "unrelated = 1", change, f"seen = {shown}", "fit(seen)")

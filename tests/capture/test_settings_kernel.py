@@ -16,7 +16,7 @@ Replayed = Callable[..., dict[str, Any]]
 NUMBERS = count(1)
 
 
-def test_process_wide_settings_belong_to_the_slice(kernel: Kernel, replayed: Replayed) -> None:
+def test_process_wide_settings_are_made_again(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import os, sys, random",
         "os.environ['DET_TEST_FLAG'] = 'yes'",
@@ -54,7 +54,7 @@ def test_numbers_drawn_in_between_belong_to_a_seeded_stream(kernel: Kernel, repl
     assert replayed(found, "x") == kernel.live("x")
 
 
-def test_monkeypatches_and_registrations_belong_to_the_slice(kernel: Kernel, replayed: Replayed) -> None:
+def test_monkeypatches_and_registrations_are_made_again(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("import colorsys", "colorsys.rgb_to_hsv = lambda *value: 'patched'", "import codecs", "fit()")
     found = kernel.found()
     assert replayed(found, "colorsys.rgb_to_hsv(1)") == {"colorsys.rgb_to_hsv(1)": "'patched'"}
@@ -116,7 +116,7 @@ class Settings:
         ("from $PARTS import inner", "inner.put(scale=8.0)", "inner.get('scale')"),
     ],
 )
-def test_what_a_module_of_the_users_keeps_belongs_to_the_slice(
+def test_what_a_module_of_the_users_keeps_is_made_again(
     kernel: Kernel, replayed: Replayed, imports: str, change: str, shown: str
 ) -> None:
     settings, package = f"conf{next(NUMBERS)}", f"parts{next(NUMBERS)}"  # the kernel has the modules of earlier tests

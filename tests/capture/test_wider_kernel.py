@@ -48,7 +48,7 @@ def test_what_depends_on_a_cell_that_stays_stays(kernel: Kernel) -> None:
 def test_there_is_none_that_is_no_wider(kernel: Kernel) -> None:
     kernel.cells("x = [1]", "x.append(2)", "fit(x, wider=True)")
     assert kernel.found().wider is None
-    assert _wider(kernel) == [1, 2, 3, 5, 7]
+    assert _wider(kernel, "z = 1") == [1, 2, 3, 5, 6, 7]
     kernel.run("fit(x, y)")
     assert kernel.found().wider is None
 
@@ -56,7 +56,7 @@ def test_there_is_none_that_is_no_wider(kernel: Kernel) -> None:
 def test_secrets_and_cells_that_took_over_a_minute_stay(kernel: Kernel) -> None:
     kernel.slowly("w = [5]", 75.0)
     wider = _wider(kernel, "x = [1]", "key = 'AKIA' + 'A' * 16\npassword = 'hunter2hunter2'", "print(w)")
-    assert wider == [1, 3, 4, 7]
+    assert wider == [1, 3, 4, 5, 7]
 
 
 def test_a_cell_that_ran_again_runs_again_as_often(kernel: Kernel) -> None:

@@ -8,12 +8,9 @@ import time
 import types
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from det_native.inspection.registry import adapter_of
-
-if TYPE_CHECKING:
-    from det_native.capture.observation.graph import Look
 
 _MOST = 2_000  # objects of a changed value whose references are counted
 _TOGETHER = 5_000  # objects whose parts are asked for at once
@@ -21,12 +18,6 @@ _TOGETHER = 5_000  # objects whose parts are asked for at once
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
 #: What leads to everything, or to nothing of the notebook's.
 _ENDS = (type, types.ModuleType, types.CodeType, types.FrameType, types.BuiltinFunctionType)
-
-
-def shares_with_others(name: str, looks: Mapping[str, Look]) -> bool:
-    """Whether the value of a name has an object that can change in common with that of another name."""
-    own = looks[name].objects if name in looks else frozenset()
-    return any(not own.isdisjoint(one.objects) for other, one in looks.items() if other != name)
 
 
 def may_hold(value: Any, objects: set[int], end: float) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from det_native.capture.observation.kinds import is_own
+from det_native.capture.observation.kinds import HEAP_TYPE, is_own
 from det_native.inspection.registry import loaded_libraries
 
 _LOGGER = "the level of logger "
@@ -35,10 +35,23 @@ def process_state() -> dict[str, Hashable]:
 def module_attributes(namespace: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Return the identity of what the modules and classes of libraries hold that have a name in the notebook."""
     found: dict[str, dict[str, int]] = {}
-    for value in list(namespace.values()):
+    for own_name, value in list(namespace.items()):
         if type(value) is types.ModuleType and value.__name__ not in found:
             found[value.__name__] = {name: id(one) for name, one in list(vars(value).items()) if _counts(one)}
+        elif is_library_class(value):
+            body = type.__getattribute__(value, "__dict__")
+            found[own_name] = {name: id(one) for name, one in list(body.items()) if not name.startswith("_")}
     return found
+
+
+def is_library_class(value: object) -> bool:
+    """Whether a value is a class of a library, whose attributes can be set."""
+    if not issubclass(type(value), type):
+        return False
+    kind: Any = value
+    home = type.__getattribute__(kind, "__dict__").get("__module__")
+    made = bool(kind.__flags__ & HEAP_TYPE)
+    return made and isinstance(home, str) and home != "__main__" and not is_own(home)
 
 
 def what_was_set(before: Mapping[str, Hashable], now: Mapping[str, Hashable], source: str) -> frozenset[str]:
@@ -54,12 +67,16 @@ def what_was_set(before: Mapping[str, Hashable], now: Mapping[str, Hashable], so
 def what_was_patched(
     before: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, int]], namespace: Mapping[str, Any]
 ) -> frozenset[str]:
-    """Return the attributes that are now functions or classes of the user; what a library replaces is its own."""
+    """Return the attributes of classes that are others, and those of modules that are now the user's code.
+
+    What a library replaces in its modules is its own.
+    """
     return frozenset(
-        f"{module}.{name}"
-        for module in before.keys() & now.keys()
-        for name, one in now[module].items()
-        if before[module].get(name) != one and _is_the_users(getattr(sys.modules.get(module), name, None), namespace)
+        f"{owner}.{name}"
+        for owner in before.keys() & now.keys()
+        for name, one in now[owner].items()
+        if before[owner].get(name) != one
+        and (owner not in sys.modules or _is_the_users(getattr(sys.modules[owner], name, None), namespace))
     )
 
 

@@ -21,6 +21,8 @@ ROOM = 64 << 20
 #: Names that a program always has.
 ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__", "__doc__", "__builtins__", "__spec__", "__loader__"}
 
+#: Why a value does not travel that could.
+TOO_MUCH = f"values that are sent unasked come to more than {ROOM >> 20} MiB together"
 _SLOW = "took long"
 
 
@@ -45,7 +47,7 @@ def choose(
     present : collection of str
         Names that are there at the call.
     modules : collection of str
-        Those of them that are modules.
+        Those of them that are modules, or classes of libraries.
     declared : collection of str
         Names that the user has sent by value.
     seconds : float
@@ -244,7 +246,7 @@ class _Choice:
         if need.name not in self.declared:
             names = {name for _, name in self.carried} | {need.name}
             if sum(self.travel(name).size for name in names if name not in self.declared) > self.room:
-                return Travel(travel.size, "too large")
+                return Travel(travel.size, TOO_MUCH)
         return travel
 
     def _is_touched(self, name: str, since: int) -> bool:

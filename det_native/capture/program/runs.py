@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Mapping, Sequence
 
 from det_native.capture.execution import Execution, Facts
@@ -11,6 +12,8 @@ from det_native.capture.program.records import Read, Run
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Reads
 
+#: Why a run stays behind that has no code.
+NOTHING = "does nothing"
 _NO_PYTHON = "is no Python"
 _HISTORY = "the notebook's history"
 
@@ -102,7 +105,9 @@ def _never(execution: Execution, source: str, code: Reads, names: Collection[str
         return f"runs `{execution.magics[0]}`"
     if "input" in code.loaded and "input" not in names:
         return "asks for input()"
-    return "" if source.strip() else "failed before it did anything" if execution.failed else "does nothing"
+    if all(isinstance(one, ast.Pass) for one in ast.parse(source).body):
+        return "failed before it did anything" if execution.failed else NOTHING
+    return ""
 
 
 def _lost(execution: Execution, code: Reads, touched: frozenset[str]) -> frozenset[str]:

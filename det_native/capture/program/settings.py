@@ -1,7 +1,7 @@
 """The part of a cell that runs again though the cell stays behind: imports, functions, classes, literal settings. Pure.
 
 A setting is a name that is given what cannot change (``size = 32``), or an attribute or an item of a module
-(``plt.rcParams["figure.dpi"] = 90``) that is given something without a call.
+(``plt.rcParams["figure.dpi"] = 90``), or of a library's class, that is given something without a call.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def settings_of(
     stale : collection of str
         Names that are not there, or not what they were: what reads one is not made again.
     modules : collection of str
-        Names of modules.
+        Names of modules, and of classes of libraries.
     without : collection of int
         Lines that must not run again: they hold a secret.
     """

@@ -1,4 +1,4 @@
-"""Which executions of a real kernel are sent: the rules of capture, one by one."""
+"""Which cells run again, and with which values: the rules of capture, one by one."""
 
 from __future__ import annotations
 
@@ -96,65 +96,80 @@ def test_functions_see_the_names_that_hold_when_they_are_called(kernel: Kernel, 
     assert replayed(found, "early", "late") == {"early": "1", "late": "2"}
 
 
-@pytest.mark.parametrize(
-    ("setup", "change", "shown"),
-    [
-        ("model = Model()", "model.add('dense')", "model.layers"),
-        ("cfg = {'lr': 1}", "cfg['lr'] = 0.5", "cfg"),
-        ("cfg = {'a': {'b': 1}}", "cfg['a']['b'] += 1", "cfg"),
-        ("model = Model()", "model.name = 'net'", "model.name"),
-        ("things = [3, 1, 2]", "things.sort()", "things"),
-        ("things = [3, 1, 2]", "del things[0]", "things"),
-        ("things = [3, 1, 2]", "import random\nrandom.seed(1)\nrandom.shuffle(things)", "things"),
-        (
-            "model = Model()\nmodel.layers = [Model()]",
-            "for layer in model.layers:\n    layer.off = True",
-            "model.layers[0].off",
-        ),
-        ("cfg = {'x': [1]}", "part = cfg['x']\npart.append(2)", "cfg"),
-        ("things = []\ndef note(where):\n    where.append(1)", "note(things)", "things"),
-        ("things = []\ndef note():\n    things.append(1)", "note()", "things"),
-        ("total = 0\ndef count():\n    global total\n    total += 1", "count()", "total"),
-        ("model = Model()", "Model.size = 3", "model.size"),
-        ("model = Model()", "def size(self):\n    return len(self.layers)\nModel.size = size", "model.size()"),
-        ("class Net:\n    pass\nmodel = [Net()]", "setattr(Net, 'depth', 5)", "model[0].depth"),
-        (
-            "class Base:\n    pass\nclass Net(Base):\n    pass\nmodel = [Net()]",
-            "Base.depth = 2",
-            "model[0].depth",
-        ),
-        (
-            "class Net:\n    pass\nmodel = Net()\n"
-            "def patch(cls):\n    def put(f):\n        setattr(cls, f.__name__, f)\n        return f\n    return put",
-            "@patch(Net)\ndef go(self):\n    return 4",
-            "model.go()",
-        ),
-        ("import types\nargs = types.SimpleNamespace(n=1)", "vars(args).update(n=2)", "args.n"),
-        ("import types\nargs = types.SimpleNamespace(n=1)", "vars(args)['n'] += 1", "args.n"),
-        (
-            "from functools import singledispatch\n@singledispatch\ndef size(x):\n    return 0",
-            "@size.register\ndef _(x: str):\n    return len(x)",
-            "size('abc')",
-        ),
-        ("things = [1]", "getattr(things, 'append')(5)", "things"),
-        ("things = [1]\nadd = things.append", "add(5)", "things"),
-        ("import numpy as np\nx = np.arange(3.0)\nv = np.asarray(x)", "v -= v.mean()", "x.tolist()"),
-        (
-            "def counter():\n    n = 0\n    def up():\n        nonlocal n\n        n += 1\n        return n\n"
-            "    return up\ntick = counter()",
-            "tick()",
-            "tick()",
-        ),
-    ],
-)
+CHANGES = [
+    ("model = Model()", "model.add('dense')", "model.layers"),
+    ("cfg = {'lr': 1}", "cfg['lr'] = 0.5", "cfg"),
+    ("cfg = {'a': {'b': 1}}", "cfg['a']['b'] += 1", "cfg"),
+    ("model = Model()", "model.name = 'net'", "model.name"),
+    ("things = [3, 1, 2]", "things.sort()", "things"),
+    ("things = [3, 1, 2]", "del things[0]", "things"),
+    ("things = [3, 1, 2]", "import random\nrandom.seed(1)\nrandom.shuffle(things)", "things"),
+    (
+        "model = Model()\nmodel.layers = [Model()]",
+        "for layer in model.layers:\n    layer.off = True",
+        "model.layers[0].off",
+    ),
+    ("cfg = {'x': [1]}", "part = cfg['x']\npart.append(2)", "cfg"),
+    ("things = []\ndef note(where):\n    where.append(1)", "note(things)", "things"),
+    ("things = []\ndef note():\n    things.append(1)", "note()", "things"),
+    ("total = 0\ndef count():\n    global total\n    total += 1", "count()", "total"),
+    ("model = Model()", "Model.size = 3", "model.size"),
+    ("model = Model()", "def size(self):\n    return len(self.layers)\nModel.size = size", "model.size()"),
+    ("class Net:\n    pass\nmodel = [Net()]", "setattr(Net, 'depth', 5)", "model[0].depth"),
+    (
+        "class Base:\n    pass\nclass Net(Base):\n    pass\nmodel = [Net()]",
+        "Base.depth = 2",
+        "model[0].depth",
+    ),
+    (
+        "class Net:\n    pass\nmodel = Net()\n"
+        "def patch(cls):\n    def put(f):\n        setattr(cls, f.__name__, f)\n        return f\n    return put",
+        "@patch(Net)\ndef go(self):\n    return 4",
+        "model.go()",
+    ),
+    ("import types\nargs = types.SimpleNamespace(n=1)", "vars(args).update(n=2)", "args.n"),
+    ("import types\nargs = types.SimpleNamespace(n=1)", "vars(args)['n'] += 1", "args.n"),
+    (
+        "from functools import singledispatch\n@singledispatch\ndef size(x):\n    return 0",
+        "@size.register\ndef _(x: str):\n    return len(x)",
+        "size('abc')",
+    ),
+    ("things = [1]", "getattr(things, 'append')(5)", "things"),
+    ("things = [1]\nadd = things.append", "add(5)", "things"),
+    ("import numpy as np\nx = np.arange(3.0)\nv = np.asarray(x)", "v -= v.mean()", "x.tolist()"),
+    (
+        "def counter():\n    n = 0\n    def up():\n        nonlocal n\n        n += 1\n        return n\n"
+        "    return up\ntick = counter()",
+        "tick()",
+        "tick()",
+    ),
+]
+
+
+@pytest.mark.parametrize(("setup", "change", "shown"), CHANGES)
 def test_changes_in_place_are_made_again(
     kernel: Kernel, replayed: Replayed, setup: str, change: str, shown: str
 ) -> None:
-    name = shown.split(".")[0].split("[")[0]
+    name = shown.split(".")[0].split("[")[0].split("(")[0]
     kernel.cells(setup, "unrelated = 1", change, f"fit({name})")
     found = kernel.found()
     assert found.needs_none_of(3)
     assert replayed(found, shown) == kernel.live(shown)
+
+
+@pytest.mark.parametrize(("setup", "change", "shown"), CHANGES)
+@pytest.mark.parametrize("slow", ["setup", "change"])
+def test_changes_in_place_are_not_lost_with_a_slow_cell(
+    kernel: Kernel, replayed: Replayed, setup: str, change: str, shown: str, slow: str
+) -> None:
+    name = shown.split(".")[0].split("[")[0].split("(")[0]
+    for part, source in (("setup", setup), ("change", change)):
+        if part == slow:
+            kernel.slowly(source)
+        else:
+            kernel.run(source)
+    kernel.run(f"fit({name})")
+    assert replayed(kernel.found(), shown) == kernel.live(shown)
 
 
 def test_looking_at_a_value_does_not_change_it(kernel: Kernel, replayed: Replayed) -> None:
@@ -335,6 +350,13 @@ def test_a_class_with_helpers_in_other_cells(kernel: Kernel, replayed: Replayed)
     found = kernel.found()
     assert found.needs_none_of(8)
     assert replayed(found, "Trial().train()") == {"Trial().train()": "5.0"}
+
+
+def test_a_cell_that_is_nested_too_deeply_is_told_by_its_number(kernel: Kernel) -> None:
+    kernel.cells(f"x = {' + '.join(['1'] * 900)}", "fit(x)")
+    error = kernel.found().error
+    assert "Cell [2]" in error
+    assert "is nested too deeply to be read" in error
 
 
 def test_a_lambda_over_a_global(kernel: Kernel, replayed: Replayed) -> None:
