@@ -303,7 +303,7 @@ class CellCapture:
         return {n: len(e.content) for n, e in self.encoded.items() if n not in self.request.values}
 
     def _seconds(self, included: list[int]) -> float | None:
-        before = [self.log.executions[index] for index in included if index != self.calling]
+        before = [self.log.executions[i] for i in included if i != self.calling and not self._stays_behind(i)]
         if any(each.duration is None or each.outside or each.succeeded is False for each in before):
             return None
         return sum(each.duration or 0.0 for each in before)
@@ -449,6 +449,10 @@ class CellCapture:
 
     # The report.
 
+    def _stays_behind(self, index: int) -> bool:
+        """Whether nothing of a cell runs again but its settings."""
+        return False
+
     def _explain(self, capture: Capture, found: Slice, included: list[int]) -> None:
         last = self.executions[self.calling]
         for index in included:
@@ -456,6 +460,8 @@ class CellCapture:
             source = execution.sent
             self.problems.extend(secret_problems(source, execution.label, self.request.values))
             capture.rows.extend(secret_rows(source, self._label(index)))
+            if self._stays_behind(index):  # its settings take no time, and have rows of their own
+                continue
             capture.rows.extend(execution_rows(logged, execution, found.included[index]))
             names = sorted(found.used.get(index, ()))
             capture.rows.extend(remade_rows(names, self.namespace, execution))

@@ -60,7 +60,7 @@ class NameReader(ast.NodeVisitor):
         if self._guarded or late:
             return
         self.found.wanted.add(name)
-        if not self._optional:
+        if not self._optional and name not in self.found.bound:  # a loop above may have bound it
             self.found.certain.add(name)
 
     def _bind(self, name: str, imported: bool = False) -> None:

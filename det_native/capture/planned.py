@@ -17,7 +17,7 @@ from det_native.capture.facts import human_size, size_of
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import is_local
 from det_native.capture.planned_wider import wider_of
-from det_native.capture.program.choose import ROOM, SECONDS, choose
+from det_native.capture.program.choose import ROOM, SECONDS, TOOK_LONG, choose
 from det_native.capture.program.records import Plan, Read, Refusal, Run, Step, Travel
 from det_native.capture.program.runs import runs_of
 from det_native.capture.reads import reads_of
@@ -209,7 +209,7 @@ class PlannedCapture(CellCapture):
             name = self.plan.forced[index]
             return f"`{name}` is needed and cannot travel" if name else "sets something for the process"
         if index in self.plan.left:
-            return f"settings only: {self.plan.left[index]}"
+            return "settings only"
         return "ran before the call" if index in self.plan.needed else "ran before the call; nothing needs it"
 
     def _refusal(self, one: Refusal) -> Problem:
@@ -234,7 +234,7 @@ class PlannedCapture(CellCapture):
     def _add_wider(self, capture: Capture, found: Slice) -> None:
         """Add the program with the slow cells, too, for a worker to which the first one gives other inputs."""
         slow = {index for index, logged in enumerate(self.log.executions) if (logged.duration or 0.0) > SLOW}
-        runs = [replace(run, stays=run.stays or ("took long" if i in slow else "")) for i, run in enumerate(self.runs)]
+        runs = [replace(run, stays=run.stays or (TOOK_LONG if i in slow else "")) for i, run in enumerate(self.runs)]
         init = max(self._init_executions(), default=self.calling)
         second = self._choose(runs, seconds=math.inf)
         capture.wider = wider_of(capture, self.plan, second, self.log, init, self._roots()[0], self.request.context_dir)
@@ -243,6 +243,9 @@ class PlannedCapture(CellCapture):
         work = {step.run for step in self.plan.steps if step.kind != "settings"}
         places = {included.index(index) for index in work}
         return [one for one in super()._streams(included) if one.before_cell in places]
+
+    def _stays_behind(self, index: int) -> bool:
+        return index in self.plan.left
 
     def _explain(self, capture: Capture, found: Slice, included: list[int]) -> None:
         super()._explain(capture, found, included)
@@ -275,12 +278,14 @@ class PlannedCapture(CellCapture):
 
     def _rows_of_what_stays(self) -> list[CaptureRow]:
         rows = []
+        settings = {step.run for step in self.plan.steps if step.kind == "settings"}
         for index, why in self.plan.left.items():
             if why.startswith("does nothing"):
                 continue
             seconds = self.log.executions[index].duration or 0.0
-            took = f"; took {human_time(seconds)}" if seconds >= 1 else ""
-            note = f"stays behind: {why}{took}"
+            took = [f"took {human_time(seconds)}"] if seconds >= 1 else []
+            kept = ", but for its imports, definitions and plain settings" if index in settings else ""
+            note = f"stays behind{kept}: {'; '.join(took if took and why == TOOK_LONG else [why, *took])}"
             label = self._label(index)
             rows.append(
                 CaptureRow(what=f"cell {label}".strip(), how="stays", size=0, cell=label, status="not sent", note=note)
