@@ -63,8 +63,8 @@ def test_a_row_that_hangs_costs_no_other_row(tmp_path: Path) -> None:
     assert rows == [
         "| the first | 1 s | - | - | - | ≤ 2 s | met |",
         "| written before the second | True | - | - | - | none | - |",
-        "| test_rows.py::test_that_hangs | not measured: Failed: Timeout (>2.0s) from pytest-timeout. | - | - | - | none "
-        "| **not met** |",
+        "| test_rows.py::test_that_hangs | not measured: Failed: Timeout (>2.0s) from pytest-timeout. | - | - | - "
+        "| none | **not met** |",
         "| test_rows.py::test_that_fails | not measured: AssertionError: the experiment has failed | - | - | - | none "
         "| **not met** |",
         "| the last | 3 s | - | - | - | ≤ 2 s | **not met** |",
