@@ -43,8 +43,20 @@ def test_a_slow_cell_runs_again_if_what_it_made_cannot_travel(kernel: Kernel, re
     assert replayed(program, "first", "list(numbers)") == kernel.live("first", "list(numbers)")
 
 
-def test_a_slow_cell_that_reads_what_its_own_loop_bound_runs_again(kernel: Kernel, replayed: Replayed) -> None:
-    slowly(kernel, "for step in range(3):\n    loss = step * 2\nprint(loss)\nnumbers = (n for n in range(loss))")
+@pytest.mark.parametrize(
+    "makes",
+    [
+        "for step in range(3):\n    loss = step * 2",
+        "exec('loss = 4')",
+        "fill()",
+        "def fill_here():\n    globals().update(loss=5)\nfill_here()",
+    ],
+)
+def test_a_slow_cell_that_reads_what_it_has_made_itself_runs_again(
+    kernel: Kernel, replayed: Replayed, makes: str
+) -> None:
+    kernel.run("def fill():\n    global loss\n    loss = 3")
+    slowly(kernel, f"{makes}\nprint(loss)\nnumbers = (n for n in range(loss))")
     kernel.run("for loss in (7, 8):\n    pass")
     program = found(kernel, "numbers", "loss")
     assert program.error == ""

@@ -38,6 +38,8 @@ class Effects(NamedTuple):
     ----------
     bound, removed : frozenset of str
         Names that have another value, or none any more.
+    made : frozenset of str
+        Names that were not there before.
     changed : frozenset of str
         Names of which the same value is another inside.
     unclear : frozenset of str
@@ -75,6 +77,7 @@ class Effects(NamedTuple):
     sampled: frozenset[str] = frozenset()
     derived: frozenset[str] = frozenset()
     perhaps_set: frozenset[str] = frozenset()
+    made: frozenset[str] = frozenset()
 
     def then(self, later: Effects) -> Effects:
         """Return what was seen together, of the same execution at two moments."""
@@ -92,6 +95,7 @@ class Effects(NamedTuple):
             self.sampled | later.sampled,
             self.derived | later.derived,
             self.perhaps_set | later.perhaps_set,
+            self.made | later.made,
         )
 
 
@@ -167,6 +171,7 @@ class Watch:
             fixed=frozenset(name for name in bound if now[name].exact and not now[name].objects),
             sampled=frozenset(name for name in same if now[name].full is None),
             derived=frozenset(name for name in same if now[name].subclasses != before[name].subclasses),
+            made=frozenset(now.keys() - before.keys()),
         )
 
     def fixed(self) -> frozenset[str]:
