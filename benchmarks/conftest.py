@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,12 @@ class Figure:
 
 
 _results: list[Ratio | Figure] = []
+
+
+def _keep(found: Ratio | Figure) -> None:
+    """Keep a row, and write it: what comes after it may hang."""
+    _results.append(found)
+    _write()
 
 
 class Paired:
@@ -101,7 +108,7 @@ class Paired:
             "none" if goal is None else f"≤ {goal:.3g}x",
             goal is None or ratio <= goal,
         )
-        _results.append(found)
+        _keep(found)
         return found
 
     def of(self, what: str, pairs: Sequence[tuple[float, float]], *, goal: float | None) -> Ratio:
@@ -128,9 +135,25 @@ def figure() -> Callable[[str, str, str, bool], None]:
     """Return what records a plain figure: what, value, goal, met."""
 
     def record(what: str, value: str, goal: str, met: bool) -> None:
-        _results.append(Figure(what, value, goal, met))
+        _keep(Figure(what, value, goal, met))
 
     return record
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each row the limit of the tests, in a way in which the next one is measured all the same."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(method="signal"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Say in the table what has not been measured, and why."""
+    yield
+    if call.excinfo is not None and not call.excinfo.errisinstance(pytest.skip.Exception):
+        why = call.excinfo.exconly(tryshort=True).strip().splitlines()
+        _keep(Figure(item.nodeid.rpartition("/")[2], f"not measured: {why[0]:.120}", "none", False))
 
 
 def _seconds(value: float) -> str:
@@ -143,7 +166,8 @@ def _table() -> Iterator[str]:
     yield "| what | ours | peer | ratio [lowest..highest] | rounds | goal | |"
     yield "|---|---|---|---|---|---|---|"
     for found in _results:
-        mark = "-" if found.goal == "none" else "met" if found.met else "**not met**"
+        mark = "met" if found.met else "**not met**"
+        mark = "-" if found.goal == "none" and found.met else mark
         if isinstance(found, Ratio):
             spread = f"{found.ratio:.2f} [{found.lowest:.2f}..{found.highest:.2f}]"
             ours, peer = _seconds(found.ours), _seconds(found.peer)
@@ -158,6 +182,7 @@ def _versions() -> str:
     return ", ".join(f"{name} {metadata.version(name)}" for name in names if name in installed)
 
 
+@cache
 def _gpu() -> str | None:
     import torch
 
@@ -165,12 +190,21 @@ def _gpu() -> str | None:
 
 
 def pytest_sessionfinish() -> None:
-    """Print the ratios and write ``docs/performance.md``; on a machine with a GPU, ``docs/performance_gpu.md``."""
-    if not _results:
-        return
+    """Print the rows."""
+    if _results:
+        print("\n" + "\n".join(_lines()))
+
+
+def _write() -> None:
+    """Write ``docs/performance.md``; on a machine with a GPU, ``docs/performance_gpu.md``."""
+    path = _DOCS / ("performance_gpu.md" if _gpu() else "performance.md")
+    path.write_text("\n".join(_lines()) + _notes_below(path))
+
+
+def _lines() -> list[str]:
     gpu = _gpu()
     machine = f"Python {platform.python_version()}, {_versions()}" + (f", on an {gpu}" if gpu else "")
-    lines = [
+    return [
         f"# Performance{' on a GPU' if gpu else ''}",
         "",
         f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}, {machine}.",
@@ -182,9 +216,6 @@ def pytest_sessionfinish() -> None:
         *_table(),
         "",
     ]
-    print("\n" + "\n".join(lines))
-    path = _DOCS / ("performance_gpu.md" if gpu else "performance.md")
-    path.write_text("\n".join(lines) + _notes_below(path))
 
 
 def _notes_below(path: Path) -> str:

@@ -21,13 +21,16 @@ _SUBMIT = """
 begin = time.perf_counter()
 experiment = det.experimental.create(Tiny, config, master_url={url!r}, show="none", **more)
 while not (experiment.trials and experiment.trials[0].metrics("training")):
-    pass
+    if time.perf_counter() - begin > 5:
+        assert experiment.state not in ("Failed", "Stopped"), experiment.state
 seconds = time.perf_counter() - begin
 """
 _REST = """
 experiment.wait(show="none")
 from det_native.client.connect import connect
+begin = time.perf_counter()
 while connect({url!r}).get('/master')['standbys'].get('torch', 0) < 2:
+    assert time.perf_counter() - begin < 100, 'no worker is kept ready'
     time.sleep(0.05)
 """
 _LARGE = """

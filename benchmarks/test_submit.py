@@ -53,7 +53,8 @@ _SUBMIT = """
 begin = time.perf_counter()
 experiment = det.experimental.create(Tiny, config)
 while not (experiment.trials and experiment.trials[0].metrics("training")):
-    pass
+    if time.perf_counter() - begin > 5:
+        assert experiment.state not in ("Failed", "Stopped"), experiment.state
 seconds = time.perf_counter() - begin
 """
 
@@ -111,6 +112,8 @@ def test_back_to_back(kernel: Kernel, figure: Callable[[str, str, str, bool], No
 def _wait_for_standby(kernel: Kernel) -> None:
     kernel.run(
         "from det_native.client.connect import connect\n"
+        "begin = time.perf_counter()\n"
         "while connect().get('/master')['standbys'].get('torch', 0) < 2:\n"
+        "    assert time.perf_counter() - begin < 100, 'no worker is kept ready'\n"
         "    time.sleep(0.05)\n"
     )

@@ -34,7 +34,7 @@ from det_native.capture.model import Capture, CapturedStreams
 from det_native.capture.modules import collect_modules, imported_modules
 from det_native.capture.observation.process import is_library_class
 from det_native.capture.packages import packages_of
-from det_native.capture.program.choose import SECONDS, choose
+from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
 from det_native.capture.program.records import Plan, Read, Run
 from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.reads import reads_of
@@ -208,7 +208,7 @@ class CellCapture:
     def _add_second_program(self, capture: Capture) -> None:
         """Add the program with the slow cells, too, for a worker to which the first one gives other inputs."""
         slow = {index for index, logged in enumerate(self.log.executions) if (logged.duration or 0.0) > SLOW}
-        runs = [replace(run, stays=run.stays or ("took long" if i in slow else "")) for i, run in enumerate(self.runs)]
+        runs = [replace(run, stays=run.stays or (TOOK_LONG if i in slow else "")) for i, run in enumerate(self.runs)]
         second = self._choose(runs, seconds=math.inf)
         root, context = self._roots()[0], self.request.context_dir
         capture.wider = second_program(capture, self.plan, second, self.log, self._last_init, root, context)
@@ -341,17 +341,19 @@ class CellCapture:
             logged, execution = self.log.executions[index], self.executions[index]
             self.problems.extend(secret_problems(step.source, execution.label, self.request.values))
             capture.rows.extend(secret_rows(step.source, execution.cell))
-            capture.rows.extend(execution_rows(logged, execution, step.kind, cell.reason))
-            if step.kind == "settings":
+            if step.kind == "settings":  # the row of what stays behind says so
                 continue
+            capture.rows.extend(execution_rows(logged, execution, step.kind, cell.reason))
             capture.rows.extend(remade_rows(sorted(self.runs[index].bound), self.namespace, execution))
             if index != self.calling:
                 self.warnings.extend(training_warning(execution, step.source, self.log.calls))
             if index != self.calling or logged.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, self.plan.forced.get(index)))
+        settings = {step.run for step in self.plan.steps if step.kind == "settings"}
         for index, why in self.plan.left.items():
             if why != NOTHING:
-                capture.rows.append(stays_row(self.executions[index], self.log.executions[index], why))
+                logged = self.log.executions[index]
+                capture.rows.append(stays_row(self.executions[index], logged, why, index in settings))
         for index, names in self.plan.lost_settings.items():
             self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], names))
         self.warnings.extend(self.values.unused(self.plan))
@@ -364,7 +366,8 @@ class CellCapture:
             self.warnings.append(early_warning([each.number for each in early]))
 
     def _seconds(self, included: list[int]) -> float | None:
-        before = [self.log.executions[index] for index in included if index != self.calling]
+        behind = self.plan.left.keys() | {self.calling}
+        before = [self.log.executions[index] for index in included if index not in behind]
         if any(each.duration is None or each.outside or each.succeeded is False for each in before):
             return None
         return sum(each.duration or 0.0 for each in before)

@@ -8,7 +8,7 @@ from typing import Any
 from det_native.capture.execution import Execution
 from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import CallRecord, LoggedExecution
-from det_native.capture.program.choose import ROOM, TOO_MUCH
+from det_native.capture.program.choose import ROOM, TOO_MUCH, TOOK_LONG
 from det_native.capture.program.records import Kind, Plan, Refusal, Run
 from det_native.capture.values import VALUE_LIMIT, CannotSendError
 from det_native.errors import Problem
@@ -186,7 +186,7 @@ def reason_of(index: int, plan: Plan, run: Run, calls_init: bool) -> str:
         name = plan.forced[index]
         return f"`{name}` is needed and cannot travel" if name else f"sets {', '.join(run.sets)}"
     if index in plan.left:
-        return f"settings only: {plan.left[index]}"
+        return "settings only"
     if calls_init:
         return "calls init()"
     if run.sets:
@@ -209,11 +209,13 @@ def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, re
     yield CaptureRow(what=what, how="runs again", size=0, cell=execution.cell, note=note)
 
 
-def stays_row(execution: Execution, logged: LoggedExecution, why: str) -> CaptureRow:
-    """One row for a cell that stays behind."""
+def stays_row(execution: Execution, logged: LoggedExecution, why: str, has_settings: bool) -> CaptureRow:
+    """One row for a cell that stays behind, but for its settings if it has some."""
     seconds = logged.duration or 0.0
-    took = f"; took {human_time(seconds)}" if seconds >= 1 else ""
-    what, note = f"cell {execution.cell}".strip(), f"stays behind: {why}{took}"
+    took = [f"took {human_time(seconds)}"] if seconds >= 1 else []
+    reasons = took if took and why == TOOK_LONG else [why, *took]
+    kept = ", but for its imports, definitions and plain settings" if has_settings else ""
+    what, note = f"cell {execution.cell}".strip(), f"stays behind{kept}: {'; '.join(reasons)}"
     return CaptureRow(what=what, how="stays", size=0, cell=execution.cell, status="not sent", note=note)
 
 

@@ -18,6 +18,7 @@ from det_native.capture.import_draws import ImportDraws
 from det_native.capture.shell_state import (
     cell_that_runs,
     compiled_files,
+    has_only_imported,
     parent_metadata,
     seconds_since_request,
     without_last_newlines,
@@ -243,6 +244,8 @@ class ExecutionLog:
         if before is not None:
             execution.started -= before
             execution.clock = time.perf_counter() - before
+            # What was imported above det_native is measured by nobody.
+            self._imported = first_imports.seconds - (before if has_only_imported(execution.files) else 0.0)
         execution.paths = self._outside.begin_paths()
         self._running.append(execution)
 

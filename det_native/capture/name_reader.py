@@ -57,7 +57,9 @@ class NameReader(ast.NodeVisitor):
         self.found.reads.setdefault(name, line)
         known = self.found.known.get(name)
         self.found.known[name] = frozenset(self._sure) if known is None else known & self._sure
-        if not (self._guarded or late or self._optional):
+        if (
+            not (self._guarded or late or self._optional) and name not in self.found.bound
+        ):  # a loop above may have bound it
             self.found.certain.add(name)
 
     def _bind(self, name: str, imported: bool = False) -> None:

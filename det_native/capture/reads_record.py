@@ -24,7 +24,7 @@ class Reads:
         Names that it may read before it has bound them for certain, each with the first line. One with ``*`` is a
         pattern, of a name that is put together: ``globals()[f"make_{kind}"]``.
     certain : set of str
-        Those of them that are read whenever it runs.
+        Those of them that are read whenever it runs, and that nothing above in it may have bound.
     loaded : set of str
         All names that it reads, its own among them.
     bound : set of str

@@ -5,14 +5,17 @@ Only the standard library is imported here, and IPython not before it runs.
 
 from __future__ import annotations
 
+import ast
 import linecache
 import sys
 import time
+from collections.abc import Collection
 from datetime import datetime
 from types import FrameType
 from typing import Any
 
 _SHELL_MODULE = "IPython.core.interactiveshell"
+_IMPORTS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def compiled_files() -> dict[str, list[str]]:
@@ -40,6 +43,27 @@ def cell_that_runs() -> dict[str, Any] | None:
             return dict(frame.f_locals)
         frame = frame.f_back
     return None
+
+
+def has_only_imported(files: Collection[str]) -> bool:
+    """Whether the cell that runs has done nothing until now but import and define.
+
+    Parameters
+    ----------
+    files : collection of str
+        File names of its code.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not (frame.f_code.co_name == "<module>" and frame.f_code.co_filename in files):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    body = ast.parse("".join(linecache.getlines(frame.f_code.co_filename))).body
+    return all(isinstance(one, _IMPORTS) or _is_line_of_ipython(one) for one in body if one.lineno < frame.f_lineno)
+
+
+def _is_line_of_ipython(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and ast.unparse(statement).startswith("get_ipython().")
 
 
 def _parent(shell: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jupyter_client.manager import start_new_kernel
 
 _HEAD = "import json, sys\nfrom det_native.capture.first_imports import first_imports\ntold = []\n"
 
@@ -270,3 +271,25 @@ except ValueError:
     pass
 answer.append(first_imports.seconds)"""
     assert fresh(code, tmp_path, f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{_HEAD}") == [3, 7]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("above", "counts"), [("import slow_library", True), ("open('x', 'w')", False)])
+def test_what_the_first_cell_imports_above_det_native_counts_as_imports(
+    tmp_path: Path, above: str, counts: bool
+) -> None:
+    (tmp_path / "slow_library.py").write_text("import time\ntime.sleep(2)")
+    manager, client = start_new_kernel(cwd=str(tmp_path))
+    try:
+        cell = f"%config InlineBackend.close_figures = False\nimport slow_library\n{above}\nimport det_native"
+        client.execute_interactive(cell, timeout=240)
+        reply = client.execute_interactive(
+            "from det_native.capture.log import current_log",
+            user_expressions={"seconds": "current_log().executions[0].importing"},
+            timeout=240,
+        )
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    seconds = float(reply["content"]["user_expressions"]["seconds"]["data"]["text/plain"])
+    assert (seconds >= 2) is counts

@@ -38,6 +38,8 @@ class Effects(NamedTuple):
     ----------
     bound, removed : frozenset of str
         Names that have another value, or none any more.
+    made : frozenset of str
+        Names that were not there before.
     changed : frozenset of str
         Names of which the same value is another inside.
     unclear : frozenset of str
@@ -60,6 +62,7 @@ class Effects(NamedTuple):
     process: frozenset[str] = frozenset()
     looked_up: Mapping[str, frozenset[str]] = {}
     sampled: frozenset[str] = frozenset()
+    made: frozenset[str] = frozenset()
 
     def then(self, later: Effects) -> Effects:
         """Return what was seen together, of the same execution at two moments."""
@@ -72,6 +75,7 @@ class Effects(NamedTuple):
             self.process | later.process,
             {**self.looked_up, **later.looked_up},
             self.sampled | later.sampled,
+            self.made | later.made,
         )
 
 
@@ -136,6 +140,7 @@ class Watch:
             process=process,
             looked_up={name: now[name].looked_up for name in bound | changed if now[name].looked_up},
             sampled=frozenset(name for name in same if now[name].full is None),
+            made=frozenset(now.keys() - before.keys()),
         )
 
     def fixed(self) -> frozenset[str]:

@@ -20,10 +20,10 @@ SECONDS = 10.0
 ROOM = 64 << 20
 #: Names that a program always has.
 ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__", "__doc__", "__builtins__", "__spec__", "__loader__"}
-
 #: Why a value does not travel that could.
 TOO_MUCH = f"values that are sent unasked come to more than {ROOM >> 20} MiB together"
-_SLOW = "took long"
+#: Why a run stays behind that would not be quick.
+TOOK_LONG = "took long"
 
 
 def choose(
@@ -174,7 +174,7 @@ class _Choice:
         if run.touched & set(self.declared):
             return f"`{min(run.touched & set(self.declared))}` is named in values="
         if index not in self.quick:
-            return _SLOW
+            return TOOK_LONG
         return f"uses {', '.join(f'`{one.name}`' for one in bad)}" if bad else ""
 
     def _run(self, index: int, run: Run, state: _State) -> None:

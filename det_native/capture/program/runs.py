@@ -63,6 +63,9 @@ def runs_of(
                 if name in names or read.path[0] in before
             }
         bound, removed, changed, between = _effects(execution, code, facts, is_call)
+        lost = _lost(execution, code, bound | changed)
+        if execution.effects is not None:  # what was not there when it began, it has made itself
+            reads = {name: read for name, read in reads.items() if name in lost or name not in execution.effects.made}
         never = "" if is_call else _never(execution, source, code, names)
         runs.append(
             Run(
@@ -73,7 +76,7 @@ def runs_of(
                 removed=removed,
                 changed=changed,
                 between=between,
-                lost=_lost(execution, code, bound | changed),
+                lost=lost,
                 sets=tuple(sorted(execution.effects.process)) if execution.effects is not None else (),
                 seconds=seconds.get(index, 0.0),
                 stays=stays.get(index, ""),

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 
 class _Experiment:
-    report, history = (), {}
+    report, history, state = (), {}, "Completed"
 
     def wait(self):
         """Everything has been trained by now."""
