@@ -32,11 +32,13 @@ from det_native.capture.observation.holding import shares_with_others
 from det_native.capture.packages import packages_of
 from det_native.capture.reads import reads_of
 from det_native.capture.request import HEADLINE, Request
+from det_native.capture.seen_files import seen_files
 from det_native.capture.set_order import has_order_of_a_set
 from det_native.capture.sites import site_in_cells
 from det_native.capture.slicer import slice_log
 from det_native.capture.stale import overwritten_files, remade_values, stale_modules
 from det_native.capture.transform import transform
+from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values import TOTAL_LIMIT, CannotSendError, encode
 from det_native.capture.wider_capture import WiderCapture
 from det_native.errors import CaptureError, Problem
@@ -426,14 +428,19 @@ class CellCapture:
         capture.packages = packages_of([*sources, *modules.sources], of_values)
         root = self.request.context_dir or self.folder
         titles = {self._label(i): self.executions[i].label for i in included}
-        made = MadeAgain(self.log, included)
+        runs = self._runs_again(included)
+        made = MadeAgain(self.log, runs)
         capture.made = made.maker
+        seen = seen_files(self.log, runs, self._label, made, included)
+        values = ValuePaths(self.namespace, found.read)
 
         def maker(path: Path) -> str | None:
             index = made.maker(path)
             return self._label(index) if index is not None else None
 
-        data = collect_data(code, root, Path.cwd(), self.request.context_dir, titles, maker=maker)
+        data = collect_data(
+            code, root, Path.cwd(), self.request.context_dir, titles, maker=maker, seen=seen, values=values
+        )
         self.warnings.extend(data.warnings)
         ran = {self._label(i): self.log.executions[i] for i in included}
         self.warnings.extend(overwritten_files(data.files, ran))
@@ -446,6 +453,10 @@ class CellCapture:
             if _is_python(file.path) and file.path not in self.request.include:
                 text = file.path.read_text("utf-8")
                 self.problems.extend(secret_problems(text, file.target, self.request.values, form_only=True))
+
+    def _runs_again(self, included: list[int]) -> list[int]:
+        """Return those of the executions that are sent of which more than settings runs again."""
+        return included
 
     # The report.
 

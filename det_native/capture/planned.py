@@ -14,6 +14,7 @@ from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution, Missing, Slice
 from det_native.capture.explain import SLOW, human_time, missing_problem
 from det_native.capture.facts import human_size, size_of
+from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import is_local
 from det_native.capture.planned_wider import wider_of
@@ -23,6 +24,7 @@ from det_native.capture.program.runs import runs_of
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import
 from det_native.capture.secrets import find_secrets
+from det_native.capture.seen_files import seen_files
 from det_native.capture.slice_texts import lower, via
 from det_native.capture.values import CannotSendError, encode
 from det_native.capture.wider_capture import may_need_files
@@ -71,9 +73,13 @@ class PlannedCapture(CellCapture):
 
     def _why_files_stay(self, step: Step) -> str:
         """Return that a run needs large files, if nothing needs the run."""
-        if step.run in self.plan.needed or not may_need_files(step.source):
+        paths = self.log.executions[step.run].paths if step.kind != "settings" else None
+        may_read = paths is not None and (paths.opened or paths.sought)
+        if step.run in self.plan.needed or not (may_read or may_need_files(step.source)):
             return ""
-        data = collect_data([(step.source, "")], self._roots()[0], Path.cwd(), self.request.context_dir)
+        seen = seen_files(self.log, [step.run] if may_read else [], lambda _: "", MadeAgain(self.log, [step.run]))
+        root, context = self._roots()[0], self.request.context_dir
+        data = collect_data([(step.source, "")], root, Path.cwd(), context, seen=seen)
         size = sum(file.path.stat().st_size for file in data.files)
         return f"needs files of {human_size(size)}" if size > MOST_OF_FILES else ""
 
@@ -238,6 +244,9 @@ class PlannedCapture(CellCapture):
         init = max(self._init_executions(), default=self.calling)
         second = self._choose(runs, seconds=math.inf)
         capture.wider = wider_of(capture, self.plan, second, self.log, init, self._roots()[0], self.request.context_dir)
+
+    def _runs_again(self, included: list[int]) -> list[int]:
+        return [step.run for step in self.plan.steps if step.kind != "settings"]
 
     def _streams(self, included: list[int]) -> list[CapturedStreams]:
         work = {step.run for step in self.plan.steps if step.kind != "settings"}

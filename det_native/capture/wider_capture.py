@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -163,7 +164,8 @@ def _named(source: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     modules = tuple(imported_modules(source)) if "import" in source else ()
     if '"' not in source and "'" not in source:
         return modules, (), False
-    return modules, tuple(path_literals(source)), any(True for _ in path_patterns(source))
+    tree = ast.parse(source)
+    return modules, tuple(path_literals(tree)), any(True for _ in path_patterns(tree))
 
 
 def _exists(text: str) -> bool:
