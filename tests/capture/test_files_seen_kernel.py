@@ -184,15 +184,41 @@ def test_files_that_are_opened_later_travel(
     assert replayed(found, "type(x).__name__") == {"type(x).__name__": "'Files'"}
 
 
+@pytest.mark.parametrize(
+    ("module", "made", "read"),
+    [
+        (
+            "h5py",
+            "h5py.File('t.bin', 'w').create_dataset('a', data=[1, 2])",
+            "h5py.File(cfg['table'])['a'][:].tolist()",
+        ),
+        (
+            "pyarrow.parquet",
+            "pyarrow.parquet.write_table(pyarrow.table({'a': [1, 2]}), 't.bin')",
+            "pyarrow.parquet.read_table(cfg['table'])['a'].to_pylist()",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["cfg['table']", "'t.bin'"])
 def test_what_a_library_opens_out_of_pythons_sight_travels_by_its_name(
-    kernel: Kernel, folder: Path, replayed: Replayed
+    module: str, made: str, read: str, name: str, kernel: Kernel, folder: Path, replayed: Replayed
 ) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pytest.importorskip("pyarrow").table({"a": [1, 2]}), folder / "t.parquet")
-    (folder / "cfg.json").write_text(json.dumps({"table": "t.parquet"}))
-    found = captured(kernel, f"import pyarrow.parquet as pq\n{LOAD}", "x = pq.read_table(cfg['table']).num_rows")
-    assert sent(found) == ["cfg.json", "t.parquet"]
+    pytest.importorskip(module)
+    (folder / "cfg.json").write_text(json.dumps({"table": "t.bin", "other": "other.csv"}))
+    kernel.run(f"import {module}\n{made}", silent=True)
+    found = captured(kernel, f"import {module}\n{LOAD}", "x = " + read.replace("cfg['table']", name))
+    assert sent(found) == ["cfg.json", "t.bin"]
     assert replayed(found, "x") == kernel.live("x")
+
+
+def test_files_of_a_dataset_in_a_loader_travel(kernel: Kernel, folder: Path) -> None:
+    dataset = LAZY.replace("class Files:", "class Files(torch.utils.data.Dataset):")
+    found = captured(
+        kernel,
+        f"import torch\n{dataset}\n    def __len__(self):\n        return len(self.names)",
+        f"{LOAD}\nx = torch.utils.data.DataLoader(Files([cfg['one'], cfg['data']]), shuffle=True)",
+    )
+    assert sent(found) == ["cfg.json", "more/d.bin", "other.csv"]
 
 
 def test_keys_and_files_of_variables_do_not_travel_by_being_read(kernel: Kernel, folder: Path) -> None:

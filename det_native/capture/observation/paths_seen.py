@@ -19,6 +19,7 @@ _READS = frozenset(
 )
 PATH_EVENTS = _READS | {"os.mkdir", "os.rename", "os.link", "os.symlink", "os.remove", "os.rmdir", "shutil.rmtree"}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CODE = (".py", ".pyc")
 _MOST, _MOST_OPENED = 20_000, 100_000
 #: Modules of Python's that list folders to find what matches a pattern, of which Python tells, too.
 _PYTHON = os.path.dirname(os.__file__) + os.sep
@@ -99,15 +100,17 @@ class PathsSeen:
             if not isinstance(path, bytes | os.PathLike):
                 return
             path = os.fsdecode(path)
-        if not _is_by_cell(caller, path) or len(self.known) >= _MOST_OPENED:
+        known = self.known
+        if not _is_by_cell(caller, path) or len(known) >= _MOST_OPENED:
             return
-        if not self.known:
-            self.opened.append((os.getcwd(), self.known))
+        if not known:
+            self.opened.append((os.getcwd(), known))
         if not flags & _WRITES:
-            self.known.setdefault(path, len(self.first))
+            if path not in known:
+                known[path] = len(self.first)
             return
         if not flags & (os.O_TRUNC | os.O_EXCL):
-            self.known.setdefault(path, len(self.first))
+            known.setdefault(path, len(self.first))
         self._come_upon(path, emptied=bool(flags & os.O_TRUNC))
 
     def take(self, event: str, given: tuple[Any, ...], caller: FrameType) -> None:
@@ -223,16 +226,15 @@ def _is_by_cell(caller: FrameType, path: str) -> bool:
     Neither is it for a cell that Python loads a module, nor that a library reads the source of one, to show it.
     """
     frame: FrameType | None = caller
-    is_code = path.endswith((".py", ".pyc"))
     while frame is not None:
         file = frame.f_code.co_filename
         owner = _owners.get(file) or _owner_of(file)
         if owner == "user":
             return True
-        if owner == "ours" or (owner == "import" and frame is caller) or (owner == "library" and is_code):
+        if owner == "ours" or (owner == "import" and frame is caller) or (owner == "library" and path.endswith(_CODE)):
             return False
         frame = frame.f_back
-    return not is_code
+    return not path.endswith(_CODE)
 
 
 def _owner_of(file: str) -> str:
