@@ -175,7 +175,7 @@ def with_includes(
     capture: Capture, request: Request, include: Sequence[str | os.PathLike[str]] | None = None
 ) -> Capture:
     """Add the files named in ``include=`` that are not sent already; `include` has them as the user wrote them."""
-    from det_native.capture.data import files_in
+    from det_native.capture.folders import files_in
     from det_native.capture.model import INCLUDED, SourceFile
 
     root = (request.context_dir or notebook_folder()).resolve()

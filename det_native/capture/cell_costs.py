@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -12,9 +13,12 @@ from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution
 from det_native.capture.facts import human_size, size_of
 from det_native.capture.log import ExecutionLog, LoggedExecution
+from det_native.capture.made_again import MadeAgain
 from det_native.capture.modules import imported_modules, is_local
 from det_native.capture.path_texts import path_literals, path_patterns
+from det_native.capture.program.records import Step
 from det_native.capture.secrets import find_secrets
+from det_native.capture.seen_files import seen_files
 
 #: Bytes in memory that are better not made again unasked.
 LARGE = 100_000_000
@@ -62,11 +66,14 @@ def secret_lines(source: str, consent: Collection[str]) -> frozenset[int]:
     return frozenset(one.line for one in find_secrets(source) if one.name not in consent)
 
 
-def needs_large_files(source: str, root: Path, context: Path | None) -> str:
-    """Return that a cell needs large files, if it does."""
-    if not _may_need_files(source):
+def needs_large_files(step: Step, log: ExecutionLog, root: Path, context: Path | None) -> str:
+    """Return that what runs again of a cell needs large files, if it does."""
+    paths = log.executions[step.run].paths if step.kind != "settings" else None
+    may_read = paths is not None and (paths.opened or paths.sought)
+    if not (may_read or _may_need_files(step.source)):
         return ""
-    data = collect_data([(source, "")], root, Path.cwd(), context)
+    seen = seen_files(log, [step.run] if may_read else [], lambda _: "", MadeAgain(log, [step.run]))
+    data = collect_data([(step.source, "")], root, Path.cwd(), context, seen=seen)
     size = sum(file.path.stat().st_size for file in data.files)
     return f"needs files of {human_size(size)}" if size > MOST_OF_FILES else ""
 
@@ -83,7 +90,8 @@ def _named(source: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     modules = tuple(imported_modules(source)) if "import" in source else ()
     if '"' not in source and "'" not in source:
         return modules, (), False
-    return modules, tuple(path_literals(source)), any(True for _ in path_patterns(source))
+    tree = ast.parse(source)
+    return modules, tuple(path_literals(tree)), any(True for _ in path_patterns(tree))
 
 
 def _exists(text: str) -> bool:

@@ -41,9 +41,11 @@ from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import, Reads
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.second_program import second_program
+from det_native.capture.seen_files import seen_files
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import overwritten_files, remade_values, stale_modules
 from det_native.capture.transform import transform
+from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import CaptureError, Problem
 from det_native.inspection.streams import encoded
@@ -171,7 +173,7 @@ class CellCapture:
         large = {
             step.run: why
             for step in self.plan.steps
-            if step.run not in self.plan.needed and (why := needs_large_files(step.source, root, context))
+            if step.run not in self.plan.needed and (why := needs_large_files(step, self.log, root, context))
         }
         if large:  # what they need besides is not worth its way
             self.runs = [replace(run, stays=large.get(index, run.stays)) for index, run in enumerate(self.runs)]
@@ -302,14 +304,19 @@ class CellCapture:
         capture.packages = packages_of([*sources, *modules.sources], of_values)
         root = self.request.context_dir or self.folder
         titles = {self._label(i): self.executions[i].label for i in included}
-        made = MadeAgain(self.log, included)
+        runs = [step.run for step in self.plan.steps if step.kind != "settings"]
+        made = MadeAgain(self.log, runs)
         capture.made = made.maker
+        seen = seen_files(self.log, runs, self._label, made, included)
+        values = ValuePaths(self.namespace, set(self.runs[-1].reads))
 
         def maker(path: Path) -> str | None:
             index = made.maker(path)
             return self._label(index) if index is not None else None
 
-        data = collect_data(code, root, Path.cwd(), self.request.context_dir, titles, maker=maker)
+        data = collect_data(
+            code, root, Path.cwd(), self.request.context_dir, titles, maker=maker, seen=seen, values=values
+        )
         self.warnings.extend(data.warnings)
         ran = {self._label(i): self.log.executions[i] for i in included}
         self.warnings.extend(overwritten_files(data.files, ran))

@@ -40,11 +40,15 @@ class MadeAgain:
             is_whole = not (code.shell or code.hidden or code.repeated)
             if is_whole and not seen.went_out and (seen.ended or time.time()) - seen.started <= SLOW:
                 self._makers.add(index)
-            for path, was_there in seen.first.items():
+            for path, was_there in seen.in_order():
                 self._first.setdefault(path, (len(self._first), index, was_there))
         self._spans = [
             (each.index, each.paths.started, each.paths.ended) for each in log.executions if each.paths is not None
         ]
+
+    def makes(self, path: str) -> bool:
+        """Whether a run of the program has made what was at a path, before any had a use for it."""
+        return self._first_maker(Path(path)) is not None
 
     def maker(self, file: Path) -> int | None:
         """Return the execution that makes a file, or a folder that it lies in; None if the file is to be sent."""

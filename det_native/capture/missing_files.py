@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+from det_native.capture.modules import is_installed
 from det_native.capture.path_texts import Names, call_name, joined_text, names_a_file, written_texts
 from det_native.capture.program_paths import absolute_paths, constant_names
 
-_READERS = frozenset(
-    {
-        *("fromfile", "genfromtxt", "imread", "load", "load_model", "load_weights", "loadtxt", "memmap", "open"),
-        *("read_bytes", "read_csv", "read_excel", "read_feather", "read_file", "read_fwf", "read_hdf", "read_image"),
-        *("read_json", "read_ndjson", "read_orc", "read_parquet", "read_pickle", "read_stata", "read_table"),
-        *("read_text", "read_xml"),
-        *(
-            "ImageFolder",
-            "image_dataset_from_directory",
-            "iterdir",
-            "listdir",
-            "scandir",
-            "text_dataset_from_directory",
-        ),
-    }
-)
+#: What functions are called that read a path which they are given first.
+_READING = re.compile(r"(read|load|open|list)\w*")
 _LONGEST = 400
 # A text that begins as an absolute path or a URL does.
 _BEGINS = re.compile(r"""["'](?:~?/|https?://)""")
 #: What every machine has of its own, and temporary files.
 OF_THE_SYSTEM = ("/dev", "/proc", "/sys", "/tmp", "/var/tmp", "/etc")
-_OF_THE_KERNEL = ("/dev/", "/proc/", "/sys/")
+_OF_PACKAGES = ("/usr", "/opt", "/bin", "/lib", "/Library", "/System")
+#: What the kernel has of its own.
+OF_THE_KERNEL = ("/dev/", "/proc/", "/sys/")
 #: Calls of a program after which files may be there whose names stand nowhere else.
 _MAKES_FILES = re.compile(r"\b(extract|extractall|unpack_archive|get_file|urlretrieve|download\w*|load_dataset)\b")
+
+
+def is_of_the_system(path: Path) -> bool:
+    """Whether a file is one of the machine, of Python or a package, or hidden, as caches are: nobody has to be told."""
+    own = (*OF_THE_SYSTEM, *_OF_PACKAGES, sys.prefix, sys.base_prefix)
+    hidden = any(part.startswith(".") for part in path.parts)
+    return hidden or is_installed(path, Path("/")) or any(path.is_relative_to(folder) for folder in own)
 
 
 def files_only_read(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, int]]:
@@ -74,7 +72,7 @@ def paths_elsewhere(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, 
     found: dict[str, tuple[str, str, int]] = {}
     for tree, label, names in _parsed(sources):
         for text, line in sorted(absolute_paths(tree, names), key=lambda one: one[1]):
-            if text not in written and not text.startswith(_OF_THE_KERNEL):
+            if text not in written and not text.startswith(OF_THE_KERNEL):
                 found.setdefault(text, (text, label, line))
     return list(found.values())
 
@@ -147,7 +145,7 @@ def _is_elsewhere(text: str) -> bool:
 
 def _is_relative_file(text: str) -> bool:
     relative = "://" not in text and not text.startswith(("/", "~/"))
-    return relative and names_a_file(text) and not set("*?") & set(text)
+    return relative and names_a_file(text) and not set("*? ") & set(text)
 
 
 def _reads(tree: ast.Module, wanted: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
@@ -174,7 +172,7 @@ def _read_paths(tree: ast.Module) -> Iterator[tuple[ast.expr, int]]:
 def _read_path(call: ast.Call) -> ast.expr | None:
     """Return the expression for the path that a call reads, None if it is no such call."""
     name = call_name(call)
-    if name not in _READERS:
+    if not _READING.match(name):
         return None
     receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
     if receiver is not None and joined_text(receiver) is not None:

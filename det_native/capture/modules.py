@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from det_native.capture.data import files_in
+from det_native.capture.folders import files_in
 from det_native.capture.model import SourceFile
 from det_native.capture.nesting import NOT_PYTHON, not_python
 from det_native.errors import Problem
@@ -35,6 +35,12 @@ def is_library_file(path: str) -> bool:
         return True
     resolved = str(Path(path).resolve())
     return any(resolved.startswith(folder + "/") or resolved == folder for folder in _library_folders())
+
+
+def is_installed(path: Path, root: Path) -> bool:
+    """Whether a file in a folder of the user's is one of Python or an installed package all the same."""
+    prefix = Path(sys.prefix)
+    return is_library_file(str(path)) or (prefix in path.parents and root in prefix.parents)
 
 
 def module_file(name: str) -> Path | None:

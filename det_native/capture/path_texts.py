@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from string import Formatter
 
+from det_native.capture.path_flow import Flow, Handed
+
 #: Stands in a text for a part that only the running code knows; no path has it.
 HOLE = "\0"
 
@@ -14,45 +16,41 @@ HOLE = "\0"
 Names = Mapping[str, ast.expr]
 _NO_NAMES: Names = {}
 _JOINING = frozenset({"os.path.join", "path.join", "join", "Path", "pathlib.Path", "PurePath"})
-#: Calls that write to a path which they are given, first or after what they write.
-_WRITERS = frozenset(
-    {
-        *("dump", "save", "save_model", "save_weights", "savefig", "savetxt", "savez", "savez_compressed"),
-        *("to_csv", "to_excel", "to_feather", "to_hdf", "to_html", "to_json", "to_latex", "to_markdown"),
-        *("to_parquet", "to_pickle", "to_stata", "to_xml", "write_html", "write_image"),
-    }
-)
+#: What functions are called that write to a path which they are given, first or after what they write.
+_WRITING = re.compile(r"(to_|save|dump|write)\w*")
 _PATH_KEYWORDS = frozenset({"buf", "excel_writer", "f", "file", "filename", "filepath", "fname", "path", "path_or_buf"})
 _PERCENT = re.compile(r"%(?:%|(?:\(\w+\))?[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[diouxXeEfFgGcrsa])")
 _LONGEST = 400
 _NAMES_A_FILE = re.compile(r"\.[A-Za-z]\w{0,9}$")
 
 
-def path_literals(source: str) -> Iterator[str]:
+def path_literals(tree: ast.Module, flow: Flow | None = None) -> Iterator[str]:
     """Yield the strings of a piece of source that may be paths; parts that are joined count once, joined.
 
-    Paths that the code only writes to, ``open("run.log", "w")``, are none of them.
+    Paths that the code only writes to, ``open("run.log", "w")``, are none of them; with `flow`, neither is what comes
+    to no call.
     """
-    tree = ast.parse(source)
     written = (path for path in _written_in(tree) if joined_text(path) is not None)
     used = {id(part) for path in written for part in ast.walk(path)} | set(map(id, _globs_after_holes(tree)))
     for node in ast.walk(tree):
         joined = joined_text(node) if isinstance(node, ast.Call | ast.BinOp) and id(node) not in used else None
         if joined is not None:
             used.update(id(part) for part in ast.walk(node))
-            yield joined
+            if flow is None or flow.handed(node):
+                yield joined
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in used:
-            yield node.value
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in used
+        if is_text and (flow is None or flow.handed(node)):
+            yield node.value  # type: ignore[attr-defined]
 
 
-def path_patterns(source: str) -> Iterator[str]:
+def path_patterns(tree: ast.Module, flow: Flow | None = None) -> Iterator[str]:
     """Yield the paths of a piece of source that have parts which only the running code knows, as patterns of a glob.
 
     ``f"data/part{i}.csv"`` gives ``data/part*.csv``, and so do the other ways to format and to join. Paths that the
-    code only writes to, absolute ones, and texts that do not look like paths are none of them.
+    code only writes to, absolute ones, and texts that do not look like paths are none of them; with `flow`, neither is
+    what comes to no call.
     """
-    tree = ast.parse(source)
     used: set[int] = set()
     for path in _written_in(tree):
         _text(path, used)
@@ -60,16 +58,16 @@ def path_patterns(source: str) -> Iterator[str]:
         if not isinstance(node, ast.expr) or id(node) in used:
             continue
         text = _text(node, used)
-        if text is None or len(text) > _LONGEST:
+        if text is None or len(text) > _LONGEST or (flow is not None and flow.handed(node) < Handed.ANYWHERE):
             continue
         for candidate in [text] if HOLE in text else [_with_fields(text), _with_percents(text)]:
             if candidate is not None and HOLE in candidate and _may_be_path(candidate):
                 yield _as_glob(candidate)
 
 
-def changed_folders(source: str) -> Iterator[str]:
+def changed_folders(tree: ast.Module) -> Iterator[str]:
     """Yield the folders that a piece of source makes the working directory by ``os.chdir``, in order."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and call_name(node) == "chdir"]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and call_name(node) == "chdir"]
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
         folder = joined_text(call.args[0]) if call.args else None
         if folder is not None:
@@ -221,7 +219,7 @@ def _written(call: ast.Call) -> Iterator[ast.expr]:
             yield from [receiver] if own and receiver is not None else [*call.args[:1], *_named_paths(call)]
     elif name in {"write_text", "write_bytes"} and receiver is not None:
         yield receiver
-    elif name in _WRITERS:
+    elif _WRITING.match(name):
         yield from [*call.args[:2], *_named_paths(call)]
 
 

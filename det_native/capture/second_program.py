@@ -10,6 +10,7 @@ from det_native.capture.log import ExecutionLog
 from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedWider
 from det_native.capture.program.records import Plan, Step
+from det_native.capture.seen_files import seen_files
 from det_native.inspection.streams import encoded
 from det_native.schema.manifests import Cell
 
@@ -44,7 +45,8 @@ def second_program(
         return None
     made = MadeAgain(log, [step.run for step in second.steps if step.kind != "settings"])
     new = [step for step, place in zip(second.steps, same, strict=True) if place is None]
-    data = collect_data([(step.source, "") for step in new], root, Path.cwd(), context)
+    seen = seen_files(log, [step.run for step in new if step.kind != "settings"], lambda _: "", made)
+    data = collect_data([(step.source, "") for step in new], root, Path.cwd(), context, seen=seen)
     sent = {file.target for file in capture.files}
     capture.files.extend(file for file in data.files if file.target not in sent and made.maker(file.path) is None)
     cells = [_cell(step, log) if place is None else place for step, place in zip(second.steps, same, strict=True)]

@@ -15,7 +15,8 @@ from det_native.capture.reads_record import Import
 from det_native.capture.transform import transform
 
 _LONGEST = 40
-_CLOCK = 0.05  # seconds: a disk has another clock than the process
+#: Seconds: a disk has another clock than the process.
+CLOCK = 0.05
 _AUTORELOAD = re.compile(r"^\s*%autoreload\s+(\w+)", re.M)
 
 
@@ -65,7 +66,7 @@ def overwritten_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecu
         reader = ran.get(file.cell)
         if reader is None or reader.started is None or reader.duration is None:
             continue
-        if file.path.stat().st_mtime > _ended(reader) + _CLOCK:
+        if file.path.stat().st_mtime > _ended(reader) + CLOCK:
             yield (
                 f"{file.target} was written again after cell {file.cell} had used it: the worker begins with the file "
                 "as it is now. Write what changes to a file of another name, or run that cell again."

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from det_native.capture import data
+from det_native.capture import folders
 from det_native.capture.data import DataFiles, collect_data
 
 
@@ -255,8 +255,8 @@ def test_a_folder_that_vanishes_while_it_is_looked_through_is_left_out(
             shutil.rmtree(tmp_path / "gone")
         return False
 
-    monkeypatch.setattr(data, "_is_hidden", is_hidden)
-    assert data.files_in(tmp_path) == [tmp_path / "kept/a.csv"]
+    monkeypatch.setattr(folders, "is_hidden", is_hidden)
+    assert folders.files_in(tmp_path) == [tmp_path / "kept/a.csv"]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_what_a_program_may_do_without_is_not_looked_for(source: str) -> None:
 
 
 def test_what_a_program_reads_elsewhere() -> None:
-    source = "pd.read_csv('https://a.b/c.csv')\nImageFolder('/data/pictures')\nPath('~/notes.txt').read_text()"
+    source = "pd.read_csv('https://a.b/c.csv')\nos.listdir('/data/pictures')\nPath('~/notes.txt').read_text()"
     assert reads_elsewhere([(source, "[1]")]) == [
         ("https://a.b/c.csv", "[1]", 1),
         ("/data/pictures", "[1]", 2),

@@ -25,9 +25,12 @@ _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
     "os.rename": ("move", lambda given: _text(given[0])),
     "shutil.move": ("move", lambda given: _text(given[0])),
 }
+#: Flags with which files are opened to be read, by ``open()`` and by an import.
+_READING = frozenset({os.O_RDONLY, os.O_RDONLY | os.O_CLOEXEC})
 _SETTING = frozenset({"os.putenv", "os.unsetenv"})
 _TERMINAL = "os.forkpty"  # how IPython runs the command of a line that begins with `!`
-_MORE = _SETTING | {_TERMINAL}
+_MOVE = "os.chdir"
+_MORE = _SETTING | {_TERMINAL, _MOVE}
 _LOCAL = frozenset({"", "None", "localhost", "127.0.0.1", "::1", "0.0.0.0"})
 _MOST, _MOST_VARIABLES = 20, 1_000
 _OURS = tuple(os.path.dirname(os.path.dirname(os.path.dirname(file))) + os.sep for file in (os.path.abspath(__file__),))
@@ -86,21 +89,31 @@ class Outside:
         )
 
     def hook(self, event: str, given: tuple[Any, ...]) -> None:
-        """Take what Python tells; it does so for every file that is opened, too, hence the early return."""
+        """Take what Python tells; it does so for every file that is opened, hence that first, and the early return."""
+        if event == "open":
+            paths = self._paths
+            try:
+                if paths.ended is None and not (given[0] in paths.known and given[2] in _READING):
+                    paths.open(given[0], given[2], sys._getframe(1))
+            except Exception:  # noqa: BLE001 (an error here would be one of the user's code)
+                return
+        elif event in _EVENTS or event in PATH_EVENTS or event in _MORE:
+            self._take(event, given, sys._getframe(1))
+
+    def _take(self, event: str, given: tuple[Any, ...], caller: FrameType) -> None:
         if self._busy or (self._found is None and self._paths.ended is not None):
-            return
-        if event not in _EVENTS and event not in PATH_EVENTS and event not in _MORE:
             return
         self._busy = True
         try:
             if event in PATH_EVENTS:
-                self._paths.take(event, given)
-            caller = sys._getframe(1)
+                self._paths.take(event, given, caller)
             if event in _SETTING:
                 if self._found is not None:
                     self._take_variable(caller, *given)
             elif event == _TERMINAL:
                 self._paths.went_out = True
+            elif event == _MOVE:
+                self._paths.move(given[0], caller)
             elif event in _EVENTS:
                 self._take_action(caller, *_EVENTS[event], given)
         except Exception:  # noqa: BLE001 (an error here would be one of the user's code)

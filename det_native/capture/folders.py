@@ -1,0 +1,52 @@
+"""The files in folders of the user's, without caches and what is hidden."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from pathlib import Path
+
+#: Folders that no program reads.
+SKIPPED = frozenset({"__pycache__", ".ipynb_checkpoints", ".git", "node_modules"})
+#: Endings of code, which goes its own way.
+CODE = frozenset({".ipynb", ".py", ".pyc"})
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return all files in a folder, but for caches and hidden ones; what goes away meanwhile is left out."""
+    found: list[Path] = []
+    for inside, folders, files in os.walk(folder):  # unlike Path.rglob(), it bears with folders that vanish
+        folders[:] = [name for name in folders if not is_hidden(Path(name))]
+        found += [path for name in files if not is_hidden(Path(name)) and (path := Path(inside, name)).is_file()]
+    return sorted(found)
+
+
+def links_in(folder: Path) -> list[Path]:
+    """Return the links in a folder that lead to folders, but for hidden ones."""
+    found: list[Path] = []
+    for inside, folders, _ in os.walk(folder):
+        folders[:] = [name for name in folders if not is_hidden(Path(name))]
+        found += [path for name in folders if (path := Path(inside, name)).is_symlink()]
+    return sorted(found)
+
+
+def files_of_pattern(base: Path, pattern: str, limit: int) -> list[Path]:
+    """Return the files, and those in folders, that match in `base`; not all if they are more than `limit`."""
+    try:
+        matching = (path for path in base.glob(pattern) if not is_hidden(path.relative_to(base)))
+        inside = (file for path in matching for file in ([path] if path.is_file() else files_in(path)))
+        inside = (file for file in inside if file.suffix not in CODE)
+        return sorted({file.resolve() for file in islice(inside, limit + 1)})
+    except (OSError, ValueError, RuntimeError, NotImplementedError):
+        return []  # Not a path that this system can have.
+
+
+def is_hidden(relative: Path) -> bool:
+    return any(part in SKIPPED or (part.startswith(".") and part != "..") for part in relative.parts)
+
+
+def size_of_file(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # between the two
+        return 0
