@@ -36,7 +36,7 @@ def sent(found: Found) -> list[str]:
 
 def captured(kernel: Kernel, *cells: str, shown: str = "x") -> Found:
     kernel.cells(IMPORTS, *cells)
-    kernel.run(f"fit({shown}, way='program')")
+    kernel.run(f"fit({shown})")
     return kernel.found()
 
 
@@ -135,7 +135,7 @@ def test_a_file_that_a_cell_finds_and_changes_travels_and_is_told(
 def test_a_file_that_is_gone_is_told(kernel: Kernel, folder: Path) -> None:
     kernel.cells(IMPORTS, "n = 'other' + '.csv'\nx = open(n).read()")
     (folder / "other.csv").unlink()
-    kernel.run("fit(x, way='program')")
+    kernel.run("fit(x)")
     [warning] = kernel.found().warnings
     assert "Cell [3] has read 'other.csv', which is not there any more" in warning
 
@@ -150,7 +150,7 @@ def test_a_file_that_was_asked_for_in_vain_is_not_told(kernel: Kernel, folder: P
 def test_what_the_calls_own_cell_reads_before_the_call_travels(
     kernel: Kernel, folder: Path, replayed: Replayed
 ) -> None:
-    kernel.cells(IMPORTS, f"{LOAD}\nx = open(cfg['data']).read()\nfit(x, way='program')\nopen(cfg['one']).read()")
+    kernel.cells(IMPORTS, f"{LOAD}\nx = open(cfg['data']).read()\nfit(x)\nopen(cfg['one']).read()")
     found = kernel.found()
     assert sent(found) == ["cfg.json", "other.csv"]
     assert replayed(found, "x") == kernel.live("x")
