@@ -78,9 +78,9 @@ def sent(ran: Ran) -> set[int]:
     return {int(number) for number in re.findall(r"^cell \[(\d+)\] +runs again", ran.text, re.MULTILINE)}
 
 
-def unneeded(notebook: Notebook, upto: int | None = None) -> set[int]:
-    """Numbers of the baseline and of all cells after it, up to the last one or an earlier one."""
-    return set(range(4, len(notebook.cells) if upto is None else upto))
+def with_training(notebook: Notebook, upto: int | None = None) -> set[int]:
+    """Numbers of the cells after the baseline, up to the last one or an earlier one: they train, or use what has."""
+    return set(range(5, len(notebook.cells) if upto is None else upto))
 
 
 def value(notebook: Notebook, expression: str) -> object:
@@ -123,7 +123,7 @@ def test_local_and_cluster_give_the_same_numbers_by_the_same_line(notebook: Note
     assert {"text/html", "image/png"} < data.keys()
     submitted = notebook.run(PRINTING + train(result="experiment"))
     assert {1, 2, 3} <= sent(submitted)
-    assert not sent(submitted) & unneeded(notebook), "neither the trial runs above nor the plain Keras baseline"
+    assert not sent(submitted) & with_training(notebook), "none of the trial runs above"
     assert not submitted.stderr
     notebook.run("experiment.wait(show='bar')")
     assert value(notebook, "list(experiment.history)") == KEYS
@@ -173,7 +173,7 @@ model.compile("sgd", loss)
 bare = model.fit(x_train, y_train, epochs=2, batch_size=32, verbose=0)
 """)
     assert {1, 2} <= sent(ran)
-    assert not sent(ran) & unneeded(notebook)
+    assert not sent(ran) & with_training(notebook)
     assert not ran.stderr
     notebook.run("bare.wait(show='bar')")
     assert value(notebook, "{name: len(values) for name, values in bare.history.items()}") == {"loss": 2}
@@ -227,7 +227,7 @@ def test_a_loop_in_a_cell_makes_an_experiment_of_each_turn(notebook: Notebook) -
     # The same cell, edited into a function that init() and fit() are called in, and run again.
     ran = notebook.run(BY_FUNCTION, cell="loop")
     assert {1, 2, 3, short} <= sent(ran)
-    assert not sent(ran) & unneeded(notebook, short)
+    assert not sent(ran) & with_training(notebook, short)
     assert short + 1 not in sent(ran), "the loop that this cell was before"
     notebook.run(RESULTS)
     assert value(notebook, RATES) == [(rate, f"run {rate}", rate) for rate in (0.01, 0.5)]
