@@ -193,11 +193,14 @@ class CellCapture:
                 )
                 continue
             try:
-                self.encoded[name] = encode(name, self.namespace[name], declared=True, is_local=is_local)
+                self._encode_declared(name)
             except CannotSendError as error:
                 self._refuse_declared(name, error)
                 continue
             self.cuts[name] = after
+
+    def _encode_declared(self, name: str) -> None:
+        self.encoded[name] = encode(name, self.namespace[name], declared=True, is_local=is_local)
 
     def _refuse_declared(self, name: str, error: CannotSendError) -> None:
         if error.kind == "notebook":

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
+from det_native.capture.carry import NO_LIMIT, pack
 from det_native.capture.cells import CellCapture
 from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution, Missing, Slice
@@ -24,10 +25,10 @@ from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import
 from det_native.capture.secrets import find_secrets
 from det_native.capture.slice_texts import lower, via
-from det_native.capture.values import CannotSendError, encode
+from det_native.capture.values import CannotSendError, encode_plain
 from det_native.capture.wider_capture import may_need_files
 from det_native.errors import Problem
-from det_native.inspection.adapter import Encoded
+from det_native.inspection.registry import adapter_of
 from det_native.schema.manifests import Program
 from det_native.schema.rest import CaptureRow
 
@@ -46,6 +47,7 @@ class PlannedCapture(CellCapture):
     plan: Plan = field(default_factory=Plan)
     runs: list[Run] = field(default_factory=list)
     secret_lines: dict[int, frozenset[int]] = field(default_factory=dict)
+    states: set[str] = field(default_factory=set)
 
     def _chosen(self) -> Slice:
         self._read()
@@ -120,6 +122,8 @@ class PlannedCapture(CellCapture):
             kind, _, what = execution.outside[0].partition(": ")
             said = {"network": "used the network", "shell": "ran a command", "delete": "deleted", "move": "moved"}
             return f"{said[kind]} ({what})"
+        if self.log.executions[execution.index].trained:
+            return "trained while TensorFlow had no seed"
         size = self._bytes_of(execution)
         if size > LARGE:
             return f"left {human_size(size)} in memory"
@@ -140,35 +144,58 @@ class PlannedCapture(CellCapture):
 
     def _travel(self, name: str) -> Travel:
         """Say whether a value can travel, and encode it if it can."""
-        if name in self.cuts:  # the user has named it
-            return Travel(len(self.encoded[name].content))
         if name not in self.travels:
-            value = self.namespace[name]
-            weights = self._weights_of(name)
-            if weights is not None:
-                self.encoded[name] = weights
-                self.travels[name] = Travel(len(weights.content), weights=True)
-                return self.travels[name]
             try:
-                if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
-                    raise CannotSendError("defined by code that is in no cell", kind="notebook")
-                self.encoded[name] = self._encode(name)
-                self.travels[name] = Travel(len(self.encoded[name].content))
+                self.travels[name] = self._encode(name)
             except CannotSendError as error:
                 self.errors[name] = error
                 self.travels[name] = Travel(refused=str(error))
         return self.travels[name]
 
-    def _weights_of(self, name: str) -> Encoded | None:
-        """Return what a training came to that a worker cannot repeat, if that is how the model is now."""
-        last = max((index for index, run in enumerate(self.runs) if name in run.touched), default=0)
-        trained = self.log.executions[last].trained.get(name)
-        if trained is None or trained.content is None:
-            return None
-        return Encoded("weights", trained.content, f"weights after {lower(self.executions[last].label)}")
+    def _encode_declared(self, name: str) -> None:
+        self.travels[name] = self._encode(name)
 
-    def _encode(self, name: str) -> Encoded:
-        return encode(name, self.namespace[name], declared=False, arrays=True, limit=ROOM, is_local=is_local)
+    def _encode(self, name: str) -> Travel:
+        value, declared = self.namespace[name], name in self.request.values
+        if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
+            raise CannotSendError("defined by code that is in no cell", kind="notebook")
+        shares, adapter = self._sharing(name), adapter_of(type(value))
+        plain = encode_plain(name, value, declared=declared, limit=ROOM)
+        if plain is not None:
+            self.encoded[name] = plain
+            return Travel(len(plain.content), shares=shares, is_data=adapter is not None and adapter.is_data)
+        limit = NO_LIMIT if declared else ROOM
+        try:
+            packed = pack([name], self.namespace, checked=declared, limit=limit, is_local=is_local)
+        except CannotSendError as error:
+            if adapter is None or error.kind in ("secret", "large") or adapter.state(value) is None:
+                raise
+            packed = pack([name], self.namespace, states=[name], checked=declared, limit=limit, is_local=is_local)
+            self.states.add(name)
+        self.encoded[name] = packed.encoded
+        return Travel(
+            len(packed.encoded.content),
+            weights=name in self.states,
+            code=packed.code,
+            shares=shares,
+            holds_model=packed.holds_model,
+        )
+
+    def _sharing(self, name: str) -> frozenset[str]:
+        """Return the names whose values have objects that can change in common with that of another one."""
+        looks = self.log.looks
+        if name not in looks:
+            return frozenset()
+        kinds = [name for name, value in self.namespace.items() if isinstance(value, type) and name in looks]
+        own = looks[name].objects.difference(*(looks[kind].objects for kind in kinds))
+        return frozenset(
+            other
+            for other, one in looks.items()
+            if other != name and not own.isdisjoint(one.objects) and self._is_data_or_object(other)
+        )
+
+    def _is_data_or_object(self, name: str) -> bool:
+        return not isinstance(self.namespace.get(name, ModuleType), type | FunctionType | ModuleType)
 
     def _as_slice(self) -> Slice:
         """Return the plan as the rest of capture takes it."""
@@ -214,7 +241,7 @@ class PlannedCapture(CellCapture):
 
     def _refusal(self, one: Refusal) -> Problem:
         user, execution = self.executions[one.user], None
-        read = self.runs[one.user].reads[one.name]
+        read = self.runs[one.user].reads.get(one.name, Read((one.name,)))
         if one.maker is not None:
             execution = self.executions[one.maker]
         if execution is None:
@@ -259,19 +286,34 @@ class PlannedCapture(CellCapture):
 
     def _values(self, found: Slice, included: list[int]) -> list[CapturedValue]:
         values = []
+        self._put_together()
         for value in self.plan.values:
             encoded = self.encoded[value.name]
             place = included.index(value.before)
             how = "declared" if value.name in self.request.values else "sent by value"
             cell = self._label(value.maker) if value.maker is not None else ""
+            note = f"{how}: {encoded.description}"
             values.append(
-                CapturedValue(value.name, encoded.codec, encoded.content, place, f"{how}: {encoded.description}", cell)
+                CapturedValue(value.name, encoded.codec, encoded.content, place, note, cell, in_place=value.in_place)
             )
         sent = {value.name for value in self.plan.values}
         for name in self.request.values:
             if name in self.cuts and name not in sent:
                 self.warnings.append(f"values={name!r}: the call does not need `{name}`, so it is not sent.")
         return values
+
+    def _put_together(self) -> None:
+        """Have the values that are bound at one time, and share objects, come out of one pickle."""
+        groups: list[tuple[int, set[str]]] = []
+        for value in self.plan.values:
+            shares = {value.name, *self.travels[value.name].shares}
+            met = [group for group in groups if group[0] == value.before and not shares.isdisjoint(group[1])]
+            groups = [group for group in groups if group not in met]
+            groups.append((value.before, {value.name}.union(*(names for _, names in met))))
+        for _, names in groups:
+            if len(names) > 1:
+                packed = pack(names, self.namespace, states=self.states & names, checked=True, is_local=is_local)
+                self.encoded |= dict.fromkeys(names, packed.encoded)
 
     def _rows_of_what_stays(self) -> list[CaptureRow]:
         rows = []

@@ -121,7 +121,10 @@ class _Choice:
             self._meet(state)
             state = self._walk()
         plan = state.plan
-        plan.values = [Value(name, before, maker) for (before, name), maker in sorted(self.carried.items())]
+        plan.values = [
+            Value(name, before, maker, self._is_built(name, before, state))
+            for (before, name), maker in sorted(self.carried.items())
+        ]
         plan.forced = {index: name for index, name in self.forced.items() if self._is_expensive(index)}
         plan.refusals = list(self.refused.values())
         self._send_declared(plan)
@@ -137,6 +140,7 @@ class _Choice:
             state.stale |= dict.fromkeys(run.between)
             for before, name in self.carried:
                 if before == index:
+                    state.needs += [one for one in self._code(index, name, state) if (index, one.name) not in self.refused]
                     state.stale.pop(name, None)
                     state.known.add(name)
             bad = list(self._bad(index, state))
@@ -160,6 +164,12 @@ class _Choice:
                 read.is_direct or name in self.unmade or (index == self.call and name not in self.present)
             ):
                 yield _Need(index, name, None)
+
+    def _code(self, index: int, name: str, state: _State) -> Iterator[_Need]:
+        """Yield the classes and functions that a value refers to, and that are not there."""
+        for needed in sorted(self.travel(name).code):
+            if needed in state.stale or needed not in state.known:
+                yield _Need(index, needed, state.stale.get(needed))
 
     def _why_not(self, index: int, run: Run, bad: Sequence[_Need]) -> str:
         """Return why a run stays behind, empty if it runs again."""
@@ -217,9 +227,32 @@ class _Choice:
             return
         for need, travel in stuck:
             self.refused[need.user, need.name] = Refusal(need.name, need.user, need.maker, travel.refused)
-        for need in state.needs:
+        for need in sorted(state.needs, key=lambda need: need.user):
             if (need.user, need.name) not in self.refused and not self._travels(need, state).refused:
-                self.carried[need.user, need.name] = need.maker
+                self._carry(need, state)
+
+    def _carry(self, need: _Need, state: _State) -> None:
+        """Have a value travel, and with it those that share objects with it, so that they still do so there."""
+        waiting = [need]
+        while waiting:
+            one = waiting.pop()
+            if self.carried.get((one.user, one.name), -1) != -1:
+                continue
+            later = [key for key in self.carried if key[1] == one.name and key[0] > one.user]
+            for key in later if not self._is_touched(one.name, one.user) else ():
+                del self.carried[key]
+            self.carried[one.user, one.name] = one.maker
+            shared = self._sharing(one.name, one.user)
+            waiting += [also for also in shared if not self._travels(also, state).refused]
+
+    def _sharing(self, name: str, user: int) -> Iterator[_Need]:
+        """Yield the names that are needed later and share objects with one that travels."""
+        for other in sorted(self.travel(name).shares):
+            if other not in self.present or self._is_touched(other, user) or self.last_touch.get(other, user) >= user:
+                continue
+            data = self.travel(other).is_data
+            if not data and any(other in run.reads for run in self.runs[user:]):
+                yield _Need(user, other, self.last_touch[other])
 
     def _can_force(self, need: _Need) -> bool:
         maker = self.runs[need.maker] if need.maker is not None else None
@@ -238,8 +271,13 @@ class _Choice:
         travel = self.travel(need.name)
         if travel.refused:
             return travel
-        if travel.weights and not self._is_built(need, state):
-            return Travel(refused="a model that is not built here")
+        if travel.weights and not self._is_built(need.name, need.user, state):
+            return Travel(refused="an object that is not made here")
+        if travel.holds_model:
+            for also in self._sharing(need.name, need.user):
+                other = self.travel(also.name)
+                if other.refused or (other.weights and not self._is_built(also.name, also.user, state)):
+                    return Travel(refused=f"shares a model with `{also.name}`, which cannot travel")
         if need.name not in self.declared:
             names = {name for _, name in self.carried} | {need.name}
             if sum(self.travel(name).size for name in names if name not in self.declared) > self.room:
@@ -253,10 +291,13 @@ class _Choice:
             return name in self.runs[since].touched
         return last > since
 
-    def _is_built(self, need: _Need, state: _State) -> bool:
-        binders = [index for index, run in enumerate(self.runs[: need.user]) if need.name in run.bound]
+    def _is_built(self, name: str, before: int, state: _State) -> bool:
+        """Whether the object that a name has before a run is made by one that runs again."""
+        runs = [*enumerate(self.runs[:before])]
+        binders = [index for index, run in runs if name in run.bound | run.lost | run.removed]
+        others = [index for index, run in runs if name in run.between]
         run_again = {step.run for step in state.plan.steps if step.kind != "settings"}
-        return bool(binders) and binders[-1] in run_again
+        return bool(binders) and binders[-1] in run_again and max(others, default=-1) <= binders[-1]
 
     def _send_declared(self, plan: Plan) -> None:
         """What the user has named travels even if the cell that makes it runs again for something else."""

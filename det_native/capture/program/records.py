@@ -79,12 +79,18 @@ class Run:
 class Travel(NamedTuple):
     """Whether the present value of a name can travel: its size in bytes, or why not.
 
-    `weights`: they are put into an object of the same build, which has to be there.
+    `weights`: they are put into an object of the same build, which has to be there. `code` are names of classes and
+    functions that have to be there. `shares` are names whose values have objects in common with this one; of a model's
+    that matters (`holds_model`), of numbers (`is_data`) it does not.
     """
 
     size: int = 0
     refused: str = ""
     weights: bool = False
+    code: frozenset[str] = frozenset()
+    shares: frozenset[str] = frozenset()
+    holds_model: bool = False
+    is_data: bool = False
 
 
 class Step(NamedTuple):
@@ -100,11 +106,15 @@ class Step(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A value that travels: bound before a run; `maker` is the run that made it, None if none did."""
+    """A value that travels: bound before a run; `maker` is the run that made it, None if none did.
+
+    `in_place`: a run that runs again makes the object of which this is the later state.
+    """
 
     name: str
     before: int
     maker: int | None
+    in_place: bool = False
 
 
 class Refusal(NamedTuple):

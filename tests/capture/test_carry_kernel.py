@@ -1,0 +1,215 @@
+"""What travels in place of an expensive cell: models, objects of classes of cells, what several names share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kernels import Found, Kernel
+
+pytestmark = pytest.mark.slow
+Replayed = Callable[..., dict[str, Any]]
+NET = (
+    "import torch\n"
+    "class Net(torch.nn.Module):\n"
+    "    def __init__(self):\n"
+    "        super().__init__()\n"
+    "        self.layer, self.norm = torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)\n"
+    "        self.calls = 0\n"
+    "    def forward(self, x):\n"
+    "        self.calls += 1\n"
+    "        return self.norm(self.layer(x))"
+)
+TRAINING = (
+    "for _ in range(3):\n"
+    "    optimizer.zero_grad()\n"
+    "    model(torch.randn(8, 3)).pow(2).sum().backward()\n"
+    "    optimizer.step()"
+)
+WEIGHTS = "[one.tolist() for one in model.state_dict().values()]"
+MOMENTS = "[one['exp_avg'].tolist() for one in optimizer.state.values()]"
+SAME = "[one is two for one, two in zip(optimizer.param_groups[0]['params'], model.parameters())]"
+
+
+def slowly(kernel: Kernel, source: str) -> None:
+    """Execute a cell that counts as one that took most of a minute."""
+    printed = kernel.run(source)
+    assert "Traceback" not in printed, printed
+    kernel.run("import det_native.capture.log as _l\n_l._log.executions[-1].duration = 45.0\ndel _l", silent=True)
+
+
+def found(kernel: Kernel, *names: str, options: str = "") -> Found:
+    kernel.run(f"fit({', '.join(names)}, way='program'{options})")
+    return kernel.found()
+
+
+def is_left(program: Found, *numbers: int) -> bool:
+    """Whether of these cells no more than settings is sent."""
+    print([(row.what, row.how, row.note) for row in program.rows])
+    return all(program.row(f"cell [{number}]").how == "stays" for number in numbers)
+
+
+def test_what_a_model_learned_goes_into_the_model_that_is_built_again(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(NET, "model = Net()\noptimizer = torch.optim.Adam(model.parameters())\nparts = {'m': model}")
+    slowly(kernel, f"{TRAINING}\nmodel.eval()\nmodel.layer.weight.requires_grad_(False)")
+    program = found(kernel, "model", "optimizer", "parts")
+    assert is_left(program, 4)
+    shown = (WEIGHTS, MOMENTS, SAME, "parts['m'] is model", "model.training", "model.calls")
+    assert replayed(program, *shown) == kernel.live(*shown)
+    assert "False" not in kernel.live(SAME)[SAME]
+
+
+def test_a_model_that_a_slow_cell_built_travels_whole_with_its_optimizer(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run(NET)
+    slowly(kernel, f"model = Net()\noptimizer = torch.optim.Adam(model.parameters())\n{TRAINING}")
+    program = found(kernel, "model", "optimizer")
+    assert is_left(program, 3)
+    shown = (WEIGHTS, MOMENTS, SAME, "type(model) is Net", "isinstance(model, torch.nn.Module)")
+    assert replayed(program, *shown) == kernel.live(*shown)
+
+
+def test_an_optimizer_of_a_slow_cell_refers_to_the_model_of_a_quick_one(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(NET, "model = Net()")
+    slowly(kernel, f"optimizer = torch.optim.Adam(model.parameters())\n{TRAINING}")
+    program = found(kernel, "model", "optimizer")
+    assert is_left(program, 4)
+    assert replayed(program, SAME, WEIGHTS, MOMENTS) == kernel.live(SAME, WEIGHTS, MOMENTS)
+
+
+def test_an_optimizer_refers_to_a_model_that_its_slow_cell_did_not_change(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(NET, "torch.manual_seed(1)\nmodel = Net()")
+    slowly(kernel, "optimizer = torch.optim.Adam(model.parameters())")
+    program = found(kernel, "model", "optimizer")
+    assert is_left(program, 4)
+    assert replayed(program, SAME, WEIGHTS) == kernel.live(SAME, WEIGHTS)
+
+
+def test_a_model_that_cannot_be_pickled_gets_its_weights(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(NET, "model = Net()\nmodel.register_forward_hook(lambda *_: None)")
+    slowly(kernel, "optimizer = torch.optim.Adam(model.parameters())\n" + TRAINING + "\ndel optimizer")
+    program = found(kernel, "model")
+    assert is_left(program, 4)
+    assert replayed(program, WEIGHTS, "len(model._forward_hooks)") == kernel.live(WEIGHTS, "len(model._forward_hooks)")
+
+
+def test_schedules_and_generators_go_on_where_they_were(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        NET,
+        "model = Net()\noptimizer = torch.optim.SGD(model.parameters(), lr=1.0)\n"
+        "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)\ndraws = torch.Generator()",
+    )
+    slowly(kernel, "optimizer.step()\nschedule.step()\nfirst = torch.rand(2, generator=draws)")
+    program = found(kernel, "model", "optimizer", "schedule", "draws")
+    assert is_left(program, 4)
+    shown = ("schedule.last_epoch", "optimizer.param_groups[0]['lr']", "schedule.optimizer is optimizer")
+    shown = (*shown, "draws.get_state().sum().item()")
+    assert replayed(program, *shown) == kernel.live(*shown)
+
+
+@pytest.mark.parametrize(
+    ("classes", "made", "shown"),
+    [
+        ("from dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int", "Point(3)", "thing.x"),
+        ("from typing import NamedTuple\nclass Point(NamedTuple):\n    x: int", "Point(3)", "thing.x"),
+        ("import enum\nclass Point(enum.Enum):\n    A = 1", "Point.A", "thing is Point.A"),
+        (
+            "import numpy as np\nclass Base: pass\nclass Point(Base):\n    def __init__(self):\n        self.x = np.arange(3)",
+            "Point()",
+            "isinstance(thing, Base), thing.x.tolist()",
+        ),
+        ("class Point(dict):\n    def __init__(self, n):\n        super().__init__(n=n)", "Point(2)", "thing['n']"),
+    ],
+    ids=["dataclass", "named tuple", "enum", "arrays", "subclass"],
+)
+def test_an_object_of_a_class_of_a_cell_is_of_that_class_there(
+    kernel: Kernel, replayed: Replayed, classes: str, made: str, shown: str
+) -> None:
+    kernel.run(classes)
+    slowly(kernel, f"thing = {made}\nmany = [thing, thing]")
+    program = found(kernel, "many", "thing", "Point")
+    assert is_left(program, 3)
+    shows = ("type(thing) is Point", "many[0] is thing", shown)
+    assert replayed(program, *shows) == kernel.live(*shows)
+
+
+def test_a_class_that_a_slow_cell_defines_is_defined_by_it_again(kernel: Kernel, replayed: Replayed) -> None:
+    slowly(kernel, "class Point:\n    def __init__(self, x):\n        self.x = x\nthing = Point([1])")
+    program = found(kernel, "thing", "Point")
+    assert "thing" not in program.source_of(2)
+    assert replayed(program, "thing.x", "type(thing) is Point") == kernel.live("thing.x", "type(thing) is Point")
+
+
+def test_an_object_of_a_class_that_was_made_anew_does_not_travel(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("class Point:\n    x = 1")
+    slowly(kernel, "thing = Point()")
+    kernel.run("class Point:\n    x = 2")
+    program = found(kernel, "thing")
+    assert program.row("cell [3]").note.startswith("`thing` is needed and cannot travel")
+    assert replayed(program, "thing.x") == kernel.live("thing.x") == {"thing.x": "1"}
+
+
+def test_an_object_whose_class_stays_behind_is_refused_by_its_cell(kernel: Kernel) -> None:
+    kernel.run("class Point:\n    x = 1", tags=("det-skip",))
+    slowly(kernel, "thing = Point()")
+    error = found(kernel, "thing").error
+    assert "`Point`" in error
+    assert "cell [2], which cannot run again (tagged det-skip)" in error
+
+
+def test_a_function_in_a_value_is_the_one_of_its_cell(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("import functools\ndef scale(x, by):\n    return x * by", "half = lambda x: x // 2")
+    slowly(kernel, "steps = {'twice': functools.partial(scale, by=2), 'half': half}")
+    program = found(kernel, "steps")
+    assert is_left(program, 4)
+    shown = ("steps['twice'].func is scale", "steps['half'] is half", "steps['twice'](4)")
+    assert replayed(program, *shown) == kernel.live(*shown)
+
+
+def test_names_of_one_object_have_one_there(kernel: Kernel, replayed: Replayed) -> None:
+    slowly(kernel, "import numpy as np\na = [1]\nb = {'x': a}\nc = np.arange(4.0)\nd = (c, a)\nf = a")
+    program = found(kernel, "a", "b", "c", "d", "f")
+    shown = ("b['x'] is a", "d[0] is c", "d[1] is a", "f is a", "(a, b, c.tolist())")
+    assert replayed(program, *shown) == kernel.live(*shown)
+    assert len({value[2] for value in program.values}) == 1
+
+
+def test_what_holds_an_object_of_a_quick_cell_sees_its_change(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells(
+        "import numpy as np\nfrom collections import deque",
+        "a, s, q, n = [1], {1}, deque([1]), np.zeros(3)\nview = n[:2]",
+        "import sys\nsys.held = (a, s, q, view)",
+    )
+    slowly(kernel, "a.append(2); s.add(2); q.append(2); n[0] = 1; b = {'x': a}")
+    program = found(kernel, "a", "s", "q", "n", "b")
+    assert is_left(program, 5)
+    shown = ("repr(__import__('sys').held)", "b['x'] is a")
+    assert replayed(program, *shown) == kernel.live(*shown)
+
+
+def test_what_a_slow_cell_binds_anew_leaves_the_old_object_alone(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("a = [1]\nb = a")
+    slowly(kernel, "a = [1, 2]")
+    program = found(kernel, "a", "b")
+    assert replayed(program, "a", "b") == kernel.live("a", "b") == {"a": "[1, 2]", "b": "[1]"}
+
+
+def test_a_secret_deep_in_an_object_does_not_travel(kernel: Kernel) -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLE"
+    kernel.run("class Client:\n    pass")
+    kernel.run("import os; os.environ['DET_KEY'] = '" + key[:4] + "' + '" + key[4:] + "'", silent=True)
+    slowly(kernel, "import os\nclient = Client()\nclient.settings = {'headers': [os.environ['DET_KEY']]}")
+    program = found(kernel, "client")
+    assert key not in str(program)
+    assert program.row("cell [3]").note.startswith("`client` is needed and cannot travel")
+
+
+def test_what_is_over_the_room_is_made_again_and_travels_when_declared(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("import torch")
+    slowly(kernel, "model = torch.nn.Linear(4096, 4200)")
+    program = found(kernel, "model")
+    assert program.row("cell [3]").note.startswith("`model` is needed and cannot travel")
+    program = found(kernel, "model", options=", values=['model']")
+    assert program.value_names == {"model"}
+    shown = ("float(model.weight.sum())", "tuple(model.weight.shape)")
+    assert replayed(program, *shown) == kernel.live(*shown)
