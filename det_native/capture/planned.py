@@ -21,6 +21,7 @@ from det_native.capture.planned_wider import wider_of
 from det_native.capture.program.choose import ROOM, SECONDS, choose
 from det_native.capture.program.records import Plan, Read, Refusal, Run, Step, Travel
 from det_native.capture.program.runs import runs_of
+from det_native.capture.program.settings import settings_of
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import
 from det_native.capture.secrets import find_secrets
@@ -28,6 +29,7 @@ from det_native.capture.slice_texts import lower, via
 from det_native.capture.values import CannotSendError, encode_plain
 from det_native.capture.wider_capture import may_need_files
 from det_native.errors import Problem
+from det_native.inspection.attributes import is_library_of_ours
 from det_native.inspection.registry import adapter_of
 from det_native.schema.manifests import Program
 from det_native.schema.rest import CaptureRow
@@ -94,6 +96,18 @@ class PlannedCapture(CellCapture):
         )
         for index, lines in self.secret_lines.items():
             self.runs[index] = replace(self.runs[index], secret_lines=lines)
+        for index, run in enumerate(self.runs[:-1]):
+            if self.log.executions[index].drew and (drawn := self._drawn(run)):
+                self.runs[index] = replace(run, drawn=drawn)
+
+    def _drawn(self, run: Run) -> frozenset[str]:
+        """Return the names that a run which asked for random bytes may have made of them; no code, none of ours."""
+        settled = settings_of(run.source, (), ()).names
+        return frozenset(
+            name
+            for name in (run.bound | run.changed) - settled
+            if self._is_data_or_object(name) and not is_library_of_ours(type(self.namespace.get(name)).__module__)
+        )
 
     def _need_held(self) -> None:
         """Objects that the call was given, but that no name which its cell reads holds."""
@@ -327,6 +341,13 @@ class PlannedCapture(CellCapture):
             rows.append(
                 CaptureRow(what=f"cell {label}".strip(), how="stays", size=0, cell=label, status="not sent", note=note)
             )
+        for index, names in sorted(self.plan.unlike.items()):
+            for name in sorted(names):
+                why = self.travels[name].refused if name in self.travels else ""
+                note = f"drawn without a seed, and cannot travel ({why or 'its value of then is gone'}): another one there"
+                rows.append(
+                    CaptureRow(what=name, how="drawn", size=0, cell=self._label(index), status="not sent", note=note)
+                )
         for index, names in self.plan.lost_settings.items():
             self.warnings.append(
                 f"{self.executions[index].label} stays behind ({self.plan.left[index]}) and has set "

@@ -44,7 +44,7 @@ class _BoundedWriter(io.RawIOBase):
         return True
 
     def write(self, part: Any) -> int:
-        size = part.nbytes if isinstance(part, memoryview) else len(part)
+        size = memoryview(part).nbytes  # large arrays come as buffers
         self.size += size
         if self.size > self.limit:
             raise _TooLargeError

@@ -213,3 +213,47 @@ def test_what_is_over_the_room_is_made_again_and_travels_when_declared(kernel: K
     assert program.value_names == {"model"}
     shown = ("float(model.weight.sum())", "tuple(model.weight.shape)")
     assert replayed(program, *shown) == kernel.live(*shown)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "shown"),
+    [
+        ("import numpy as np\nrng = np.random.default_rng()\nx = rng.normal(size=200_000)", "float(x.sum())"),
+        ("import numpy as np\nx = {'a': [np.random.default_rng().integers(0, 9, 5)]}", "x['a'][0].tolist()"),
+        ("import random\nx = random.SystemRandom().sample(range(1000), 5)", "x"),
+        ("import uuid\nx = [uuid.uuid4().hex]", "x"),
+        ("import os\nx = os.urandom(4)", "x"),
+        ("import secrets\nx = secrets.randbelow(10**9)", "x"),
+    ],
+    ids=["default_rng", "nested", "SystemRandom", "uuid", "urandom", "secrets"],
+)
+def test_what_was_drawn_without_a_seed_travels(kernel: Kernel, replayed: Replayed, drawn: str, shown: str) -> None:
+    kernel.cells(drawn, "y = [x]", "import random as r\nr.seed(1)\nz = [1]")
+    program = found(kernel, "x", "y", "z")
+    assert {"x", "y"} <= program.value_names
+    assert "z" not in program.value_names
+    assert {2, 4} <= set(program.cells)
+    assert replayed(program, shown, "str(y[0]) == str(x)") == kernel.live(
+        shown, "str(y[0]) == str(x)"
+    )
+
+
+def test_a_generator_without_a_seed_goes_on_where_it_was(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("import numpy as np", "rng = np.random.default_rng()", "x = rng.normal(size=3)")
+    program = found(kernel, "x", "rng")
+    shown = ("x.tolist()", "rng.bit_generator.state['state']")
+    assert replayed(program, *shown) == kernel.live(*shown)
+
+
+def test_a_row_says_what_was_drawn_without_a_seed_and_cannot_travel(kernel: Kernel) -> None:
+    kernel.cells("import numpy as np", "rng = np.random.default_rng()", "x = rng.normal(size=9_000_000)")
+    program = found(kernel, "x")
+    assert program.value_names == set()
+    assert program.row("rng").note.startswith("drawn without a seed, and cannot travel")
+
+
+def test_a_seeded_generator_draws_again(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.cells("import numpy as np", "x = np.random.default_rng(3).normal(size=3)")
+    program = found(kernel, "x")
+    assert program.value_names == set()
+    assert replayed(program, "x.tolist()") == kernel.live("x.tolist()")

@@ -102,6 +102,7 @@ class _Choice:
     forced: dict[int, str] = field(default_factory=dict)
     carried: dict[tuple[int, str], int | None] = field(default_factory=dict)
     refused: dict[tuple[int, str], Refusal] = field(default_factory=dict)
+    unlike: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.call = len(self.runs) - 1
@@ -127,6 +128,8 @@ class _Choice:
         ]
         plan.forced = {index: name for index, name in self.forced.items() if self._is_expensive(index)}
         plan.refusals = list(self.refused.values())
+        for (_, name), maker in self.unlike.items():
+            plan.unlike.setdefault(maker, set()).add(name)
         self._send_declared(plan)
         plan.needed = self._needed(plan)
         plan.steps = [step if step.run in plan.needed else step._replace(optional_from=1) for step in plan.steps]
@@ -156,6 +159,8 @@ class _Choice:
         """Yield what a run reads that is not what it was, or not there."""
         run = self.runs[index]
         for name, read in run.reads.items():
+            if (index, name) in self.unlike:
+                continue
             if name in state.stale:
                 yield _Need(index, name, state.stale[name])
             elif name in run.lost:  # a magic of its own made it what it is
@@ -192,7 +197,7 @@ class _Choice:
             state.stale.pop(name, None)
         state.known |= run.bound
         state.known -= run.removed - run.bound
-        state.stale |= dict.fromkeys(run.lost, index)
+        state.stale |= dict.fromkeys(run.lost | run.drawn, index)
 
     def _leave(self, index: int, run: Run, why: str, state: _State) -> None:
         state.plan.left[index] = why
@@ -220,15 +225,19 @@ class _Choice:
     def _meet(self, state: _State) -> None:
         """Have what is needed be made again, if some of it cannot travel; else have it travel."""
         stuck = [(need, travel) for need in state.needs if (travel := self._travels(need, state)).refused]
-        makers = {need.maker: need.name for need, _ in reversed(stuck) if self._can_force(need)}
+        makers = {need.maker: need.name for need, _ in reversed(stuck) if self._can_force(need, state)}
         if makers:
             self.forced |= {maker: name for maker, name in makers.items() if maker is not None}
             self.carried = {key: maker for key, maker in self.carried.items() if maker not in makers}
             return
         for need, travel in stuck:
+            if need.maker is not None and need.name in self.runs[need.maker].drawn:
+                self.unlike[need.user, need.name] = need.maker
+                continue
             self.refused[need.user, need.name] = Refusal(need.name, need.user, need.maker, travel.refused)
         for need in sorted(state.needs, key=lambda need: need.user):
-            if (need.user, need.name) not in self.refused and not self._travels(need, state).refused:
+            known = self.refused.keys() | self.unlike.keys()
+            if (need.user, need.name) not in known and not self._travels(need, state).refused:
                 self._carry(need, state)
 
     def _carry(self, need: _Need, state: _State) -> None:
@@ -254,7 +263,7 @@ class _Choice:
             if not data and any(other in run.reads for run in self.runs[user:]):
                 yield _Need(user, other, self.last_touch[other])
 
-    def _can_force(self, need: _Need) -> bool:
+    def _can_force(self, need: _Need, state: _State) -> bool:
         maker = self.runs[need.maker] if need.maker is not None else None
         return (
             maker is not None
@@ -262,6 +271,7 @@ class _Choice:
             and need.maker not in self.forced
             and not maker.wanted
             and need.name not in maker.lost
+            and not (need.name in maker.drawn and need.maker in self._running_again(state))
         )
 
     def _travels(self, need: _Need, state: _State) -> Travel:
@@ -296,8 +306,11 @@ class _Choice:
         runs = [*enumerate(self.runs[:before])]
         binders = [index for index, run in runs if name in run.bound | run.lost | run.removed]
         others = [index for index, run in runs if name in run.between]
-        run_again = {step.run for step in state.plan.steps if step.kind != "settings"}
-        return bool(binders) and binders[-1] in run_again and max(others, default=-1) <= binders[-1]
+        return bool(binders) and binders[-1] in self._running_again(state) and max(others, default=-1) <= binders[-1]
+
+    @staticmethod
+    def _running_again(state: _State) -> set[int]:
+        return {step.run for step in state.plan.steps if step.kind != "settings"}
 
     def _send_declared(self, plan: Plan) -> None:
         """What the user has named travels even if the cell that makes it runs again for something else."""

@@ -41,6 +41,8 @@ class Run:
     lost : frozenset of str
         Names that running it again does not make what they were: set by a shell line, or by a statement that was
         interrupted.
+    drawn : frozenset of str
+        Names that it made of random bytes which nobody restores: running it again makes others.
     sets : tuple of str
         What it was seen to set for the whole process.
     seconds : float
@@ -63,6 +65,7 @@ class Run:
     changed: frozenset[str] = frozenset()
     between: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
+    drawn: frozenset[str] = frozenset()
     sets: tuple[str, ...] = ()
     seconds: float = 0.0
     stays: str = ""
@@ -140,6 +143,8 @@ class Plan:
     forced : dict of int to str
         Runs that run again against their nature, as this name of them is needed and cannot travel.
     refusals : list of Refusal
+    unlike : dict of int to set of str
+        Names that runs make of random bytes and that cannot travel: there they are others.
     lost_settings : dict of int to tuple of str
         Of runs that stay behind: what they have set for the process.
     needed : frozenset of int
@@ -151,5 +156,6 @@ class Plan:
     left: dict[int, str] = field(default_factory=dict)
     forced: dict[int, str] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
+    unlike: dict[int, set[str]] = field(default_factory=dict)
     lost_settings: dict[int, tuple[str, ...]] = field(default_factory=dict)
     needed: frozenset[int] = frozenset()
