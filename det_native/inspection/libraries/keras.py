@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 from det_native.inspection.adapter import Adapter, Library, Stream, generator_stream
+from det_native.inspection.attributes import is_own_module
 
 
 class _Object(Adapter):
@@ -38,7 +41,7 @@ class _Layer(_Object):
         """Take them where all shapes are the same; an optimizer that has not begun is built for it."""
         weights, of_optimizer = state
         optimizer = getattr(value, "optimizer", None)
-        if of_optimizer and hasattr(optimizer, "build") and not getattr(optimizer, "built", True):
+        if of_optimizer and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
             optimizer.build(value.trainable_variables)
         if of_optimizer and not _fits(_variables_of(optimizer), of_optimizer):
             return False
@@ -58,27 +61,36 @@ class _Layer(_Object):
         library = type(value).__mro__[[base.__name__ for base in type(value).__mro__].index("Layer")].__module__
         package = library.partition(".")[0]
         config = sys.modules[package].saving.serialize_keras_object(value)
-        return _rebuilt, (package, config, self.state(value), [*map(type, self.parts(value)), *_code_in(config)])
+        parts = [value, *self.parts(value)]
+        for part in parts:
+            if is_own_module(type(part).__module__) and not is_own_module(type(part).from_config.__module__):
+                inspect.signature(type(part)).bind(**part.get_config())  # as its class is made there
+        classes = set(map(type, parts))
+        code = {one.__name__: one for one in (*classes, *_functions_in(config)) if is_own_module(one.__module__)}
+        return _rebuilt, (package, config, self.state(value), dict(sorted(code.items())))
 
 
 def _rebuilt(package: str, config: Any, state: Any, code: Any) -> Any:
     """Return a model, or a layer, that was pickled."""
-    model = import_module(package).saving.deserialize_keras_object(config, safe_mode=False)
+    saving = import_module(package).saving
+    with saving.custom_object_scope(code):
+        model = saving.deserialize_keras_object(config, safe_mode=False)
     if not _Layer().put_state(model, state):
         raise ValueError(f"its configuration gives another {type(model).__name__}: its variables have other shapes")
     return model
 
 
-def _code_in(config: Any) -> Iterator[Any]:
-    """Yield the functions and classes of cells that a configuration names."""
+def _functions_in(config: Any) -> Iterator[Any]:
+    """Yield the functions of cells that a configuration names."""
     if isinstance(config, dict):
-        name = config.get("config") if config.get("class_name") == "function" else config.get("class_name")
-        if config.get("module") == "__main__" and isinstance(name, str):
-            yield getattr(sys.modules["__main__"], name, None)
+        name = config.get("config") if config.get("class_name") == "function" else None
+        function = getattr(sys.modules["__main__"], name, None) if isinstance(name, str) else None
+        if isinstance(function, FunctionType):
+            yield function
         config = [*config.values()]
     if isinstance(config, list | tuple):
         for part in config:
-            yield from _code_in(part)
+            yield from _functions_in(part)
 
 
 def _variables_of(optimizer: Any) -> Sequence[Any]:
