@@ -216,11 +216,13 @@ class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
 def _kind(value: Any, names: Collection[str], states: Collection[str]) -> str:
     if type(value).__name__ in FILLED and type(value) in FILLED.values():
         return type(value).__name__
-    if not states or set(states).isdisjoint(names):
-        adapter = adapter_of(type(value))
-        alone = adapter is not None and (adapter.shared_parts(value) or (adapter.is_data and adapter.state(value) is not None))
-        return "alone" if alone else "rest"
-    return "state"
+    if not set(states).isdisjoint(names):
+        return "state"
+    adapter = adapter_of(type(value))
+    if adapter is None:
+        return "rest"
+    is_numbers = adapter.is_data and adapter.state(value) is not None
+    return "alone" if is_numbers or adapter.shared_parts(value) else "rest"
 
 
 def _rank(value: Any, kind: str) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from det_native.capture.planned_wider import wider_of
 from det_native.capture.program.choose import ROOM, SECONDS, choose
 from det_native.capture.program.records import Plan, Read, Refusal, Run, Step, Travel
 from det_native.capture.program.runs import runs_of
-from det_native.capture.program.settings import settings_of
+from det_native.capture.program.settings import done_for_effect, settings_of
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import
 from det_native.capture.secrets import find_secrets
@@ -69,9 +69,17 @@ class PlannedCapture(CellCapture):
             self._travel,
             seconds=seconds,
             present=[name for name in self.namespace if self._is_sendable_name(name)],
-            modules=[name for name, value in self.namespace.items() if isinstance(value, ModuleType)],
+            modules=self._libraries(),
             declared=[*self.cuts],
         )
+
+    def _libraries(self) -> list[str]:
+        """Return the names of modules, and of classes that no cell defines."""
+        return [
+            name
+            for name, value in self.namespace.items()
+            if isinstance(value, ModuleType) or (isinstance(value, type) and value.__module__ != "__main__")
+        ]
 
     def _why_files_stay(self, step: Step) -> str:
         """Return that a run needs large files, if nothing needs the run."""
@@ -336,18 +344,19 @@ class PlannedCapture(CellCapture):
                 continue
             seconds = self.log.executions[index].duration or 0.0
             took = f"; took {human_time(seconds)}" if seconds >= 1 else ""
-            note = f"stays behind: {why}{took}"
+            calls = done_for_effect(self.runs[index].source, self._libraries())
+            undone = f"; what it does there is not done: {', '.join(calls)}" if calls else ""
+            note = f"stays behind: {why}{took}{undone}"
             label = self._label(index)
             rows.append(
                 CaptureRow(what=f"cell {label}".strip(), how="stays", size=0, cell=label, status="not sent", note=note)
             )
-        for index, names in sorted(self.plan.unlike.items()):
-            for name in sorted(names):
+        for index, drawn in sorted(self.plan.unlike.items()):
+            for name in sorted(drawn):
                 why = self.travels[name].refused if name in self.travels else ""
-                note = f"drawn without a seed, and cannot travel ({why or 'its value of then is gone'}): another one there"
-                rows.append(
-                    CaptureRow(what=name, how="drawn", size=0, cell=self._label(index), status="not sent", note=note)
-                )
+                note = f"drawn without a seed; cannot travel ({why or 'its value of then is gone'}): another one there"
+                label = self._label(index)
+                rows.append(CaptureRow(what=name, how="drawn", size=0, cell=label, status="not sent", note=note))
         for index, names in self.plan.lost_settings.items():
             self.warnings.append(
                 f"{self.executions[index].label} stays behind ({self.plan.left[index]}) and has set "

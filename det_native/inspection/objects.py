@@ -51,7 +51,7 @@ def put_objects(content: bytes, names: MutableMapping[str, Any], wanted: Mapping
     ------
     AnotherBuildError
     """
-    listed, rest = pickle.loads(content)  # noqa: S301 (a value of the user's own notebook)
+    listed, rest = pickle.loads(content)
     roots = [Root(*one) for one in listed]
     targets: dict[int, Any] = {}
     for number, root in enumerate(roots):
@@ -126,7 +126,7 @@ def check_objects(content: bytes) -> None:
     Exception
         Whatever loading raises that no class of the program has a part in.
     """
-    listed, rest = pickle.loads(content)  # noqa: S301 (a value of the user's own notebook)
+    listed, rest = pickle.loads(content)
     for inner in (*(own for _, _, own in listed if own), rest):
         reader = _WithoutProgram(inner, {}, {})
         try:

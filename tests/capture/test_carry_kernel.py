@@ -46,7 +46,6 @@ def found(kernel: Kernel, *names: str, options: str = "") -> Found:
 
 def is_left(program: Found, *numbers: int) -> bool:
     """Whether of these cells no more than settings is sent."""
-    print([(row.what, row.how, row.note) for row in program.rows])
     return all(program.row(f"cell [{number}]").how == "stays" for number in numbers)
 
 
@@ -114,7 +113,8 @@ def test_schedules_and_generators_go_on_where_they_were(kernel: Kernel, replayed
         ("from typing import NamedTuple\nclass Point(NamedTuple):\n    x: int", "Point(3)", "thing.x"),
         ("import enum\nclass Point(enum.Enum):\n    A = 1", "Point.A", "thing is Point.A"),
         (
-            "import numpy as np\nclass Base: pass\nclass Point(Base):\n    def __init__(self):\n        self.x = np.arange(3)",
+            "import numpy as np\nclass Base: pass\nclass Point(Base):\n"
+            "    def __init__(self):\n        self.x = np.arange(3)",
             "Point()",
             "isinstance(thing, Base), thing.x.tolist()",
         ),
@@ -233,9 +233,7 @@ def test_what_was_drawn_without_a_seed_travels(kernel: Kernel, replayed: Replaye
     assert {"x", "y"} <= program.value_names
     assert "z" not in program.value_names
     assert {2, 4} <= set(program.cells)
-    assert replayed(program, shown, "str(y[0]) == str(x)") == kernel.live(
-        shown, "str(y[0]) == str(x)"
-    )
+    assert replayed(program, shown, "str(y[0]) == str(x)") == kernel.live(shown, "str(y[0]) == str(x)")
 
 
 def test_a_generator_without_a_seed_goes_on_where_it_was(kernel: Kernel, replayed: Replayed) -> None:
@@ -249,7 +247,7 @@ def test_a_row_says_what_was_drawn_without_a_seed_and_cannot_travel(kernel: Kern
     kernel.cells("import numpy as np", "rng = np.random.default_rng()", "x = rng.normal(size=9_000_000)")
     program = found(kernel, "x")
     assert program.value_names == set()
-    assert program.row("rng").note.startswith("drawn without a seed, and cannot travel")
+    assert program.row("rng").note.startswith("drawn without a seed; cannot travel")
 
 
 def test_a_seeded_generator_draws_again(kernel: Kernel, replayed: Replayed) -> None:
@@ -257,3 +255,37 @@ def test_a_seeded_generator_draws_again(kernel: Kernel, replayed: Replayed) -> N
     program = found(kernel, "x")
     assert program.value_names == set()
     assert replayed(program, "x.tolist()") == kernel.live("x.tolist()")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("np.set_printoptions(precision=3)", "np.set_printoptions(...)"),
+        ("setattr(Shelf, 'zz', 4)", "setattr(...)"),
+        ("shelve.Shelf.zz = int('4')", "shelve.Shelf.zz"),
+        ("Shelf.zz = int('4')", "Shelf.zz"),
+        ("with open(os.devnull):\n    np.setbufsize(16384)", "np.setbufsize(...)"),
+    ],
+)
+def test_a_row_says_what_a_slow_cell_does_to_a_library(kernel: Kernel, setting: str, said: str) -> None:
+    kernel.run("import os, shelve\nimport numpy as np\nfrom shelve import Shelf")
+    slowly(kernel, f"{setting}\nx = [1]")
+    note = found(kernel, "x").row("cell [3]").note
+    assert note.endswith(f"what it does there is not done: {said}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("pd.set_option('display.max_columns', 7)", "pd.get_option('display.max_columns')"),
+        ("pd.DataFrame.zz = 3", "pd.DataFrame.zz"),
+        ("DataFrame.zz = 3", "pd.DataFrame.zz"),
+    ],
+)
+def test_what_a_slow_cell_sets_in_a_library_is_set_there(
+    kernel: Kernel, replayed: Replayed, setting: str, shown: str
+) -> None:
+    kernel.run("import pandas as pd\nfrom pandas import DataFrame")
+    slowly(kernel, f"{setting}\nx = [1]")
+    program = found(kernel, "x", "pd")
+    assert replayed(program, shown) == kernel.live(shown)

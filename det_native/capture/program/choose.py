@@ -143,7 +143,9 @@ class _Choice:
             state.stale |= dict.fromkeys(run.between)
             for before, name in self.carried:
                 if before == index:
-                    state.needs += [one for one in self._code(index, name, state) if (index, one.name) not in self.refused]
+                    state.needs += [
+                        one for one in self._code(index, name, state) if (index, one.name) not in self.refused
+                    ]
                     state.stale.pop(name, None)
                     state.known.add(name)
             bad = list(self._bad(index, state))

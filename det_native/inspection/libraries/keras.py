@@ -32,7 +32,6 @@ class _Layer(_Object):
         layers = getattr(value, "_flatten_layers", None)
         return list(layers()) if callable(layers) else ()
 
-
     def state(self, value: Any) -> Any:
         """Return the numbers of its variables, and of those of the optimizer that it was compiled with."""
         return _numbers(value.variables), _numbers(_variables_of(getattr(value, "optimizer", None)))
@@ -40,7 +39,7 @@ class _Layer(_Object):
     def put_state(self, value: Any, state: Any) -> bool:
         """Take them where all shapes are the same; an optimizer that has not begun is built for it."""
         weights, of_optimizer = state
-        optimizer = getattr(value, "optimizer", None)
+        optimizer: Any = getattr(value, "optimizer", None)
         if of_optimizer and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
             optimizer.build(value.trainable_variables)
         if of_optimizer and not _fits(_variables_of(optimizer), of_optimizer):

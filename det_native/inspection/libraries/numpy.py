@@ -52,7 +52,6 @@ class Array(Number):
         np.save(file, value, allow_pickle=False)
         return Encoded("npy", file.getvalue(), f"array {value.shape} of {value.dtype}")
 
-
     def state(self, value: Any) -> Any:
         """Return the numbers."""
         return value

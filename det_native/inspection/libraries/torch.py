@@ -92,7 +92,6 @@ class Tensor(Data):
             return None
         return Encoded("safetensors", content, f"tensor {tuple(value.shape)} of {value.dtype}")
 
-
     def state(self, value: Any) -> Any:
         """Return the numbers."""
         return value.detach()

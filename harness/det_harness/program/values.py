@@ -43,9 +43,9 @@ def bind(entries: Sequence[ValueEntry], names: MutableMapping[str, Any], read_bl
             put_objects(read_blob(sha256), names, wanted)
         except AnotherBuildError as error:
             raise TrialDefinitionError(
-                f"What `{error.name}` came to in the notebook travels, and here `{error.name}` is of another build: its "
-                "cell made something else. Make it in the cell that changes its build, or have that cell run again by "
-                "the tag det-include."
+                f"What `{error.name}` came to in the notebook travels, and here it is of another build: its cell has "
+                "made something else. Make it in the cell that changes its build, or have that cell run again by the "
+                "tag det-include."
             ) from error
 
 
