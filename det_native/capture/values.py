@@ -59,7 +59,10 @@ def bounded(limit: int, value: Any) -> Iterator[_BoundedWriter]:
     try:
         yield writer
     except _TooLargeError:
-        raise too_large(value, size_of(value)) from None
+        size = size_of(value)
+        raise CannotSendError(
+            f"{type_name(value)}, {human_size(size) if size else 'over ' + human_size(limit)}", kind="large", size=size
+        ) from None
 
 
 def never_sent(value: Any) -> str | None:

@@ -143,9 +143,9 @@ class _Choice:
             state.stale |= dict.fromkeys(run.between)
             for before, name in self.carried:
                 if before == index:
-                    state.needs += [
-                        one for one in self._code(index, name, state) if (index, one.name) not in self.refused
-                    ]
+                    known = self.refused.keys() | self.unlike.keys()
+                    code = self._code(index, name, state)
+                    state.needs += [one for one in code if (index, one.name) not in known]
                     state.stale.pop(name, None)
                     state.known.add(name)
             bad = list(self._bad(index, state))
