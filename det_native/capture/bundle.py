@@ -277,6 +277,7 @@ def _value_entry(value: CapturedValue) -> ValueEntry:
         sha256=hashlib.sha256(value.content).hexdigest(),
         size=len(value.content),
         before_cell=value.before_cell,
+        in_place=value.in_place,
     )
 
 

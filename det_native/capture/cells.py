@@ -14,6 +14,7 @@ from det_native.capture.cell_costs import needs_large_files, seconds_of, secret_
 from det_native.capture.data import collect_data
 from det_native.capture.explain import (
     SLOW,
+    drawn_rows,
     early_warning,
     execution_rows,
     failed_init_problem,
@@ -37,6 +38,7 @@ from det_native.capture.packages import packages_of
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
 from det_native.capture.program.records import Plan, Read, Run
 from det_native.capture.program.runs import NOTHING, runs_of
+from det_native.capture.program.settings import done_for_effect
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import, Reads
 from det_native.capture.request import HEADLINE, Request
@@ -94,6 +96,11 @@ class CellCapture:
         self.init = self._init_executions()
         self.runs = self._runs()
         self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log)
+        self.runs = [
+            replace(run, drawn=self.values.drawn(run)) if index != self.calling and logged.drew else run
+            for index, (run, logged) in enumerate(zip(self.runs, self.log.executions, strict=False))
+        ]
+        self.libraries = [name for name, value in self.namespace.items() if _is_of_library(value)]
 
     def run(self) -> Capture:
         """Return the capture.
@@ -194,7 +201,7 @@ class CellCapture:
             self.values.travel,
             seconds=seconds,
             present=[name for name in self.namespace if not _HISTORY.fullmatch(name)],
-            modules=[name for name, value in self.namespace.items() if _is_of_library(value)],
+            modules=self.libraries,
             declared=[*self.values.declared],
         )
 
@@ -360,7 +367,11 @@ class CellCapture:
         for index, why in self.plan.left.items():
             if why != NOTHING:
                 logged = self.log.executions[index]
-                capture.rows.append(stays_row(self.executions[index], logged, why, index in settings))
+                undone = done_for_effect(self.runs[index].source, self.libraries)
+                capture.rows.append(stays_row(self.executions[index], logged, why, index in settings, undone))
+        for index, drawn in sorted(self.plan.unlike.items()):
+            refused = {name: self.values.travels[name].refused for name in drawn if name in self.values.travels}
+            capture.rows.extend(drawn_rows(self.executions[index], sorted(drawn), refused))
         for index, names in self.plan.lost_settings.items():
             self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], names))
         self.warnings.extend(self.values.unused(self.plan))

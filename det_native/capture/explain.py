@@ -9,7 +9,7 @@ from det_native.capture.execution import Execution
 from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import CallRecord, LoggedExecution
 from det_native.capture.program.choose import ROOM, TOO_MUCH, TOOK_LONG
-from det_native.capture.program.records import Kind, Plan, Refusal, Run
+from det_native.capture.program.records import Kind, Plan, Read, Refusal, Run
 from det_native.capture.values import VALUE_LIMIT, CannotSendError
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
@@ -41,7 +41,8 @@ def refusal_problem(
     error : CannotSendError or None
         What the value met when it was to be sent.
     """
-    user, path = executions[refusal.user], runs[refusal.user].reads[refusal.name].path
+    user = executions[refusal.user]
+    path = runs[refusal.user].reads.get(refusal.name, Read((refusal.name,))).path
     if refusal.maker is None:
         return _not_made(refusal, path, user, namespace, executions, runs, error)
     name, maker = refusal.name, executions[refusal.maker]
@@ -209,14 +210,26 @@ def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, re
     yield CaptureRow(what=what, how="runs again", size=0, cell=execution.cell, note=note)
 
 
-def stays_row(execution: Execution, logged: LoggedExecution, why: str, has_settings: bool) -> CaptureRow:
+def stays_row(
+    execution: Execution, logged: LoggedExecution, why: str, has_settings: bool, undone: Sequence[str]
+) -> CaptureRow:
     """One row for a cell that stays behind, but for its settings if it has some."""
     seconds = logged.duration or 0.0
     took = [f"took {human_time(seconds)}"] if seconds >= 1 else []
     reasons = took if took and why == TOOK_LONG else [why, *took]
     kept = ", but for its imports, definitions and plain settings" if has_settings else ""
     what, note = f"cell {execution.cell}".strip(), f"stays behind{kept}: {'; '.join(reasons)}"
+    if undone:
+        note += f"; what it does there is not done: {', '.join(undone)}"
     return CaptureRow(what=what, how="stays", size=0, cell=execution.cell, status="not sent", note=note)
+
+
+def drawn_rows(execution: Execution, names: Sequence[str], refused: Mapping[str, str]) -> Iterator[CaptureRow]:
+    """A row for each name that a cell drew without a seed and that cannot travel; `refused` says why."""
+    for name in names:
+        why = refused.get(name) or "its value of then is gone"
+        note = f"drawn without a seed; cannot travel ({why}): another one there"
+        yield CaptureRow(what=name, how="drawn", size=0, cell=execution.cell, status="not sent", note=note)
 
 
 def remade_rows(names: Sequence[str], namespace: Mapping[str, Any], execution: Execution) -> Iterator[CaptureRow]:

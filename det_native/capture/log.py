@@ -101,6 +101,8 @@ class LoggedExecution:
         What was seen of it; None of what ran before anybody looked.
     outside : tuple of str
         What it did outside of the process.
+    drew : bool
+        Whether it asked the system for random bytes, which nobody restores.
     paths : PathsSeen or None
         What it came upon that it made, replaced or removed; None of what ran before anybody looked.
     trained : dict of str to Weights
@@ -127,6 +129,7 @@ class LoggedExecution:
     streams: dict[str, Any] | None = None
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
+    drew: bool = False
     paths: PathsSeen | None = None
     trained: dict[str, Weights] = field(default_factory=dict)
 
@@ -317,7 +320,7 @@ class ExecutionLog:
         execution.succeeded = bool(result is not None and result.success)
         if execution.effects is not None:
             self._observe(execution)
-        execution.outside = self._outside.end()
+        execution.outside, execution.drew = self._outside.end(), self._outside.drew
         execution.trained = self._trainings.end(self.shell.user_ns)
         if execution.streams is not None and not _have_moved(execution.streams):
             execution.streams = None

@@ -6,6 +6,7 @@ import os
 import sys
 import types
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from det_native.capture.path_flow import Way
@@ -16,6 +17,7 @@ from det_native.inspection.registry import adapter_of
 _MOST = 200_000
 _ENDS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.CodeType)
 _NUMBERS = (type(None), bool, int, float, complex, bytes, bytearray)
+_CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset)
 _LONGEST = 400
 
 
@@ -80,29 +82,31 @@ class ValuePaths:
         waiting = [value]
         while waiting and self._room > 0:
             self._room -= 1
-            one = waiting.pop()
-            if isinstance(one, str):
-                if _may_be_path(one):
-                    yield one
-            elif isinstance(one, os.PathLike):
-                yield os.path.join(".", os.fsdecode(one))
-            elif isinstance(one, (*_NUMBERS, *_ENDS)) or id(one) in self._seen:
+            part = waiting.pop()
+            kind = type(part)  # what an object says of its own class need not be so
+            if issubclass(kind, str):
+                if _may_be_path(part):
+                    yield part
+            elif issubclass(kind, os.PathLike):
+                yield os.path.join(".", os.fsdecode(part))
+            elif issubclass(kind, (*_NUMBERS, *_ENDS)) or id(part) in self._seen:
                 continue
-            elif isinstance(one, dict):
-                self._seen[id(one)] = one
-                waiting.extend(dict.values(one))
-            elif isinstance(one, list | tuple | set | frozenset):
-                self._seen[id(one)] = one
-                waiting.extend(one)
+            elif issubclass(kind, dict):
+                self._seen[id(part)] = part
+                waiting.extend(dict.values(part))
+            elif base := next((base for base in _CONTAINERS if issubclass(kind, base)), None):
+                self._seen[id(part)] = part
+                waiting.extend(base.__iter__(part))
             elif deep:
-                self._seen[id(one)] = one
-                adapter = adapter_of(type(one))
+                self._seen[id(part)] = part
+                adapter = adapter_of(kind)
                 if adapter is not None and adapter.is_data:
-                    texts = list(adapter.texts(one))
+                    texts = list(adapter.texts(part))
                     self._room -= len(texts)
                     yield from filter(_may_be_path, texts)
                 else:
-                    waiting.extend(getattr(one, "__dict__", {}).values())
+                    with suppress(Exception):  # objects may raise whatever they are asked
+                        waiting.extend(vars(part).values())
 
 
 def _may_be_path(text: str) -> bool:

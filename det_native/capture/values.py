@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from det_native.capture.facts import human_size, size_of, type_name
@@ -43,12 +44,25 @@ class _BoundedWriter(io.RawIOBase):
         return True
 
     def write(self, part: Any) -> int:
-        size = part.nbytes if isinstance(part, memoryview) else len(part)
+        size = memoryview(part).nbytes  # large arrays come as buffers
         self.size += size
         if self.size > self.limit:
             raise _TooLargeError
         self.parts.append(bytes(part))
         return size
+
+
+@contextmanager
+def bounded(limit: int, value: Any) -> Iterator[_BoundedWriter]:
+    """Give a file to pickle a value into; that it comes to more than so many bytes is its error."""
+    writer = _BoundedWriter(limit)
+    try:
+        yield writer
+    except _TooLargeError:
+        size = size_of(value)
+        raise CannotSendError(
+            f"{type_name(value)}, {human_size(size) if size else 'over ' + human_size(limit)}", kind="large", size=size
+        ) from None
 
 
 def never_sent(value: Any) -> str | None:
@@ -91,26 +105,39 @@ def encode(
     """
     kind = never_sent(value)
     if kind is not None:
-        raise _refusal(value, kind)
-    if declared or (arrays and (size_of(value) or limit) < limit):
-        if not declared:
-            _refuse_secrets(name, value)
-        adapter = adapter_of(type(value))
-        if adapter is not None and (encoded := adapter.codec(value)) is not None:
-            return encoded
+        raise refused_kind(value, kind)
+    if (declared or arrays) and (encoded := encode_plain(name, value, declared=declared, limit=limit)) is not None:
+        return encoded
     if not declared:
         _check_limit(value, limit)
     return _pickle(name, value, declared=declared, limit=limit, is_local=is_local)
 
 
+def encode_plain(name: str, value: Any, *, declared: bool, limit: int) -> Encoded | None:
+    """Return an array, a table or a tensor in the format of its kind, within the limit; None of all else.
+
+    Raises
+    ------
+    CannotSendError
+        It looks like a secret.
+    """
+    if not declared and (size_of(value) or limit) >= limit:
+        return None
+    if not declared:
+        refuse_secrets(name, value)
+    adapter = adapter_of(type(value))
+    return None if adapter is None else adapter.codec(value)
+
+
 def _check_limit(value: Any, limit: int) -> None:
     if (size := size_of(value)) is not None and size > limit:
-        raise _too_large(value, size)
+        raise too_large(value, size)
     elif isinstance(value, list | tuple | dict | set | frozenset) and 2 * len(value) > limit:
-        raise _too_large(value, None)
+        raise too_large(value, None)
 
 
-def _refusal(value: Any, kind: str) -> CannotSendError:
+def refused_kind(value: Any, kind: str) -> CannotSendError:
+    """Return the error of what never travels."""
     remedy = {
         "model": "Run the cell that builds it again, so that its code can be sent.",
         "optimizer": "Run the cell that makes it again, so that its code can be sent.",
@@ -120,7 +147,8 @@ def _refusal(value: Any, kind: str) -> CannotSendError:
     return CannotSendError(type_name(value), remedy=remedy, kind=kind)
 
 
-def _too_large(value: Any, size: int | None) -> CannotSendError:
+def too_large(value: Any, size: int | None) -> CannotSendError:
+    """Return the error of what is over a limit."""
     shown = human_size(size) if size is not None else "over 1 MiB"
     return CannotSendError(f"{type_name(value)}, {shown}", kind="large", size=size)
 
@@ -137,11 +165,9 @@ def _pickle(name: str, value: Any, *, declared: bool, limit: int, is_local: Call
         def persistent_id(self, obj: Any) -> None:
             _inspect(name, obj, declared, limit, is_local, modules)
 
-    writer = _BoundedWriter(limit if not declared else 1 << 62)
     try:
-        _Pickler(writer, protocol=5).dump(value)
-    except _TooLargeError:
-        raise _too_large(value, size_of(value)) from None
+        with bounded(limit if not declared else 1 << 62, value) as writer:
+            _Pickler(writer, protocol=5).dump(value)
     except CannotSendError:
         raise
     except (pickle.PicklingError, TypeError, AttributeError, NotImplementedError, RecursionError, ValueError) as error:
@@ -158,18 +184,19 @@ def _inspect(
     if isinstance(part, int | float | bool | type(None)):
         return
     if not declared:
-        _refuse_secrets(name, part)
+        refuse_secrets(name, part)
         if (size := size_of(part)) is not None and size > limit:
-            raise _too_large(part, size)
+            raise too_large(part, size)
     if isinstance(part, str | bytes):
         return
     kind = never_sent(part)
     if kind is not None:
-        raise _refusal(part, kind)
+        raise refused_kind(part, kind)
     _note_home(part, is_local, modules)
 
 
-def _refuse_secrets(name: str, part: Any) -> None:
+def refuse_secrets(name: str, part: Any) -> None:
+    """Raise if an object by itself, without those in it, looks like a secret."""
     if isinstance(part, bytes | bytearray):
         part = text_of_bytes(part)
     if isinstance(part, str) and looks_secret(part, name):

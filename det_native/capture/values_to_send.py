@@ -6,16 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from det_native.capture.carry import NO_LIMIT, pack
 from det_native.capture.execution import Execution
-from det_native.capture.explain import lower
 from det_native.capture.log import ExecutionLog
 from det_native.capture.model import CapturedValue
 from det_native.capture.modules import is_local
 from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel
-from det_native.capture.values import CannotSendError, encode
+from det_native.capture.program.settings import settings_of
+from det_native.capture.values import CannotSendError, encode_plain
 from det_native.errors import Problem
 from det_native.inspection.adapter import Encoded
+from det_native.inspection.attributes import is_library_of_ours
+from det_native.inspection.registry import adapter_of
 
 #: What travels by its name: what it holds is what its module has where it arrives.
 _BY_NAME = (ModuleType, FunctionType, BuiltinFunctionType, type)
@@ -42,6 +45,8 @@ class ValuesToSend:
     encoded : dict of str to Encoded
     errors : dict of str to CannotSendError
         Of names that cannot be sent, why.
+    states : set of str
+        Names of which the state travels, for an object that is there.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class ValuesToSend:
         self.encoded: dict[str, Encoded] = {}
         self.errors: dict[str, CannotSendError] = {}
         self.travels: dict[str, Travel] = {}
+        self.states: set[str] = set()
 
     def declare(self, problems: list[Problem], warnings: list[str]) -> None:
         """Encode what the user has named in ``values=``; add what stands in the way."""
@@ -73,7 +79,7 @@ class ValuesToSend:
                 )
                 continue
             try:
-                self.encoded[name] = encode(name, self.namespace[name], declared=True, is_local=is_local)
+                self.travels[name] = self._encode(name)
             except CannotSendError as error:
                 if error.kind == "notebook":
                     warnings.append(
@@ -88,50 +94,94 @@ class ValuesToSend:
 
     def travel(self, name: str) -> Travel:
         """Say whether a value can travel, and encode it if it can."""
-        if name in self.declared:
-            return Travel(len(self.encoded[name].content))
         if name not in self.travels:
-            value = self.namespace[name]
-            weights = self._weights_of(name)
-            if weights is not None:
-                self.encoded[name] = weights
-                self.travels[name] = Travel(len(weights.content), weights=True)
-                return self.travels[name]
             try:
-                if issubclass(type(value), _BY_NAME) and any(name in run.changed | run.between for run in self.runs):
-                    raise CannotSendError("what it holds is not what its file makes")
-                if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
-                    raise CannotSendError("defined by code that is in no cell", kind="notebook")
-                self.encoded[name] = self._encode(name)
-                self.travels[name] = Travel(len(self.encoded[name].content))
+                self.travels[name] = self._encode(name)
             except CannotSendError as error:
                 self.errors[name] = error
                 self.travels[name] = Travel(refused=str(error))
         return self.travels[name]
 
-    def _weights_of(self, name: str) -> Encoded | None:
-        """Return what a training came to that a worker cannot repeat, if that is how the model is now."""
-        last = max((index for index, run in enumerate(self.runs) if name in run.touched), default=0)
-        trained = self.log.executions[last].trained.get(name)
-        if trained is None or trained.content is None:
-            return None
-        return Encoded("weights", trained.content, f"weights after {lower(self.executions[last].label)}")
+    def drawn(self, run: Run) -> frozenset[str]:
+        """Return the names that a run which asked for random bytes may have made of them; no code, none of ours."""
+        settled = settings_of(run.source, (), ()).names
+        return frozenset(
+            name
+            for name in (run.bound | run.changed) - settled
+            if self._is_data_or_object(name) and not is_library_of_ours(type(self.namespace.get(name)).__module__)
+        )
 
-    def _encode(self, name: str) -> Encoded:
-        return encode(name, self.namespace[name], declared=False, arrays=True, limit=ROOM, is_local=is_local)
+    def _encode(self, name: str) -> Travel:
+        value, declared = self.namespace[name], name in self._wanted
+        if issubclass(type(value), _BY_NAME) and any(name in run.changed | run.between for run in self.runs):
+            raise CannotSendError("what it holds is not what its file makes")
+        if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
+            raise CannotSendError("defined by code that is in no cell", kind="notebook")
+        shares, adapter = self._sharing(name), adapter_of(type(value))
+        plain = encode_plain(name, value, declared=declared, limit=ROOM)
+        if plain is not None:
+            self.encoded[name] = plain
+            return Travel(len(plain.content), shares=shares, is_data=adapter is not None and adapter.is_data)
+        limit = NO_LIMIT if declared else ROOM
+        try:
+            packed = pack([name], self.namespace, checked=declared, limit=limit, is_local=is_local)
+        except CannotSendError as error:
+            if adapter is None or error.kind in ("secret", "large") or adapter.state(value) is None:
+                raise
+            packed = pack([name], self.namespace, states=[name], checked=declared, limit=limit, is_local=is_local)
+            self.states.add(name)
+        self.encoded[name] = packed.encoded
+        return Travel(
+            len(packed.encoded.content),
+            weights=name in self.states,
+            code=packed.code,
+            shares=shares,
+            holds_model=packed.holds_model,
+        )
+
+    def _sharing(self, name: str) -> frozenset[str]:
+        """Return the names whose values have objects that can change in common with that of another one."""
+        looks = self.log.looks
+        if name not in looks:
+            return frozenset()
+        kinds = [name for name, value in self.namespace.items() if isinstance(value, type) and name in looks]
+        own = looks[name].objects.difference(*(looks[kind].objects for kind in kinds))
+        return frozenset(
+            other
+            for other, one in looks.items()
+            if other != name and not own.isdisjoint(one.objects) and self._is_data_or_object(other)
+        )
+
+    def _is_data_or_object(self, name: str) -> bool:
+        return not isinstance(self.namespace.get(name, ModuleType), type | FunctionType | ModuleType)
 
     def captured(self, plan: Plan, included: Sequence[int]) -> list[CapturedValue]:
         """Return the values of a plan, each with the cell of the program before which it is bound."""
         values = []
+        self._put_together(plan)
         for value in plan.values:
             encoded = self.encoded[value.name]
             place = included.index(value.before)
             how = "declared" if value.name in self._wanted else "sent by value"
             cell = self.executions[value.maker].cell if value.maker is not None else ""
+            note = f"{how}: {encoded.description}"
             values.append(
-                CapturedValue(value.name, encoded.codec, encoded.content, place, f"{how}: {encoded.description}", cell)
+                CapturedValue(value.name, encoded.codec, encoded.content, place, note, cell, in_place=value.in_place)
             )
         return values
+
+    def _put_together(self, plan: Plan) -> None:
+        """Have the values that are bound at one time, and share objects, come out of one pickle."""
+        groups: list[tuple[int, set[str]]] = []
+        for value in plan.values:
+            shares = {value.name, *self.travels[value.name].shares}
+            met = [group for group in groups if group[0] == value.before and not shares.isdisjoint(group[1])]
+            groups = [group for group in groups if group not in met]
+            groups.append((value.before, {value.name}.union(*(names for _, names in met))))
+        for _, names in groups:
+            if len(names) > 1:
+                packed = pack(names, self.namespace, states=self.states & names, checked=True, is_local=is_local)
+                self.encoded |= dict.fromkeys(names, packed.encoded)
 
     def unused(self, plan: Plan) -> Iterator[str]:
         """Yield a sentence for each value that the user has named in vain."""

@@ -20,6 +20,7 @@ _CELL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SUFFIXES: dict[Codec, str] = {
     "cloudpickle": ".pkl",
     "npy": ".npy",
+    "objects": ".pkl",
     "parquet": ".parquet",
     "safetensors": ".safetensors",
     "weights": ".npz",
@@ -27,6 +28,7 @@ _SUFFIXES: dict[Codec, str] = {
 _LOADS: dict[Codec, tuple[tuple[str, ...], str]] = {
     "cloudpickle": (("pathlib", "pickle"), "pickle.loads(pathlib.Path({path}).read_bytes())"),
     "npy": (("numpy",), "numpy.load({path}, allow_pickle=False)"),
+    "objects": (("pathlib", "det_native.inspection.objects"), "pathlib.Path({path}).read_bytes()"),
     "parquet": (("pandas",), "pandas.read_parquet({path})"),
     "safetensors": (("safetensors.torch",), "safetensors.torch.load_file({path})"),
     "weights": (("numpy",), "numpy.load({path})"),
@@ -104,9 +106,19 @@ def _code_cells(manifest: BundleManifest, folder: str) -> Iterator[dict[str, Any
 def _loading(values: Sequence[ValueEntry], numbers: Sequence[int], folder: str) -> str:
     modules = sorted({module for number in numbers for module in _LOADS[values[number].codec][0]})
     lines = ["# Values that were sent with the experiment.", *(f"import {module}" for module in modules), ""]
+    done: set[str] = set()
     for number in numbers:
         value = values[number]
+        if value.sha256 in done:
+            continue
         location = json.dumps(f"{folder}/{_file_name(value, number)}", ensure_ascii=False)
+        if value.codec == "objects":
+            done.add(value.sha256)
+            same = (values[one] for one in numbers if values[one].sha256 == value.sha256)
+            wanted = {one.name: one.in_place for one in same}
+            content = _LOADS["objects"][1].format(path=location)
+            lines.append(f"det_native.inspection.objects.put_objects({content}, globals(), {wanted})")
+            continue
         if value.codec == "weights":
             kept = _LOADS["weights"][1].format(path=location)
             lines.append(f"_kept = {kept}")

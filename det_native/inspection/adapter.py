@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import array
 import random
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -70,6 +70,8 @@ class Adapter:
     ----------
     never_sent : str
         What such objects are if they are never sent (``model``, ``loader``), else empty.
+    can_be_rebuilt : bool
+        They travel all the same where nothing else gives what they came to: pickled, with what they learned.
     is_data : bool
         They hold numbers or texts, and are compared as a whole.
     is_model : bool
@@ -85,6 +87,7 @@ class Adapter:
     """
 
     never_sent: str = ""
+    can_be_rebuilt: bool = False
     is_data: bool = False
     is_model: bool = False
     is_dataset: bool = False
@@ -119,6 +122,22 @@ class Adapter:
     def referents(self, value: Any) -> Iterable[Any]:
         """Return objects to which a value refers and of which Python's garbage collector does not know."""
         return ()
+
+    def state(self, value: Any) -> Any:
+        """Return what the use of a value has made of it, for another one of the same build; None of what has none."""
+        return None
+
+    def put_state(self, value: Any, state: Any) -> bool:
+        """Give a value the state of another one, in place; False, and nothing is done, if it is of another build."""
+        return False
+
+    def shared_parts(self, value: Any) -> Sequence[Any]:
+        """Return the parts of a model that others hold, in an order that its build decides."""
+        return ()
+
+    def reduced(self, value: Any) -> tuple[Any, ...] | None:
+        """Return by what a value is pickled, see ``object.__reduce__``; None if it is by what it says itself."""
+        return None
 
     def weights(self, value: Any) -> list[Any] | None:
         """Return the weights of a model, as a training call has them among its inputs; None of what is no model."""
@@ -180,6 +199,24 @@ class NeverSent(Adapter):
 
     def __init__(self, what: str) -> None:
         self.never_sent = what
+
+
+class StateOfDict(NeverSent):
+    """Objects that give their state as a dictionary, and take it back: optimizers, schedules of learning rates."""
+
+    can_be_rebuilt = True
+
+    def state(self, value: Any) -> Any:
+        """Return the dictionary."""
+        return value.state_dict()
+
+    def put_state(self, value: Any, state: Any) -> bool:
+        """Have the object take it; it checks the build itself."""
+        try:
+            value.load_state_dict(state)
+        except (ValueError, KeyError, RuntimeError):
+            return False
+        return True
 
 
 #: A generator of Python's: version, words, and the next number of a normal distribution.

@@ -12,7 +12,9 @@ from det_native.schema.cell_titles import cell_title
 from det_native.schema.proof import CallProof
 
 Sha256 = str
-Codec = Literal["cloudpickle", "npy", "parquet", "safetensors", "weights"]
+Codec = Literal["cloudpickle", "npy", "objects", "parquet", "safetensors", "weights"]
+#: What only the same minor version of Python can load.
+PICKLED = frozenset({"cloudpickle", "objects"})
 CallKind = Literal["fit", "train", "create", "train_and_evaluate", "init"]
 # The name of a framework, by which its description is found. Whether there is one, hangs on the Python that is asked.
 FRAMEWORK_NAME = "^[a-z][a-z0-9_]{0,15}$"
@@ -35,7 +37,8 @@ class FileEntry(_Model):
 class ValueEntry(_Model):
     """A value sent along; it is bound in the program's namespace before cell `before_cell` of the program runs.
 
-    `weights` are not bound: the model of this name gets them.
+    `weights` are not bound: the model of this name gets them. `objects` are values of several names, with what these
+    share. `in_place`: the program has made an object that this is the later state of; others may hold it.
     """
 
     name: str
@@ -43,6 +46,7 @@ class ValueEntry(_Model):
     sha256: Sha256
     size: int
     before_cell: int = 0
+    in_place: bool = False
 
 
 class StreamsEntry(_Model):
@@ -221,7 +225,7 @@ class BundleManifest(_Model):
     @property
     def bound_to_python(self) -> bool:
         """Whether it has what only the same minor version of Python can load; source and plain arrays are none."""
-        return any(value.codec == "cloudpickle" for value in self.values)
+        return any(value.codec in PICKLED for value in self.values)
 
     @property
     def id(self) -> str:

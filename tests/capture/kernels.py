@@ -62,7 +62,8 @@ def captured(call, options):
     return {
         "program": capture.program.model_dump(mode="json"),
         "values": [
-            [v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell] for v in capture.values
+            [v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell, v.in_place]
+            for v in capture.values
         ],
         "streams": [[base64.b64encode(one.content).decode(), one.before_cell] for one in capture.streams],
         "files": [[str(f.path), f.target, f.why, f.cell] for f in capture.files],
@@ -108,10 +109,9 @@ INSTALL = (
 REPLAY = """
 import __future__, ast, asyncio, base64, importlib, inspect, json, os, sys, traceback, types
 import cloudpickle, numpy  # once, and not in each fork
-from det_harness.program.values import decode
-from det_harness.program.weights import put_into
+from det_harness.program.values import bind
 from det_harness.trial import rng
-from det_native.schema.manifests import Program
+from det_native.schema.manifests import Program, ValueEntry
 from det_native.capture.call import capture_call  # as the stand-in for fit() does
 from det_native.capture.names import check_bundle_names
 
@@ -153,11 +153,12 @@ def replay(job):
     try:
         for running, cell in enumerate(program.cells):
             counts.clear()
-            for name, codec, content, before, _ in job["values"]:
-                if before == running and codec == "weights":
-                    put_into(name, namespace[name], base64.b64decode(content))
-                elif before == running:
-                    namespace[name] = decode(codec, base64.b64decode(content))
+            entries = [
+                ValueEntry(name=name, codec=codec, sha256=content, size=0, before_cell=before, in_place=rest[1])
+                for name, codec, content, before, *rest in job["values"]
+                if before == running
+            ]
+            bind(entries, namespace, base64.b64decode)
             for content, before in job["streams"]:
                 if before == running:
                     rng.apply_encoded(base64.b64decode(content))

@@ -1,4 +1,4 @@
-"""What a cell does outside of its process: Python itself tells of connections, commands and removed files."""
+"""What a cell has to do with what is outside of its process: connections, commands, removed files, random bytes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from det_native.capture.observation import entropy
 from det_native.capture.observation.paths_seen import PATH_EVENTS, PathsSeen
 
 #: Events of Python's audit, see its documentation, and what they are.
@@ -50,9 +51,16 @@ class _Variable:
 
 
 class Outside:
-    """What is done outside of the process, from one ``begin`` to the next ``end``."""
+    """What is done outside of the process, from one ``begin`` to the next ``end``.
+
+    Attributes
+    ----------
+    drew : bool
+        Whether the user's code asked the system for random bytes; what a library does with some is its own affair.
+    """
 
     def __init__(self) -> None:
+        self.drew = False
         self._found: dict[tuple[str, str], None] | None = None
         self._variables: dict[str, _Variable] = {}
         self._paths = PathsSeen(ended=0.0)
@@ -63,10 +71,11 @@ class Outside:
         if not self._listens:
             self._listens = True
             sys.addaudithook(self.hook)
+            entropy.listen(self._take_draw)
 
     def begin(self) -> PathsSeen:
         """Take note from now on; return what will have been seen of paths."""
-        self._found, self._variables = {}, {}
+        self._found, self._variables, self.drew = {}, {}, False
         return self.begin_paths()
 
     def begin_paths(self) -> PathsSeen:
@@ -120,6 +129,10 @@ class Outside:
             return
         finally:
             self._busy = False
+
+    def _take_draw(self, caller: FrameType | None) -> None:
+        if self._found is not None and not self.drew and caller is not None:
+            self.drew = not _is_of_library(caller.f_code.co_filename) and _is_of_the_user(caller)
 
     def _take_action(
         self, caller: FrameType, kind: str, tell: Callable[[tuple[Any, ...]], str], given: tuple[Any, ...]

@@ -104,6 +104,7 @@ class _Choice:
     forced: dict[int, str] = field(default_factory=dict)
     carried: dict[tuple[int, str], int | None] = field(default_factory=dict)
     refused: dict[tuple[int, str], Refusal] = field(default_factory=dict)
+    unlike: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.call = len(self.runs) - 1
@@ -123,9 +124,14 @@ class _Choice:
             self._meet(state)
             state = self._walk()
         plan = state.plan
-        plan.values = [Value(name, before, maker) for (before, name), maker in sorted(self.carried.items())]
+        plan.values = [
+            Value(name, before, maker, self._is_built(name, before, state))
+            for (before, name), maker in sorted(self.carried.items())
+        ]
         plan.forced = {index: name for index, name in self.forced.items() if self._is_expensive(index)}
         plan.refusals = list(self.refused.values())
+        for (_, name), maker in self.unlike.items():
+            plan.unlike.setdefault(maker, set()).add(name)
         self._send_declared(plan)
         plan.needed = self._needed(plan)
         plan.steps = [step if step.run in plan.needed else step._replace(optional_from=1) for step in plan.steps]
@@ -139,6 +145,9 @@ class _Choice:
             state.stale |= dict.fromkeys(run.between)
             for before, name in self.carried:
                 if before == index:
+                    known = self.refused.keys() | self.unlike.keys()
+                    code = self._code(index, name, state)
+                    state.needs += [one for one in code if (index, one.name) not in known]
                     state.stale.pop(name, None)
                     state.known.add(name)
             bad = list(self._bad(index, state))
@@ -154,6 +163,8 @@ class _Choice:
         """Yield what a run reads that is not what it was, or not there."""
         run = self.runs[index]
         for name, read in run.reads.items():
+            if (index, name) in self.unlike:
+                continue
             if name in state.stale:
                 yield _Need(index, name, state.stale[name])
             elif name in run.lost:  # a magic of its own made it what it is
@@ -162,6 +173,12 @@ class _Choice:
                 read.is_direct or name in self.unmade or (index == self.call and name not in self.present)
             ):
                 yield _Need(index, name, None)
+
+    def _code(self, index: int, name: str, state: _State) -> Iterator[_Need]:
+        """Yield the classes and functions that a value refers to, and that are not there."""
+        for needed in sorted(self.travel(name).code):
+            if needed in state.stale or needed not in state.known:
+                yield _Need(index, needed, state.stale.get(needed))
 
     def _why_not(self, index: int, run: Run, bad: Sequence[_Need]) -> str:
         """Return why a run stays behind, empty if it runs again."""
@@ -184,7 +201,7 @@ class _Choice:
             state.stale.pop(name, None)
         state.known |= run.bound
         state.known -= run.removed - run.bound
-        state.stale |= dict.fromkeys(run.lost, index)
+        state.stale |= dict.fromkeys(run.lost | run.drawn, index)
 
     def _leave(self, index: int, run: Run, why: str, state: _State) -> None:
         state.plan.left[index] = why
@@ -213,18 +230,45 @@ class _Choice:
     def _meet(self, state: _State) -> None:
         """Have what is needed be made again, if some of it cannot travel; else have it travel."""
         stuck = [(need, travel) for need in state.needs if (travel := self._travels(need, state)).refused]
-        makers = {need.maker: need.name for need, _ in reversed(stuck) if self._can_force(need)}
+        makers = {need.maker: need.name for need, _ in reversed(stuck) if self._can_force(need, state)}
         if makers:
             self.forced |= {maker: name for maker, name in makers.items() if maker is not None}
             self.carried = {key: maker for key, maker in self.carried.items() if maker not in makers}
             return
         for need, travel in stuck:
+            if need.maker is not None and need.name in self.runs[need.maker].drawn:
+                self.unlike[need.user, need.name] = need.maker
+                continue
             self.refused[need.user, need.name] = Refusal(need.name, need.user, need.maker, travel.refused)
-        for need in state.needs:
-            if (need.user, need.name) not in self.refused and not self._travels(need, state).refused:
-                self.carried[need.user, need.name] = need.maker
+        for need in sorted(state.needs, key=lambda need: need.user):
+            known = self.refused.keys() | self.unlike.keys()
+            if (need.user, need.name) not in known and not self._travels(need, state).refused:
+                self._carry(need, state)
 
-    def _can_force(self, need: _Need) -> bool:
+    def _carry(self, need: _Need, state: _State) -> None:
+        """Have a value travel, and with it those that share objects with it, so that they still do so there."""
+        waiting = [need]
+        while waiting:
+            one = waiting.pop()
+            if self.carried.get((one.user, one.name), -1) != -1:
+                continue
+            later = [key for key in self.carried if key[1] == one.name and key[0] > one.user]
+            for key in later if not self._is_touched(one.name, one.user) else ():
+                del self.carried[key]
+            self.carried[one.user, one.name] = one.maker
+            shared = self._sharing(one.name, one.user)
+            waiting += [also for also in shared if not self._travels(also, state).refused]
+
+    def _sharing(self, name: str, user: int) -> Iterator[_Need]:
+        """Yield the names that are needed later and share objects with one that travels."""
+        for other in sorted(self.travel(name).shares):
+            if other not in self.present or self._is_touched(other, user) or self.last_touch.get(other, user) >= user:
+                continue
+            data = self.travel(other).is_data
+            if not data and any(other in run.reads for run in self.runs[user:]):
+                yield _Need(user, other, self.last_touch[other])
+
+    def _can_force(self, need: _Need, state: _State) -> bool:
         maker = self.runs[need.maker] if need.maker is not None else None
         return (
             maker is not None
@@ -232,6 +276,7 @@ class _Choice:
             and need.maker not in self.forced
             and not maker.wanted
             and need.name not in maker.lost
+            and not (need.name in maker.drawn and need.maker in self._running_again(state))
         )
 
     def _travels(self, need: _Need, state: _State) -> Travel:
@@ -241,8 +286,13 @@ class _Choice:
         travel = self.travel(need.name)
         if travel.refused:
             return travel
-        if travel.weights and not self._is_built(need, state):
-            return Travel(refused="a model that is not built here")
+        if travel.weights and not self._is_built(need.name, need.user, state):
+            return Travel(refused="an object that is not made here")
+        if travel.holds_model:
+            for also in self._sharing(need.name, need.user):
+                other = self.travel(also.name)
+                if other.refused or (other.weights and not self._is_built(also.name, also.user, state)):
+                    return Travel(refused=f"shares a model with `{also.name}`, which cannot travel")
         if need.name not in self.declared:
             names = {name for _, name in self.carried} | {need.name}
             if sum(self.travel(name).size for name in names if name not in self.declared) > self.room:
@@ -256,10 +306,16 @@ class _Choice:
             return name in self.runs[since].touched
         return last > since
 
-    def _is_built(self, need: _Need, state: _State) -> bool:
-        binders = [index for index, run in enumerate(self.runs[: need.user]) if need.name in run.bound]
-        run_again = {step.run for step in state.plan.steps if step.kind != "settings"}
-        return bool(binders) and binders[-1] in run_again
+    def _is_built(self, name: str, before: int, state: _State) -> bool:
+        """Whether the object that a name has before a run is made by one that runs again."""
+        runs = [*enumerate(self.runs[:before])]
+        binders = [index for index, run in runs if name in run.bound | run.lost | run.removed]
+        others = [index for index, run in runs if name in run.between]
+        return bool(binders) and binders[-1] in self._running_again(state) and max(others, default=-1) <= binders[-1]
+
+    @staticmethod
+    def _running_again(state: _State) -> set[int]:
+        return {step.run for step in state.plan.steps if step.kind != "settings"}
 
     def _send_declared(self, plan: Plan) -> None:
         """What the user has named travels even if the cell that makes it runs again for something else."""

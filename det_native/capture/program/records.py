@@ -41,6 +41,8 @@ class Run:
     lost : frozenset of str
         Names that running it again does not make what they were: set by a shell line, or by a statement that was
         interrupted.
+    drawn : frozenset of str
+        Names that it made of random bytes which nobody restores: running it again makes others.
     sets : tuple of str
         What it was seen to set for the whole process.
     seconds : float
@@ -63,6 +65,7 @@ class Run:
     changed: frozenset[str] = frozenset()
     between: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
+    drawn: frozenset[str] = frozenset()
     sets: tuple[str, ...] = ()
     seconds: float = 0.0
     stays: str = ""
@@ -79,12 +82,18 @@ class Run:
 class Travel(NamedTuple):
     """Whether the present value of a name can travel: its size in bytes, or why not.
 
-    `weights`: they are put into an object of the same build, which has to be there.
+    `weights`: they are put into an object of the same build, which has to be there. `code` are names of classes and
+    functions that have to be there. `shares` are names whose values have objects in common with this one; of a model's
+    that matters (`holds_model`), of numbers (`is_data`) it does not.
     """
 
     size: int = 0
     refused: str = ""
     weights: bool = False
+    code: frozenset[str] = frozenset()
+    shares: frozenset[str] = frozenset()
+    holds_model: bool = False
+    is_data: bool = False
 
 
 class Step(NamedTuple):
@@ -100,11 +109,15 @@ class Step(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A value that travels: bound before a run; `maker` is the run that made it, None if none did."""
+    """A value that travels: bound before a run; `maker` is the run that made it, None if none did.
+
+    `in_place`: a run that runs again makes the object of which this is the later state.
+    """
 
     name: str
     before: int
     maker: int | None
+    in_place: bool = False
 
 
 class Refusal(NamedTuple):
@@ -130,6 +143,8 @@ class Plan:
     forced : dict of int to str
         Runs that run again against their nature, as this name of them is needed and cannot travel.
     refusals : list of Refusal
+    unlike : dict of int to set of str
+        Names that runs make of random bytes and that cannot travel: there they are others.
     lost_settings : dict of int to tuple of str
         Of runs that stay behind: what they have set for the process.
     needed : frozenset of int
@@ -141,5 +156,6 @@ class Plan:
     left: dict[int, str] = field(default_factory=dict)
     forced: dict[int, str] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
+    unlike: dict[int, set[str]] = field(default_factory=dict)
     lost_settings: dict[int, tuple[str, ...]] = field(default_factory=dict)
     needed: frozenset[int] = frozenset()

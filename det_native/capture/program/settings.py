@@ -64,6 +64,32 @@ def settings_of(
     return Settings(_only(source, body, kept), frozenset(names)) if kept else Settings()
 
 
+def done_for_effect(source: str, modules: Collection[str]) -> tuple[str, ...]:
+    """Return what a cell does to libraries by calls, whatever that may be: it is not done if the cell stays behind.
+
+    Parameters
+    ----------
+    source : str
+    modules : collection of str
+        Names of modules, and of classes of libraries.
+    """
+    found: dict[str, None] = {}
+    waiting: list[ast.AST] = [*_parsed(source)]
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, _CODE):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            call = node.value
+            if any(_root(part) in modules for part in (call.func, *call.args)):
+                found[f"{ast.unparse(call.func)}(...)"] = None
+        elif isinstance(node, ast.Assign) and any(isinstance(part, _WORK) for part in ast.walk(node.value)):
+            targets = (one for one in node.targets if isinstance(one, ast.Attribute | ast.Subscript))
+            found |= {ast.unparse(one): None for one in targets if _root(one) in modules}
+        waiting += [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)]
+    return tuple(found)
+
+
 @lru_cache(maxsize=1024)
 def _parsed(source: str) -> tuple[ast.stmt, ...]:
     try:

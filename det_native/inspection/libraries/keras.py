@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 from det_native.inspection.adapter import Adapter, Library, Stream, generator_stream
+from det_native.inspection.attributes import is_own_module
 
 
 class _Object(Adapter):
@@ -22,10 +26,92 @@ class _Object(Adapter):
 
 class _Layer(_Object):
     never_sent = "model"
+    can_be_rebuilt = True
 
     def parts(self, value: Any) -> Iterable[Any]:
         layers = getattr(value, "_flatten_layers", None)
         return list(layers()) if callable(layers) else ()
+
+    def state(self, value: Any) -> Any:
+        """Return the numbers of its variables, and of those of the optimizer that it was compiled with."""
+        return _numbers(value.variables), _numbers(_variables_of(getattr(value, "optimizer", None)))
+
+    def put_state(self, value: Any, state: Any) -> bool:
+        """Take them where all shapes are the same; an optimizer that has not begun is built for it."""
+        weights, of_optimizer = state
+        optimizer: Any = getattr(value, "optimizer", None)
+        if of_optimizer and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
+            optimizer.build(value.trainable_variables)
+        if of_optimizer and not _fits(_variables_of(optimizer), of_optimizer):
+            return False
+        if not _assigned(value.variables, weights):
+            return False
+        return not of_optimizer or _assigned(_variables_of(optimizer), of_optimizer)
+
+    def shared_parts(self, value: Any) -> Sequence[Any]:
+        """Return its layers, its variables and its optimizer."""
+        return [*self.parts(value), *value.variables, *filter(None, (getattr(value, "optimizer", None),))]
+
+    def reduced(self, value: Any) -> tuple[Any, ...] | None:
+        """Return its configuration with the numbers, and the classes and functions of cells that it names.
+
+        What Keras itself is pickled by has the time of day in it.
+        """
+        library = type(value).__mro__[[base.__name__ for base in type(value).__mro__].index("Layer")].__module__
+        package = library.partition(".")[0]
+        config = sys.modules[package].saving.serialize_keras_object(value)
+        parts = [value, *self.parts(value)]
+        for part in parts:
+            if is_own_module(type(part).__module__) and not is_own_module(type(part).from_config.__module__):
+                inspect.signature(type(part)).bind(**part.get_config())  # as its class is made there
+        classes = set(map(type, parts))
+        code = {one.__name__: one for one in (*classes, *_functions_in(config)) if is_own_module(one.__module__)}
+        return _rebuilt, (package, config, self.state(value), dict(sorted(code.items())))
+
+
+def _rebuilt(package: str, config: Any, state: Any, code: Any) -> Any:
+    """Return a model, or a layer, that was pickled."""
+    saving = import_module(package).saving
+    with saving.custom_object_scope(code):
+        model = saving.deserialize_keras_object(config, safe_mode=False)
+    if not _Layer().put_state(model, state):
+        raise ValueError(f"its configuration gives another {type(model).__name__}: its variables have other shapes")
+    return model
+
+
+def _functions_in(config: Any) -> Iterator[Any]:
+    """Yield the functions of cells that a configuration names."""
+    if isinstance(config, dict):
+        name = config.get("config") if config.get("class_name") == "function" else None
+        function = getattr(sys.modules["__main__"], name, None) if isinstance(name, str) else None
+        if isinstance(function, FunctionType):
+            yield function
+        config = [*config.values()]
+    if isinstance(config, list | tuple):
+        for part in config:
+            yield from _functions_in(part)
+
+
+def _variables_of(optimizer: Any) -> Sequence[Any]:
+    variables = getattr(optimizer, "variables", ())
+    return list(variables() if callable(variables) else variables)
+
+
+def _numbers(variables: Sequence[Any]) -> list[Any]:
+    numpy: Any = import_module("numpy")
+    return [numpy.asarray(one) for one in variables]
+
+
+def _fits(variables: Sequence[Any], arrays: Sequence[Any]) -> bool:
+    return [tuple(one.shape) for one in variables] == [array.shape for array in arrays]
+
+
+def _assigned(variables: Sequence[Any], arrays: Sequence[Any]) -> bool:
+    if not _fits(variables, arrays):
+        return False
+    for variable, array in zip(variables, arrays, strict=True):
+        variable.assign(array)
+    return True
 
 
 class _Model(_Layer):
@@ -35,6 +121,12 @@ class _Model(_Layer):
 
 class _Optimizer(_Object):
     never_sent = "optimizer"
+
+    def state(self, value: Any) -> Any:
+        return _numbers(_variables_of(value))
+
+    def put_state(self, value: Any, state: Any) -> bool:
+        return _assigned(_variables_of(value), state)
 
 
 def _settings(keras: Any) -> Hashable:

@@ -52,8 +52,28 @@ class Array(Number):
         np.save(file, value, allow_pickle=False)
         return Encoded("npy", file.getvalue(), f"array {value.shape} of {value.dtype}")
 
+    def state(self, value: Any) -> Any:
+        """Return the numbers."""
+        return value
+
+    def put_state(self, value: Any, state: Any) -> bool:
+        """Take the numbers where shape and type are the same."""
+        if value.shape != state.shape or value.dtype != state.dtype or not value.flags.writeable:
+            return False
+        value[...] = state
+        return True
+
 
 class _Generator(Adapter):
+    def state(self, value: Any) -> Any:
+        return value.bit_generator.state
+
+    def put_state(self, value: Any, state: Any) -> bool:
+        if value.bit_generator.state["bit_generator"] != state["bit_generator"]:
+            return False
+        value.bit_generator.state = state
+        return True
+
     def content(self, value: Any, reader: Content) -> bool:
         reader.go((value.bit_generator,))
         return True

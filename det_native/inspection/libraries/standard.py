@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from det_native.inspection.adapter import Library, NeverSent, Plain, Reader, generator_stream
+from det_native.inspection.adapter import Ending, Library, NeverSent, Plain, Reader, generator_stream
 
 
 class _Random(Plain):
@@ -23,6 +23,7 @@ def _never(what: str, *names: str) -> dict[str, NeverSent]:
 LIBRARY = Library(
     {
         "random.Random": _Random(),
+        "_collections._tuplegetter": Ending(),
         **_never("lock", "_thread.lock", "_thread.RLock", "threading.Condition", "threading.Event"),
         **_never("lock", "threading.Semaphore", "_thread._local", "multiprocessing.SemLock"),
         **_never("thread", "threading.Thread"),

@@ -5,10 +5,22 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
-from det_native.inspection.adapter import Adapter, Content, Data, Encoded, Library, NeverSent, Stream, Text, Walk
+from det_native.inspection.adapter import (
+    Adapter,
+    Content,
+    Data,
+    Encoded,
+    Library,
+    NeverSent,
+    StateOfDict,
+    Stream,
+    Text,
+    Walk,
+)
 from det_native.inspection.attributes import is_own_module, plain_settings, settings_in
 
 #: Bytes of a tensor on a device; of larger ones not all goes across the bus.
@@ -80,10 +92,76 @@ class Tensor(Data):
             return None
         return Encoded("safetensors", content, f"tensor {tuple(value.shape)} of {value.dtype}")
 
+    def state(self, value: Any) -> Any:
+        """Return the numbers."""
+        return value.detach()
+
+    def put_state(self, value: Any, state: Any) -> bool:
+        """Take the numbers where shape and type are the same."""
+        if value.shape != state.shape or value.dtype != state.dtype:
+            return False
+        value.detach().copy_(state)
+        return True
+
+    def reduced(self, value: Any) -> tuple[Any, ...] | None:
+        """Return plain numbers as an array, which costs no more than its bytes, and from a device by way of here."""
+        torch: Any = sys.modules["torch"]
+        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided:
+            return None
+        if value.is_quantized or value.__dict__ or not value.is_leaf or value.device.type == "meta":
+            return None
+        here = value.detach().resolve_conj().resolve_neg().cpu().contiguous()
+        content = here.reshape(-1).view(torch.uint8).numpy() if here.numel() else None
+        kind = type(value) is torch.nn.Parameter
+        return _tensor, (content, tuple(value.shape), value.dtype, str(value.device), value.requires_grad, kind)
+
+
+def _tensor(content: Any, shape: Any, dtype: Any, device: str, requires_grad: bool, is_parameter: bool) -> Any:
+    """Return a tensor that was pickled, on its device where there is one here."""
+    torch: Any = import_module("torch")
+    made = torch.empty(shape, dtype=dtype) if content is None else torch.tensor(content).view(dtype).reshape(shape)
+    kind = torch.device(device).type
+    if kind == "cpu" or getattr(getattr(torch, kind, None), "is_available", bool)():
+        made = made.to(device)
+    return torch.nn.Parameter(made, requires_grad) if is_parameter else made.requires_grad_(requires_grad)
+
 
 class _Module(Adapter):
     never_sent = "model"
+    can_be_rebuilt = True
     is_model = True
+
+    def state(self, value: Any) -> Any:
+        """Return the state dictionary, what it lacks, and how each module and parameter is set."""
+        return (
+            {name: tensor.detach() for name, tensor in value.state_dict().items()},
+            {path: _own_attributes(module) for path, module in value.named_modules()},
+            {path: module.training for path, module in value.named_modules()},
+            {path: parameter.requires_grad for path, parameter in value.named_parameters()},
+        )
+
+    def put_state(self, value: Any, state: Any) -> bool:
+        """Take it where the modules and the shapes are the same."""
+        weights, others, modes, gradients = state
+        modules, parameters = dict(value.named_modules()), dict(value.named_parameters())
+        shapes = {name: tensor.shape for name, tensor in value.state_dict().items()}
+        if modules.keys() != modes.keys() or parameters.keys() != gradients.keys():
+            return False
+        if shapes != {name: tensor.shape for name, tensor in weights.items()}:
+            return False
+        value.load_state_dict(weights)
+        for path, attributes in others.items():
+            for name, one in attributes.items():
+                setattr(modules[path], name, one)
+        for path, training in modes.items():
+            modules[path].training = training
+        for path, needed in gradients.items():
+            parameters[path].requires_grad_(needed)
+        return True
+
+    def shared_parts(self, value: Any) -> Sequence[Any]:
+        """Return its modules and their parameters."""
+        return [*value.modules(), *value.parameters()]
 
     def content(self, value: Any, reader: Content) -> bool:
         """Tell the modules in it with their settings, what they keep beside the state dictionary, and that."""
@@ -101,6 +179,14 @@ class _Module(Adapter):
 
     def parts(self, value: Any) -> Iterable[Any]:
         return [*value.modules(), *value.parameters()]
+
+
+def _own_attributes(module: Any) -> dict[str, Any]:
+    """Return what a module has beside its state dictionary; what it calls is of its build."""
+    kept = module.named_buffers(recurse=False)
+    unsaved = {name: one for name, one in kept if name in module._non_persistent_buffers_set}
+    common = _names_of_every_module()
+    return unsaved | {name: one for name, one in vars(module).items() if name not in common and not callable(one)}
 
 
 class _Loader(Adapter):
@@ -130,6 +216,13 @@ class _Generator(Adapter):
             walk.say(hashlib.blake2b(value.get_state().numpy(), digest_size=16).hexdigest())
         else:
             walk.cannot_see()
+        return True
+
+    def state(self, value: Any) -> Any:
+        return value.get_state()
+
+    def put_state(self, value: Any, state: Any) -> bool:
+        value.set_state(state)
         return True
 
 
@@ -190,8 +283,8 @@ LIBRARY = Library(
     {
         "torch.Tensor": Tensor(),
         "torch.nn.Module": _Module(),
-        "torch.Optimizer": NeverSent("optimizer"),
-        "torch.LRScheduler": NeverSent("scheduler"),
+        "torch.Optimizer": StateOfDict("optimizer"),
+        "torch.LRScheduler": StateOfDict("scheduler"),
         "torch.utils.data.Dataset": _Dataset(),
         "torch.utils.data.DataLoader": _Loader(),
         "torch.utils.data._BaseDataLoaderIter": NeverSent("loader"),

@@ -19,6 +19,7 @@ from det_harness.program.values import decode
 from det_native.capture.names import check_bundle_names
 from det_native.errors import DetError, Problem, ProblemsError
 from det_native.frameworks import get_framework
+from det_native.inspection.objects import check_objects
 from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
@@ -118,7 +119,10 @@ def _imported_names(bundle: BundleManifest, work: Path) -> list[str]:
 def _decode_values(bundle: BundleManifest, blobs: BlobStore) -> Iterator[Problem]:
     for entry in bundle.values:
         try:
-            decode(entry.codec, blobs.read(entry.sha256))
+            if entry.codec == "objects":
+                check_objects(blobs.read(entry.sha256))
+            else:
+                decode(entry.codec, blobs.read(entry.sha256))
         except Exception as error:  # noqa: BLE001 (unpickling may raise anything)
             yield Problem(
                 f"value {entry.name}",

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,7 @@ from det_harness.program.calls import CallMatcher, ProgramSource
 from det_harness.program.notebook_names import notebook_names
 from det_harness.program.optional_cells import may_fail, passed_over
 from det_harness.program.placed_paths import PlacedPaths
-from det_harness.program.values import decode
-from det_harness.program.weights import put_into
+from det_harness.program.values import bind
 from det_harness.trial import rng
 from det_native._version import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
@@ -183,19 +182,14 @@ class ProgramRunner:
         stack.enter_context(_sys_path(str(self._directory)))
         loop = stack.enter_context(_event_loop())
         for index in range(len(self._program.cells)):
-            for entry in self._bundle.values:
-                if entry.before_cell == index:
-                    self._bind(entry)
+            self._bind(entry for entry in self._bundle.values if entry.before_cell == index)
             self.calls.enter_cell(index)
             self._set_streams(index)
             self._run_cell(index, loop)
             self._check_not_swallowed(self.source.title(self.source.unit(index)))
 
-    def _bind(self, entry: ValueEntry) -> None:
-        if entry.codec == "weights":
-            put_into(entry.name, vars(self.module)[entry.name], self._read_blob(entry.sha256))
-            return
-        setattr(self.module, entry.name, decode(entry.codec, self._read_blob(entry.sha256)))
+    def _bind(self, entries: Iterable[ValueEntry]) -> None:
+        bind([*entries], vars(self.module), self._read_blob)
 
     def _set_streams(self, index: int) -> None:
         """Have a cell draw the random numbers that it drew in the notebook; never in a process that is the user's."""
@@ -267,8 +261,7 @@ class ProgramRunner:
         stack.enter_context(_sys_path(str(path.parent)))
         stack.enter_context(_arguments([self._places.word(word) for word in self._program.command]))
         self.module.__file__ = str(path)
-        for entry in self._bundle.values:
-            self._bind(entry)
+        self._bind(self._bundle.values)
         code = self.compile_script()
         exec(code, self.module.__dict__)  # noqa: S102 (the user's own program)
         self._check_not_swallowed(self._program.command[0])

@@ -1,0 +1,91 @@
+"""Keras models that travel: by configuration and numbers, in place where the program has made the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from det_native.capture.carry import pack
+from det_native.inspection.objects import AnotherBuildError, put_objects
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def keras() -> Any:
+    return pytest.importorskip("keras")
+
+
+def _classes(keras: Any) -> dict[str, Any]:
+    """Return a layer, a loss and a model as a cell defines them."""
+
+    class Twice(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return x * 2
+
+    class Sub(keras.Model):  # type: ignore[misc]
+        def __init__(self, units: int) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(units)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(x)
+
+    for one in (Twice, Sub):
+        one.__module__, one.__qualname__ = "__main__", one.__name__
+    return {"Twice": Twice, "Sub": Sub}
+
+
+def _built(keras: Any, code: dict[str, Any]) -> Any:
+    model = keras.Sequential(
+        [keras.Input((3,)), code["Twice"](), keras.layers.Dense(2), keras.layers.BatchNormalization()]
+    )
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    return model
+
+
+def _trained(model: Any) -> Any:
+    model.fit(np.ones((8, 3), "float32"), np.zeros((8, 2), "float32"), verbose=0)
+    return model
+
+
+def _numbers(model: Any) -> list[list[float]]:
+    variables = model.optimizer.variables
+    held = [*model.variables, *(variables() if callable(variables) else variables)]
+    return [np.asarray(one).ravel().tolist() for one in held]
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_model_and_its_optimizer_are_what_they_were(keras: Any, in_place: bool) -> None:
+    code = _classes(keras)
+    model = _trained(_built(keras, code))
+    here = {**code, "model": model, "optimizer": model.optimizer, "parts": {"m": model}}
+    names = {"model", "optimizer", "parts"}
+    packed = pack(names, here)
+    assert packed.code == {"Twice"}
+    assert packed.encoded.content == pack(names, here).encoded.content  # stored once
+    again = _built(keras, code)
+    there = {**code, "model": again, "optimizer": again.optimizer}
+    put_objects(packed.encoded.content, there, dict.fromkeys(names, in_place))
+    assert _numbers(there["model"]) == _numbers(model)
+    assert there["optimizer"] is there["model"].optimizer
+    assert there["parts"]["m"] is there["model"]
+    assert (there["model"] is again) == in_place
+
+
+def test_the_numbers_alone_go_into_a_model_of_the_same_build(keras: Any) -> None:
+    code = _classes(keras)
+    model, again = code["Sub"](2), code["Sub"](2)
+    x = np.ones((1, 3), "float32")
+    model(x), again(x)
+    here = {**code, "model": model}
+    packed = pack(["model"], here, states=["model"])
+    there = {**code, "model": again}
+    put_objects(packed.encoded.content, there, {"model": True})
+    assert again.predict(x, verbose=0).tolist() == model.predict(x, verbose=0).tolist()
+    other = {**code, "model": code["Sub"](5)}
+    other["model"](x)
+    with pytest.raises(AnotherBuildError, match="model"):
+        put_objects(packed.encoded.content, other, {"model": True})
