@@ -25,6 +25,7 @@ from det_native.capture.explain import (
     remade_rows,
     risk_warnings,
     stays_row,
+    trained_unseeded_problem,
     training_warning,
 )
 from det_native.capture.explain_secrets import secret_problems, secret_rows
@@ -190,6 +191,10 @@ class CellCapture:
             self.problems.append(
                 refusal_problem(refusal, self.runs, self.plan.left, self.executions, self.namespace, error)
             )
+        for index, name in self.plan.forced.items():
+            if name in self.log.executions[index].trained:
+                error = self.values.errors.get(name)
+                self.problems.append(trained_unseeded_problem(name, self.executions[index], error))
         for index, why in self.plan.left.items():
             if self.executions[index].forced and self.runs[index].never:
                 self.problems.append(never_again_problem(self.executions[index], why))
@@ -294,7 +299,6 @@ class CellCapture:
         of_values = [
             (module, value.cell)
             for value in capture.values
-            if value.codec != "weights"
             for module in sorted(self.values.encoded[value.name].modules)
         ]
         names.extend(of_values)

@@ -279,6 +279,19 @@ def risk_warnings(logged: LoggedExecution, execution: Execution, forced: str | N
     yield f"{execution.label} {' and '.join(reasons)}. {again}"
 
 
+def trained_unseeded_problem(name: str, execution: Execution, error: CannotSendError | None) -> Problem:
+    """Say that what a model was trained to can neither travel nor be made again."""
+    why = f" ({error})" if error is not None else ""
+    return Problem(
+        "",
+        f"`{name}` was trained in {lower(execution.label)} while TensorFlow had no seed: the same training comes to "
+        f"other weights on the cluster, and these cannot be sent{why}.",
+        "Call tf.keras.utils.set_random_seed(0) before that training and run it again; or write the weights with "
+        f"`{name}.save_weights('trained.weights.h5')`, read them in a cell below with `{name}.load_weights(...)`, "
+        "and put `# det-skip` into the first line of the cell that trains.",
+    )
+
+
 def lost_settings_warning(execution: Execution, why: str, names: Sequence[str]) -> str:
     """Say that what a cell has set for the process is not set on the worker."""
     return (

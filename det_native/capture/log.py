@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from det_native.capture.observation.graph import Look
     from det_native.capture.observation.paths_seen import PathsSeen
     from det_native.capture.observation.watch import Effects
-    from det_native.capture.trained import Weights
 
 _TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
 
@@ -105,8 +104,8 @@ class LoggedExecution:
         Whether it asked the system for random bytes, which nobody restores.
     paths : PathsSeen or None
         What it came upon that it made, replaced or removed; None of what ran before anybody looked.
-    trained : dict of str to Weights
-        Of models that it has trained in a way that cannot be repeated; see ``trained``.
+    trained : frozenset of str
+        Names of models that it has trained in a way that cannot be repeated; see ``trained``.
     """
 
     index: int
@@ -131,7 +130,7 @@ class LoggedExecution:
     outside: tuple[str, ...] = ()
     drew: bool = False
     paths: PathsSeen | None = None
-    trained: dict[str, Weights] = field(default_factory=dict)
+    trained: frozenset[str] = frozenset()
 
     @property
     def cell(self) -> str:

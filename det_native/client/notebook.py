@@ -23,7 +23,6 @@ _SUFFIXES: dict[Codec, str] = {
     "objects": ".pkl",
     "parquet": ".parquet",
     "safetensors": ".safetensors",
-    "weights": ".npz",
 }
 _LOADS: dict[Codec, tuple[tuple[str, ...], str]] = {
     "cloudpickle": (("pathlib", "pickle"), "pickle.loads(pathlib.Path({path}).read_bytes())"),
@@ -31,7 +30,6 @@ _LOADS: dict[Codec, tuple[tuple[str, ...], str]] = {
     "objects": (("pathlib", "det_native.inspection.objects"), "pathlib.Path({path}).read_bytes()"),
     "parquet": (("pandas",), "pandas.read_parquet({path})"),
     "safetensors": (("safetensors.torch",), "safetensors.torch.load_file({path})"),
-    "weights": (("numpy",), "numpy.load({path})"),
 }
 
 
@@ -118,12 +116,6 @@ def _loading(values: Sequence[ValueEntry], numbers: Sequence[int], folder: str) 
             wanted = {one.name: one.in_place for one in same}
             content = _LOADS["objects"][1].format(path=location)
             lines.append(f"det_native.inspection.objects.put_objects({content}, globals(), {wanted})")
-            continue
-        if value.codec == "weights":
-            kept = _LOADS["weights"][1].format(path=location)
-            lines.append(f"_kept = {kept}")
-            lines.append(f"for _place, _weight in enumerate({value.name}.weights):")
-            lines.append('    _weight.assign(_kept[f"weight_{_place}"])')
             continue
         lines.append(f"{value.name} = {_LOADS[value.codec][1].format(path=location)}")
         if value.codec == "safetensors":

@@ -12,6 +12,7 @@ from det_native.schema.cell_titles import cell_title
 from det_native.schema.proof import CallProof
 
 Sha256 = str
+#: Formats of values. Arrays of weights are among a call's facts only.
 Codec = Literal["cloudpickle", "npy", "objects", "parquet", "safetensors", "weights"]
 #: What only the same minor version of Python can load.
 PICKLED = frozenset({"cloudpickle", "objects"})

@@ -41,7 +41,7 @@ class _Layer(_Object):
         weights, of_optimizer = state
         optimizer: Any = getattr(value, "optimizer", None)
         if of_optimizer and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
-            optimizer.build(value.trainable_variables)
+            optimizer.build(_variables_that_it_trained(optimizer, value, of_optimizer))
         if of_optimizer and not _fits(_variables_of(optimizer), of_optimizer):
             return False
         if not _assigned(value.variables, weights):
@@ -74,6 +74,10 @@ def _rebuilt(package: str, config: Any, state: Any, code: Any) -> Any:
     saving = import_module(package).saving
     with saving.custom_object_scope(code):
         model = saving.deserialize_keras_object(config, safe_mode=False)
+    optimizer: Any = getattr(model, "optimizer", None)
+    of_optimizer = state[1]
+    if of_optimizer and hasattr(optimizer, "build") and not _fits(_variables_of(optimizer), of_optimizer):
+        model.optimizer = type(optimizer).from_config(optimizer.get_config())  # that one was built for other variables
     if not _Layer().put_state(model, state):
         raise ValueError(f"its configuration gives another {type(model).__name__}: its variables have other shapes")
     return model
@@ -95,6 +99,17 @@ def _functions_in(config: Any) -> Iterator[Any]:
 def _variables_of(optimizer: Any) -> Sequence[Any]:
     variables = getattr(optimizer, "variables", ())
     return list(variables() if callable(variables) else variables)
+
+
+def _variables_that_it_trained(optimizer: Any, model: Any, state: Sequence[Any]) -> list[Any]:
+    """Return the variables for which an optimizer had this state: layers may have been frozen since."""
+    kinds = [model.trainable_variables, [one for one in model.variables if one.trainable], model.variables]
+    for variables in kinds:
+        other = type(optimizer).from_config(optimizer.get_config())
+        other.build(variables)
+        if _fits(_variables_of(other), state):
+            return list(variables)
+    return list(model.trainable_variables)
 
 
 def _numbers(variables: Sequence[Any]) -> list[Any]:

@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
-from det_harness.program.weights import put_into
 from det_native.errors import TrialDefinitionError
 from det_native.inspection.objects import AnotherBuildError, put_objects, taken
 from det_native.schema.manifests import Codec, ValueEntry
@@ -33,8 +32,6 @@ def bind(entries: Sequence[ValueEntry], names: MutableMapping[str, Any], read_bl
     for entry in entries:
         if entry.codec == "objects":
             together.setdefault(entry.sha256, {})[entry.name] = entry.in_place
-        elif entry.codec == "weights":
-            put_into(entry.name, names[entry.name], read_blob(entry.sha256))
         else:
             value = decode(entry.codec, read_blob(entry.sha256))
             names[entry.name] = taken(names.get(entry.name), value) if entry.in_place else value
