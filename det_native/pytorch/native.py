@@ -13,6 +13,7 @@ from det_native.pytorch.loop_batches import LoopBatches
 from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.stepping import SHARDED
+from det_native.pytorch.watched_steps import watch_steps
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.signatures import names_checked
 from det_native.trial import Role
@@ -79,7 +80,7 @@ class PyTorchNativeContext(PyTorchRunContext):
         """
         super().wrap_optimizer(optimizer, backward_passes_per_step)
         if self.role == "cluster":
-            optimizer.register_step_pre_hook(self._tell_of_step)
+            watch_steps(optimizer, self._tell_of_step)
         return optimizer
 
     @names_checked("context.fit")
@@ -191,7 +192,7 @@ class PyTorchNativeContext(PyTorchRunContext):
             )
         return LoopBatches(_known(self._on_train)(call), lambda: self._length_of(call))
 
-    def _tell_of_step(self, optimizer: torch.optim.Optimizer, *arguments: Any) -> None:
+    def _tell_of_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Say that a step was made where nothing is meant to be trained: in a loop that goes past this context."""
         if not self._told_of_steps:
             self._told_of_steps = True
@@ -200,7 +201,7 @@ class PyTorchNativeContext(PyTorchRunContext):
                 "on the cluster, write the loop as `for batch in context.train(train_loader, epochs=...)`, or give its "
                 "body to context.fit(); to train here, call init() with local=True.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
