@@ -159,7 +159,10 @@ def _effects(
         changed = touched - bound - facts.fixed - ALWAYS_THERE
         return frozenset(bound), frozenset(code.deleted), frozenset(changed), frozenset()
     bound = set(effects.bound) | (execution.shell.keys() if not execution.failed else set())
-    if not execution.failed or is_call:
+    if is_call:  # `model = context.wrap_model(model)`: the name has the object that it had, as it was
+        kept = code.reads.keys() - effects.changed - effects.unclear - effects.made
+        bound |= (code.surely | stars) - kept
+    elif not execution.failed:
         bound |= code.surely | stars
     changed = set(effects.changed | (effects.sampled & code.stored_into)) - bound
     changed |= set() if is_call else effects.unclear - bound
