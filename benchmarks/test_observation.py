@@ -6,12 +6,16 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import looked_at
 import pytest
 from notebook_kernel import Kernel
+
+from det_native.capture.program.choose import choose
+from det_native.capture.program.records import Read, Run, Travel
 
 _GOAL = 0.02
 _CELLS = 240
@@ -72,4 +76,25 @@ def test_submit_in_a_notebook_of_many_cells(kernel: Kernel, figure: Callable[[st
         kernel.run("context.experiment.wait()")
     median = statistics.median(seconds)
     what = f"a submit in a notebook of {_CELLS} cells [{min(seconds):.2f}..{max(seconds):.2f} s]"
-    figure(what, f"{median:.2f} s", "≤ 1 s", median <= 1.0)
+    figure(what, f"{median:.2f} s", "≤ 0.5 s", median <= 0.5)
+
+
+def test_choosing_among_slow_cells(figure: Callable[[str, str, str, bool], None]) -> None:
+    """The most that a choice can take: each slow cell needs the one before, and nothing of them can travel."""
+    runs = [
+        Run(
+            source=f"import os\nsize_{n} = 3\nrows_{n} = load(rows_{n - 1}, size_{n})\n",
+            reads={f"rows_{n - 1}": Read((f"rows_{n - 1}",), 3)} if n else {},
+            bound=frozenset({"os", f"size_{n}", f"rows_{n}"}),
+            seconds=60.0 if n % 2 else 0.01,
+        )
+        for n in range(_CELLS - 1)
+    ]
+    last = f"rows_{_CELLS - 2}"
+    runs.append(Run(source=f"fit({last})", reads={last: Read((last,), 1)}, wanted=True))
+    present = [name for run in runs for name in run.bound]
+    begin = time.thread_time()
+    plan = choose(runs, lambda name: Travel(refused="cannot be pickled"), present=present)
+    seconds = time.thread_time() - begin
+    assert len(plan.forced) == (_CELLS - 1) // 2
+    figure(f"choosing among {_CELLS} cells, half of them slow", f"{seconds:.2f} s", "≤ 0.5 s", seconds <= 0.5)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from string import Formatter
+
+from det_native.capture.syntax import nodes_of, once
 
 #: Stands in a text for a part that only the running code knows; no path has it.
 HOLE = "\0"
@@ -28,35 +30,37 @@ _LONGEST = 400
 _NAMES_A_FILE = re.compile(r"\.[A-Za-z]\w{0,9}$")
 
 
+@once
 def path_literals(source: str) -> Iterator[str]:
     """Yield the strings of a piece of source that may be paths; parts that are joined count once, joined.
 
     Paths that the code only writes to, ``open("run.log", "w")``, are none of them.
     """
-    tree = ast.parse(source)
-    written = (path for path in _written_in(tree) if joined_text(path) is not None)
-    used = {id(part) for path in written for part in ast.walk(path)} | set(map(id, _globs_after_holes(tree)))
-    for node in ast.walk(tree):
+    nodes = nodes_of(source)
+    written = (path for path in _written_in(nodes) if joined_text(path) is not None)
+    used = {id(part) for path in written for part in ast.walk(path)} | set(map(id, _globs_after_holes(nodes)))
+    for node in nodes:
         joined = joined_text(node) if isinstance(node, ast.Call | ast.BinOp) and id(node) not in used else None
         if joined is not None:
             used.update(id(part) for part in ast.walk(node))
             yield joined
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in used:
             yield node.value
 
 
+@once
 def path_patterns(source: str) -> Iterator[str]:
     """Yield the paths of a piece of source that have parts which only the running code knows, as patterns of a glob.
 
     ``f"data/part{i}.csv"`` gives ``data/part*.csv``, and so do the other ways to format and to join. Paths that the
     code only writes to, absolute ones, and texts that do not look like paths are none of them.
     """
-    tree = ast.parse(source)
+    nodes = nodes_of(source)
     used: set[int] = set()
-    for path in _written_in(tree):
+    for path in _written_in(nodes):
         _text(path, used)
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.expr) or id(node) in used:
             continue
         text = _text(node, used)
@@ -67,25 +71,27 @@ def path_patterns(source: str) -> Iterator[str]:
                 yield _as_glob(candidate)
 
 
+@once
 def changed_folders(source: str) -> Iterator[str]:
     """Yield the folders that a piece of source makes the working directory by ``os.chdir``, in order."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and call_name(node) == "chdir"]
+    calls = [node for node in nodes_of(source) if isinstance(node, ast.Call) and call_name(node) == "chdir"]
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
         folder = joined_text(call.args[0]) if call.args else None
         if folder is not None:
             yield folder
 
 
-def _globs_after_holes(tree: ast.Module) -> Iterator[ast.expr]:
+def _globs_after_holes(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
     """Yield the ends of formatted strings that would be taken for a glob of their own: ``f"part{i}*.csv"``."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             yield from (part for part in node.values[1:] if isinstance(part, ast.Constant) and "*" in str(part.value))
 
 
+@once
 def written_texts(source: str) -> Iterator[str]:
     """Yield the paths that a piece of source writes to, as far as they are texts."""
-    for path in _written_in(ast.parse(source)):
+    for path in _written_in(nodes_of(source)):
         text = joined_text(path)
         if text is not None:
             yield text
@@ -203,8 +209,8 @@ def _as_glob(text: str) -> str:
 # Writing ------------------------------------------------------------------------------------------------------------
 
 
-def _written_in(tree: ast.Module) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
+def _written_in(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    for node in nodes:
         if isinstance(node, ast.Call):
             yield from _written(node)
 
