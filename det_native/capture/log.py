@@ -298,10 +298,9 @@ class ExecutionLog:
         before = execution.effects
         if before is None:
             return
-        seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source)
-        seen = seen._replace(
-            process=seen.process | self._outside.settings(), perhaps_set=self._outside.settings_of_libraries()
-        )
+        seconds = time.perf_counter() - (execution.clock or time.perf_counter())
+        seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source, seconds)
+        seen = seen._replace(process=seen.process | self._outside.settings())
         trained = any(call.running == execution.index and call.kind != "init" for call in self.calls)
         if trained:
             seen = seen._replace(changed=frozenset(), unclear=frozenset(), process=frozenset())

@@ -262,18 +262,6 @@ class _Backwards:
         effects = step.execution.effects
         if effects is None:
             return
-        for name in sorted(effects.moved & self.live.keys()):
-            self._warn(
-                f"`{name}` was changed before {lower(step.execution.label)} ran, by no cell: a thread of its library, "
-                f"most likely. If it matters, run the cell that makes `{name}` again."
-            )
-        for name in sorted(effects.kept.keys() & self.live.keys()):
-            user, then = self.steps[self.live.pop(name).user].execution, lower(step.execution.label)
-            self._problem(
-                f"`{name}` is used by {lower(user.label)}, but what changed it before {then} ran was no cell: a "
-                "widget, a timer or a thread.",
-                f"Set it in a cell, or name in values= what {lower(user.label)} makes of it, then submit again.",
-            )
         for name in sorted(self.live.keys() & effects.between & self.cuts.keys()):
             if self.cuts[name] < step.execution.index:
                 self._by_value(name)

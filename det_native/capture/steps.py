@@ -108,8 +108,6 @@ def steps_of(executions: Sequence[Execution], calling: int, call_line: int, fact
         if not execution.skipped or execution.index == calling:
             _reads(step, looked_up, names, executions)
             _effects(step, facts, execution.index == calling)
-            if asks and execution.effects is not None:
-                step.unclear |= execution.effects.derived - step.bound - step.changed
             imported = (imported - step.bound) | step.imports.keys()
             step.sets = _settings(step, imported)
             plain = (plain - step.bound) | _plain_names(step)
@@ -370,8 +368,6 @@ def _settings(step: Step, imported: Collection[str]) -> list[str]:
     """What an execution sets for the whole process: as it was seen, or as its text says."""
     effects = step.execution.effects
     found = [] if effects is None or step.execution.taken else sorted(effects.process)
-    if effects is not None and not step.execution.dear and not step.execution.failed:
-        found += sorted(effects.perhaps_set)
     found += [f"something of `{name}`" for name in sorted(step.code.stored_into & set(imported))]
     if any(one.module == "__future__" for one in step.imports.values()):
         found.append("how later cells are compiled")

@@ -32,10 +32,9 @@ from det_native.capture.observation.kinds import HEAP_TYPE, Kind, Kinds, is_impo
 from det_native.inspection.adapter import Adapter
 from det_native.inspection.registry import adapter_of, is_derived
 
-#: Objects that are looked at for one name.
-OBJECTS = 4_000
-#: The same for a name that the cell reaches.
-DEEP = 20_000
+#: Bytes that cost as much as one object.
+_BYTES = 1 << 12
+_PLAIN_BYTES = 1 << 9  # the same of the content of containers, which has to be written down first
 _SMALL = frozenset({type(None), bool, int, type(Ellipsis), type(NotImplemented)})
 _NUMBERS = frozenset({type(None), bool, int, float, complex})
 _TEXTS = frozenset({str, bytes})
@@ -65,7 +64,6 @@ _LOCKS = frozenset({type(__import__("threading").Lock()), type(__import__("threa
 _NOT_OF_A_CLASS = frozenset(
     {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl", "__slots__", "__slotnames__"}
 )
-_PLAIN = 1 << 26  # bytes of plain data in containers that are read whole
 _LARGE = 1 << 60  # from about here on, other integers have the same hash
 _MANY = 64  # numbers or texts in a container that are taken together
 
@@ -89,13 +87,11 @@ class Look(NamedTuple):
         Names of the notebook that functions and methods in it look up.
     full : int or None
         Another one where large arrays are others anywhere; None if they were compared by samples only.
-    subclasses : frozenset of int
-        Classes of the notebook that are derived from the classes in it.
     limit : int
         How many objects were looked at, if there were more; else 0, or -1 where a checksum of all content was taken.
         Only fingerprints with the same limit can be compared.
-    seen : bool
-        It was looked at; False if this is what an earlier look told.
+    cost : int
+        Objects that were met, with bytes counted as some more.
     """
 
     identity: int
@@ -105,16 +101,19 @@ class Look(NamedTuple):
     objects: frozenset[int]
     looked_up: frozenset[str]
     full: int | None = None
-    subclasses: frozenset[int] = frozenset()
     limit: int = 0
-    seen: bool = True
+    cost: int = 0
+
+    @property
+    def can_change(self) -> bool:
+        """Whether it has anything that can be another one later."""
+        return bool(self.objects) or not self.exact
 
 
 def look(
     value: Any,
     namespace: Mapping[str, Any],
-    limit: int = OBJECTS,
-    classes: frozenset[int] = frozenset(),
+    limit: int = 5_000,
     room: int = 0,
     kinds: Kinds | None = None,
 ) -> Look:
@@ -127,22 +126,20 @@ def look(
         The notebook's, by which its own functions are known.
     limit : int, optional
         How many objects are looked at.
-    classes : frozenset of int, optional
-        Identities of classes that have a name in the notebook: it may have patched one of a library.
     room : int, optional
-        Bytes of large arrays that are read whole.
+        What may be spent on reading large arrays and long containers whole, in objects.
     kinds : Kinds, optional
         What is known of classes, for several looks at the same moment.
     """
-    walk = Walk(namespace, limit, Kinds(classes) if kinds is None else kinds, room)
+    walk = Walk(namespace, limit, Kinds() if kinds is None else kinds, room)
     try:
         fingerprint: int | None = walk.whole(value)
     except Exception:  # noqa: BLE001 (classes of users and of libraries may raise anything when they are looked into)
         fingerprint, walk.exact, walk.closed = None, False, False
     objects, looked_up = frozenset(walk.changeable), frozenset(walk.looked_up)
-    subclasses = frozenset(walk.subclasses)
     cut = 0 if not walk.cut else -1 if walk.exact else limit
-    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, subclasses, cut)
+    cost = min(limit - walk.left, limit + 1) + room - walk.room // _BYTES
+    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, cut, cost)
 
 
 def kind_of(kind: type) -> Kind:
@@ -200,16 +197,14 @@ class Walk:
         "looked_up",
         "namespace",
         "room",
-        "subclasses",
     )
 
     def __init__(self, namespace: Mapping[str, Any], limit: int, kinds: Kinds, room: int = 0) -> None:
         self.namespace = namespace
         self.kinds = kinds
         self.classes = kinds.classes
-        self.room = room
+        self.room = room * _BYTES
         self.full: int | None = 0
-        self.subclasses: set[int] = set()
         self.left = limit
         self.cut = False  # there are more objects
         self.exact = self.closed = True
@@ -244,9 +239,23 @@ class Walk:
         if not self.cut:
             return hash(tuple(tokens))
         self.closed = False
-        plain = _of_plain(value)
+        plain = self._content_of_plain(value)
         self.exact = plain is not None
         return hash(tuple(tokens)) if plain is None else plain
+
+    def _content_of_plain(self, value: Any) -> int | None:
+        """Return a number for the content of a long container of nothing but plain data; None where it holds others."""
+        if type(value) not in (list, tuple, dict) or not value:
+            return None
+        some = list(itertools.islice(value.items() if type(value) is dict else value, 50))
+        try:
+            if len(marshal.dumps(some, 2)) * len(value) > self.room // _BYTES * _PLAIN_BYTES * len(some):
+                return None
+            content = marshal.dumps(value, 2)
+        except ValueError:
+            return None
+        self.room -= len(content) // _PLAIN_BYTES * _BYTES
+        return zlib.crc32(content)
 
     def _into(self, one: Any, kind: type, how: Kind) -> None:
         waiting = self._next
@@ -398,7 +407,6 @@ class Walk:
         elif self.namespace is not None and self.namespace.get(name := str(kind.__qualname__)) is kind:
             self.looked_up.add(name)  # what was loaded from a file names it in no cell
         self.changeable.add(id(kind))
-        self.subclasses.update(id(one) for one in type.__subclasses__(kind) if id(one) in self.classes)
         self.go(kind.__bases__)
         if type(kind) is not type:
             self.go((type(kind),))
@@ -457,19 +465,6 @@ def of_library(value: Any) -> bool:
     own = any(base.__module__ == "__main__" or is_own(base.__module__) for base in kind.__mro__)
     adapter = adapter_of(kind)
     return bool(kind.__flags__ & HEAP_TYPE) and not own and (adapter is None or adapter.changes_alone)
-
-
-def _of_plain(value: Any) -> int | None:
-    """Return a number for the content of long containers of nothing but plain data; None where they hold others."""
-    if type(value) not in (list, tuple, dict) or not value:
-        return None
-    some = list(itertools.islice(value.items() if type(value) is dict else value, 50))
-    try:
-        if len(marshal.dumps(some, 2)) * len(value) > _PLAIN * len(some):
-            return None
-        return zlib.crc32(marshal.dumps(value, 2))
-    except ValueError:
-        return None
 
 
 def _plain_key(part: Any) -> Hashable:

@@ -79,17 +79,10 @@ class Outside:
 
     def settings(self) -> frozenset[str]:
         """Return the variables of the environment that were set until now, and not set back."""
-        return self._set(by_user=True)
-
-    def settings_of_libraries(self) -> frozenset[str]:
-        """Return those that a library set which the user's code called."""
-        return self._set(by_user=False)
-
-    def _set(self, *, by_user: bool) -> frozenset[str]:
         return frozenset(
             f"os.environ[{name!r}]"
             for name, one in list(self._variables.items())
-            if one.by_user == by_user and not one.restored(os.environ.get(name))
+            if one.by_user and not one.restored(os.environ.get(name))
         )
 
     def hook(self, event: str, given: tuple[Any, ...]) -> None:

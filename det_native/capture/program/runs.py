@@ -170,5 +170,4 @@ def _effects(
         bound |= code.surely | stars
     changed = set(effects.changed | (effects.sampled & code.stored_into)) - bound
     changed |= set() if is_call else effects.unclear - bound
-    between = effects.between | effects.kept.keys()
-    return frozenset(bound), frozenset(effects.removed), frozenset(changed), frozenset(between)
+    return frozenset(bound), frozenset(effects.removed), frozenset(changed), effects.between
