@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from det_native.capture.observation.graph import Look
 
 _MOST = 2_000  # objects of a changed value whose references are counted
-_TOGETHER = 5_000  # objects whose parts are asked for at once
+_TOGETHER = 2_000  # objects whose parts are asked for at once
 #: What holds nothing that can change.
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
 #: What leads to everything, or to nothing of the notebook's.
@@ -94,7 +94,7 @@ def _parts(objects: Sequence[Any]) -> list[Any]:
         for one in objects:
             if (adapter := adapters.get(type(one))) is not None:
                 parts += adapter.referents(one)
-    wanted = {kind for kind in map(type, parts) if kind not in _PLAIN and not issubclass(kind, _ENDS)}
+    wanted = {kind for kind in set(map(type, parts)) if kind not in _PLAIN and not issubclass(kind, _ENDS)}
     return [one for one in parts if type(one) in wanted] if wanted else []
 
 

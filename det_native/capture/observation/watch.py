@@ -114,9 +114,7 @@ class Watch:
         own = (name for name in differ if not (looks.is_same(name, before[name]) and of_library(namespace[name])))
         return Effects(between=frozenset(own))
 
-    def end(
-        self, namespace: Mapping[str, Any], hidden: Collection[str], source: str, seconds: float = 0.0
-    ) -> Effects:
+    def end(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str, seconds: float = 0.0) -> Effects:
         """Look after a cell has run for so long, or while it runs; what the next call tells is since this one."""
         before = self.looks
         names = _names(namespace, hidden)
@@ -129,7 +127,9 @@ class Watch:
                 looks.now[name] = before[name]
         now = looks.now
         reach = reached(source, {**before, **now})
-        touched = sorted((name for name in reach & before.keys() & now.keys() - bound), key=lambda one: before[one].cost)
+        touched = sorted(
+            (name for name in reach & before.keys() & now.keys() - bound), key=lambda one: before[one].cost
+        )
         unclear = {name for name in touched if before[name].can_change and not looks.take_again(name, before[name])}
         changed = {name for name in touched if _differ(before[name], now[name])}
         same = [name for name in names if name not in bound and name not in reach]
