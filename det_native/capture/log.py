@@ -28,7 +28,7 @@ from det_native.frameworks import known_frameworks
 from det_native.inspection.streams import beginnings, current_streams, stream_of
 
 if TYPE_CHECKING:
-    from det_native.capture.observation.graph import Look
+    from det_native.capture.observation.looks import Look
     from det_native.capture.observation.paths_seen import PathsSeen
     from det_native.capture.observation.watch import Effects
     from det_native.capture.trained import Weights

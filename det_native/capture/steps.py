@@ -91,7 +91,6 @@ class Step:
 def steps_of(executions: Sequence[Execution], calling: int, call_line: int, facts: Facts) -> list[Step]:
     """Go through the log forwards: what each execution read, bound and changed."""
     looked_up: dict[str, frozenset[str]] = {}
-    asks = any("__subclasses__" in execution.source for execution in executions)
     imported: set[str] = set()
     tools: set[str] = set()
     setters: set[str] = set()

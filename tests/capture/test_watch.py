@@ -277,7 +277,7 @@ def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:
     assert compare(watch, {"a": second, "new": 2})[:2] == ({"a"}, set())
 
 
-def test_what_changed_before_a_look_that_was_interrupted_was_changed_by_no_cell_that_follows(
+def test_no_cell_that_follows_is_said_to_have_changed_what_a_look_that_was_interrupted_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def interrupted(*_: Any) -> None:

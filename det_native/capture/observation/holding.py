@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from det_native.inspection.registry import adapter_of
 
 if TYPE_CHECKING:
-    from det_native.capture.observation.graph import Look
+    from det_native.capture.observation.looks import Look
 
 _MOST = 2_000  # objects of a changed value whose references are counted
 _TOGETHER = 2_000  # objects whose parts are asked for at once

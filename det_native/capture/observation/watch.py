@@ -8,9 +8,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from det_native.capture.named_by_text import matching
-from det_native.capture.observation.graph import Look, look, of_library
 from det_native.capture.observation.holding import may_be_held_elsewhere, may_hold
 from det_native.capture.observation.kinds import Kinds
+from det_native.capture.observation.looks import Look, look, of_library
 from det_native.capture.observation.process import (
     module_attributes,
     process_state,
@@ -127,9 +127,7 @@ class Watch:
                 looks.now[name] = before[name]
         now = looks.now
         reach = reached(source, {**before, **now})
-        touched = sorted(
-            (name for name in reach & before.keys() & now.keys() - bound), key=lambda one: before[one].cost
-        )
+        touched = sorted(reach & before.keys() & now.keys() - bound, key=lambda name: (before[name].cost, name))
         unclear = {name for name in touched if before[name].can_change and not looks.take_again(name, before[name])}
         changed = {name for name in touched if _differ(before[name], now[name])}
         same = [name for name in names if name not in bound and name not in reach]
