@@ -11,9 +11,10 @@ import random
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from det_native.schema.manifests import Codec
+if TYPE_CHECKING:
+    from det_native.schema.manifests import Codec
 
 
 class Reader(Protocol):
