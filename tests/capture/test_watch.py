@@ -435,6 +435,20 @@ def test_a_change_is_seen_by_the_first_cell_that_takes_long_enough_to_look() -> 
     assert watch.end(namespace, (), "rows", 1.0).changed == {"rows"}
 
 
+@pytest.mark.parametrize("rest", [[], [[number] for number in range(60_000)]])
+def test_a_change_by_no_cell_is_seen_before_the_cell_that_reaches_it(rest: list[Any]) -> None:
+    settings = {"rate": 0.1}
+    namespace: dict[str, Any] = {"widget": SimpleNamespace(value=settings, rest=rest), "other": [1]}
+    watch = Watch()
+    watch.begin(namespace, (), "")
+    settings["rate"] = 0.7
+    namespace["other"].append(2)
+    assert watch.begin(namespace, (), "widget.value").between == {"widget"}
+    effects = watch.end(namespace, (), "widget.value")
+    assert effects.changed == set()
+    assert watch.begin(namespace, (), "other").between == {"other"}
+
+
 def test_what_holds_an_object_that_a_cell_changed_under_another_name_has_changed_too() -> None:
     row = [1]
     namespace: dict[str, Any] = {"row": row, "rows": {"first": [row]}, "other": [1]}

@@ -16,7 +16,7 @@ import sys
 import types
 import zlib
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any
 
 from det_native.capture.observation.arrays import walk_array, walk_raw
@@ -147,9 +147,14 @@ class Walk:
 
     def _content_of_plain(self, value: Any) -> int | None:
         """Return a number for the content of a long container of nothing but plain data; None where it holds others."""
-        if type(value) not in (list, tuple, dict) or not value:
+        if type(value) not in (list, tuple, dict) or not value or self.room < BYTES:
             return None
         some = list(itertools.islice(value.items() if type(value) is dict else value, 50))
+        inner = [part for one in some for part in (one if type(one) in (list, tuple) else (one,))]
+        if any(
+            hasattr(kind, "__array__") for kind in set(map(type, inner))
+        ):  # all of its numbers would be written down
+            return None
         try:
             if len(marshal.dumps(some, 2)) * len(value) > self.room // BYTES * _PLAIN_BYTES * len(some):
                 return None
@@ -245,19 +250,20 @@ class Walk:
         self.say(zlib.crc32(one))
 
     def _mapping(self, one: Any) -> None:
-        self._all(list(one))
-        self._all(list(one.values()))
+        self._all(one.keys())
+        self._all(one.values())
 
-    def _all(self, parts: list[Any]) -> None:
+    def _all(self, several: Collection[Any]) -> None:
         """Look at the parts of a container; many numbers or texts are taken together."""
-        if len(parts) >> 7 > self.left:
+        if len(several) >> 6 > self.left:
             self.left = -1
-            self.say(len(parts))
+            self.say(len(several))
             return
+        parts = list(several)
         if len(parts) > _MANY:
             kinds = set(map(type, parts))
             if kinds <= NUMBERS:
-                self.left -= len(parts) >> 7
+                self.left -= len(parts) >> 6
                 self.say(len(parts), zlib.crc32(marshal.dumps(parts, 2)))
                 return
             if kinds <= TEXTS:
@@ -377,9 +383,9 @@ def _attributes(one: Any) -> dict[str, Any] | None:
 
 
 _LOOKERS: dict[type, Callable[[Walk, Any], None]] = {
-    list: lambda walk, one: walk._all(list(one)),
-    tuple: lambda walk, one: walk._all(list(one)),
-    deque: lambda walk, one: walk._all(list(one)),
+    list: lambda walk, one: walk._all(one),
+    tuple: lambda walk, one: walk._all(one),
+    deque: lambda walk, one: walk._all(one),
     dict: Walk._mapping,
     types.MappingProxyType: Walk._mapping,
     set: Walk._set,

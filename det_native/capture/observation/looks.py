@@ -35,6 +35,8 @@ class Look(NamedTuple):
         Only fingerprints with the same limit can be compared.
     cost : int
         Objects that were met, with bytes counted as some more.
+    head : int or None
+        The fingerprint of its first objects, for a look that costs next to nothing; None if it was not taken.
     """
 
     identity: int
@@ -46,6 +48,7 @@ class Look(NamedTuple):
     full: int | None = None
     limit: int = 0
     cost: int = 0
+    head: int | None = None
 
     @property
     def can_change(self) -> bool:

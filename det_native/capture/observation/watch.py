@@ -24,8 +24,8 @@ from det_native.capture.transform import transform
 _QUICK = 5_000  # around any cell
 _PER_SECOND = 25_000  # more for each second that the cell took: 5 % of them
 _MOST = 250_000
-_FIRST = 50_000  # for all that is there when the first cell is looked at
-_SMALL = 200  # objects of a value that is looked at before a cell, too: did a widget or a timer change it?
+_FIRST = 25_000  # for all that is there when the first cell is looked at
+_HEAD = 200  # objects of a value that are looked at before a cell, too: did a widget or a timer change it?
 _HELD = 0.005  # seconds for looking whether values hold what has changed
 _OF_THE_SHELL = re.compile(r"_+|_i+|_i?\d+|_[dios]h|In|Out|_exit_code|get_ipython|exit|quit|open|__\w+__")
 
@@ -43,7 +43,7 @@ class Effects(NamedTuple):
         Names that the cell reaches and of which nobody can tell whether they have changed.
     between : frozenset of str
         Names that were changed since the execution before it: by a widget, a timer, a thread. Of those that it
-        reaches and that are small; a change of another one counts as its own.
+        reaches, as far as their first objects tell; a change of others counts as its own.
     process : frozenset of str
         What it has set for the whole process.
     looked_up : mapping of str to frozenset of str
@@ -99,20 +99,21 @@ class Watch:
         names = _names(namespace, hidden)
         looks = _Looks(namespace, _QUICK if before else _FIRST)
         reach = reached(source, before)
+        moved: set[str] = set()
         for name in names:
             known = before.get(name)
             if known is None or not looks.is_same(name, known):
                 looks.take(name)
-            elif name in reach and known.can_change and known.cost <= _SMALL:
-                looks.take(name, known)
+            elif name in reach and known.can_change and looks.begins_otherwise(name, known):
+                looks.take(name)
+                moved.add(name)
             else:
                 looks.now[name] = known
         self.looks = {name: looks.now[name] for name in names}
         self._process, self._modules = process_state(), module_attributes(namespace)
-        differ = (name for name in names if name in before and _differ(before[name], self.looks[name]))
+        rebound = {name for name in names if name in before and not looks.is_same(name, before[name])}
         # Threads of libraries change their objects at any time.
-        own = (name for name in differ if not (looks.is_same(name, before[name]) and of_library(namespace[name])))
-        return Effects(between=frozenset(own))
+        return Effects(between=frozenset(rebound | {name for name in moved if not of_library(namespace[name])}))
 
     def end(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str, seconds: float = 0.0) -> Effects:
         """Look after a cell has run for so long, or while it runs; what the next call tells is since this one."""
@@ -135,6 +136,8 @@ class Watch:
         if not all(now[name].closed for name in reach & now.keys()):  # it may have reached whatever is open, too
             unclear.update(name for name in same if not now[name].closed and not now[name].exact)
         unclear -= changed
+        for name in unclear:  # the next look before a cell is for what has changed since
+            now[name] = now[name]._replace(head=looks.head(name))
         self.looks = {name: now[name] for name in names}
         set_before, patched_before = self._process, self._modules
         self._process, self._modules = process_state(), module_attributes(namespace)
@@ -195,9 +198,24 @@ class _Looks:
         """Look at a value, as far as there is room; not much farther than the last time, if all was seen then."""
         limit = self._room
         if known is not None and known.exact:
-            limit = min(limit, _SMALL if known.limit else 2 * known.cost + _SMALL)
-        self.now[name] = taken = look(self.namespace.get(name), self.namespace, max(limit, 1), self._room, self._kinds)
-        self._room = max(0, self._room - taken.cost)
+            limit = min(limit, _HEAD if known.limit else 2 * known.cost + _HEAD)
+        taken = look(self.namespace.get(name), self.namespace, max(limit, 1), max(self._room, 0), self._kinds)
+        self._room -= taken.cost
+        is_small = taken.cost <= _HEAD and not taken.limit
+        self.now[name] = taken._replace(head=taken.fingerprint if is_small else self.head(name))
+
+    def begins_otherwise(self, name: str, known: Look) -> bool:
+        """Whether the first objects of a value are others than they were; False where there is no room to look."""
+        head = self.head(name)
+        return None not in (head, known.head) and head != known.head
+
+    def head(self, name: str) -> int | None:
+        """Return the fingerprint of the first objects of a value; None where many values have taken all the room."""
+        if self._room < -_QUICK:
+            return None
+        taken = look(self.namespace.get(name), self.namespace, _HEAD, 0, self._kinds)
+        self._room -= taken.cost
+        return taken.fingerprint
 
     def take_again(self, name: str, known: Look) -> bool:
         """Look at the same value again, if there is room for it; return whether an equal look says that it is equal."""
