@@ -417,6 +417,31 @@ def test_of_a_larger_one_samples_are_compared_and_that_is_told() -> None:
     assert (effects.changed, effects.sampled) == (set(), {"value"})
 
 
+def test_a_large_array_that_several_names_hold_is_read_once() -> None:
+    numbers = np.zeros(2_000_000)  # 16 MB: there is room for one such around a quick cell
+    namespace: dict[str, Any] = {"numbers": numbers, "first": {"rows": numbers}, "second": [numbers]}
+    watch = Watch()
+    watch.begin(namespace, (), "")
+    source = "first, second, numbers"
+    effects = watch.end(namespace, (), source)
+    assert (effects.changed, effects.unclear, effects.sampled) == (set(), set(), set())
+    watch.begin(namespace, (), source)
+    numbers[1_000_003] = 1
+    effects = watch.end(namespace, (), source)
+    assert (effects.changed, effects.unclear, effects.sampled) == ({"first", "second", "numbers"}, set(), set())
+
+
+def test_a_change_is_seen_later_where_there_was_no_room_to_read_all_arrays() -> None:
+    arrays = [np.zeros(2_000_000) for _ in range(3)]
+    namespace: dict[str, Any] = {"arrays": arrays}
+    watch = Watch()
+    watch.begin(namespace, (), "")
+    arrays[2][1_000_003] = 1
+    assert watch.end(namespace, (), "arrays", 0.0).unclear == {"arrays"}
+    watch.begin(namespace, (), "arrays")
+    assert watch.end(namespace, (), "arrays", 1.0).changed == {"arrays"}
+
+
 def test_what_would_take_long_is_looked_at_behind_cells_that_took_long() -> None:
     rows = [[[number]] for number in range(5_000)]
     assert effects_of(rows, "value[4_999][0].append(1)", seconds=1.0).changed == {"value"}

@@ -40,6 +40,11 @@ def walk_raw(walk: BoundedWalk, content: Any) -> None:
     walk.say(size, *(zlib.crc32(content[start : start + _STRETCH]) for start in range(0, size - _STRETCH + 1, step)))
 
 
+def whole_with(full: int | None, own: int | None) -> int | None:
+    """Return the number for the large arrays of several objects, None if some were not read whole."""
+    return None if full is None or own is None else hash((full, own)) if own else full
+
+
 def walk_array(walk: BoundedWalk, value: Any) -> None:
     """Look at an array of numpy's, or a number of one: its numbers, and what they lie in."""
     numpy = sys.modules["numpy"]

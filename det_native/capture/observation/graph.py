@@ -19,7 +19,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any
 
-from det_native.capture.observation.arrays import walk_array, walk_raw
+from det_native.capture.observation.arrays import walk_array, walk_raw, whole_with
 from det_native.capture.observation.kinds import (
     ENDS,
     LOCKS,
@@ -151,10 +151,8 @@ class Walk:
             return None
         some = list(itertools.islice(value.items() if type(value) is dict else value, 50))
         inner = [part for one in some for part in (one if type(one) in (list, tuple) else (one,))]
-        if any(
-            hasattr(kind, "__array__") for kind in set(map(type, inner))
-        ):  # all of its numbers would be written down
-            return None
+        if any(hasattr(kind, "__array__") for kind in set(map(type, inner))):
+            return None  # all of its numbers would be written down
         try:
             if len(marshal.dumps(some, 2)) * len(value) > self.room // BYTES * _PLAIN_BYTES * len(some):
                 return None
@@ -183,15 +181,16 @@ class Walk:
 
     def _of_library(self, one: Any, kind: type, adapter: Adapter) -> bool:
         """Look at an object of a library; the numbers of one that is met for several names are read once."""
-        tokens, room, left = self._tokens, self.room, self.left
+        tokens, left, full = self._tokens, self.left, self.full
         known = self.kinds.numbers.get(id(one))
         if known is not None:
-            said, changeable, cost = known
+            said, changeable, cost, own = known
             tokens.extend(said)
             self.changeable |= changeable
             self.left -= cost
+            self.full = whole_with(full, own)
             return True
-        begin, waiting, full = len(tokens), len(self._next), self.full
+        begin, waiting, self.full = len(tokens), len(self._next), 0
         before, self.changeable = self.changeable, set()
         exact, self.exact = self.exact, True
         try:
@@ -201,8 +200,9 @@ class Walk:
             self.exact = exact and seen_whole
             changeable, self.changeable = self.changeable, before
             before |= changeable
-        if found and seen_whole and self.room == room and (waiting, full) == (len(self._next), self.full):
-            self.kinds.numbers[id(one)] = (tokens[begin:], changeable, left - self.left)
+            own, self.full = self.full, whole_with(full, self.full)
+        if found and seen_whole and own is not None and waiting == len(self._next):
+            self.kinds.numbers[id(one)] = (tokens[begin:], changeable, left - self.left, own)
         return found
 
     def say(self, *told: Hashable) -> None:

@@ -34,7 +34,9 @@ class Look(NamedTuple):
         How many objects were looked at, if there were more; else 0, or -1 where a checksum of all content was taken.
         Only fingerprints with the same limit can be compared.
     cost : int
-        Objects that were met, with bytes counted as some more.
+        Objects that were met.
+    read : int
+        What was spent on reading large arrays and long containers whole, in objects.
     head : int or None
         The fingerprint of its first objects, for a look that costs next to nothing; None if it was not taken.
     """
@@ -48,6 +50,7 @@ class Look(NamedTuple):
     full: int | None = None
     limit: int = 0
     cost: int = 0
+    read: int = 0
     head: int | None = None
 
     @property
@@ -84,8 +87,8 @@ def look(
         fingerprint, walk.exact, walk.closed = None, False, False
     objects, looked_up = frozenset(walk.changeable), frozenset(walk.looked_up)
     cut = 0 if not walk.cut else -1 if walk.exact else limit
-    cost = min(limit - walk.left, limit + 1) + room - walk.room // BYTES
-    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, cut, cost)
+    cost, read = min(limit - walk.left, limit + 1), room - walk.room // BYTES
+    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, cut, cost, read)
 
 
 def of_library(value: Any) -> bool:

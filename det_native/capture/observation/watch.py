@@ -128,7 +128,8 @@ class Watch:
                 looks.now[name] = before[name]
         now = looks.now
         reach = reached(source, {**before, **now})
-        touched = sorted(reach & before.keys() & now.keys() - bound, key=lambda name: (before[name].cost, name))
+        known = reach & before.keys() & now.keys() - bound
+        touched = sorted(known, key=lambda name: (before[name].cost + before[name].read, name))
         unclear = {name for name in touched if before[name].can_change and not looks.take_again(name, before[name])}
         changed = {name for name in touched if _differ(before[name], now[name])}
         same = [name for name in names if name not in bound and name not in reach]
@@ -194,13 +195,18 @@ class _Looks:
         """Whether a name has the value that it had."""
         return known.identity == id(self.namespace.get(name))
 
+    @property
+    def _objects(self) -> int:
+        """How many objects of the next value may be looked at: a few even where arrays have taken all the room."""
+        return max(self._room, _HEAD if self._room > -_QUICK else 1)
+
     def take(self, name: str, known: Look | None = None) -> None:
         """Look at a value, as far as there is room; not much farther than the last time, if all was seen then."""
-        limit = self._room
+        limit = self._objects
         if known is not None and known.exact:
             limit = min(limit, _HEAD if known.limit else 2 * known.cost + _HEAD)
-        taken = look(self.namespace.get(name), self.namespace, max(limit, 1), max(self._room, 0), self._kinds)
-        self._room -= taken.cost
+        taken = look(self.namespace.get(name), self.namespace, limit, max(self._room, 0), self._kinds)
+        self._room -= taken.cost + taken.read
         is_small = taken.cost <= _HEAD and not taken.limit
         self.now[name] = taken._replace(head=taken.fingerprint if is_small else self.head(name))
 
@@ -219,10 +225,15 @@ class _Looks:
 
     def take_again(self, name: str, known: Look) -> bool:
         """Look at the same value again, if there is room for it; return whether an equal look says that it is equal."""
-        if known.cost > self._room or known.limit > self._room // 2:  # it was cut short, and would be so again
+        cost = known.cost + (known.read if known.limit else 0)
+        if cost > self._objects or known.limit > self._objects // 2:  # it was cut short, and would be so again
             return False
         self.take(name, known)
-        return known.exact and self.now[name].exact
+        taken = self.now[name]
+        if known.full is not None and taken.full is None and not _differ(known, taken):
+            self.now[name] = known  # a later look, for which there is more room, compares with all of its arrays
+            return False
+        return known.exact and taken.exact
 
 
 def _names(namespace: Mapping[str, Any], hidden: Collection[str]) -> list[str]:
