@@ -6,6 +6,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,10 @@ import looked_at
 import pytest
 from notebook_kernel import Kernel
 
-_GOAL = 0.02
+from det_native.capture.program.choose import choose
+from det_native.capture.program.records import Read, Run, Travel
+
+_GOAL, _MEDIAN_GOAL = 0.02, 0.01
 _CELLS = 240
 
 _TRAINING = """
@@ -49,7 +53,8 @@ seconds = time.perf_counter() - begin
 def test_looking_at_a_cell(group: str, figure: Callable[[str, str, str, bool], None]) -> None:
     script = Path(looked_at.__file__).with_name("look_times.py")
     done = subprocess.run([sys.executable, str(script), group], stdout=subprocess.PIPE, check=True)
-    for what, seconds in json.loads(done.stdout.splitlines()[-1]).items():
+    times = json.loads(done.stdout.splitlines()[-1])
+    for what, seconds in times.items():
         median = statistics.median(seconds)
         spread = f"[{min(seconds) * 1e3:.1f}..{max(seconds) * 1e3:.1f} ms]"
         figure(
@@ -58,6 +63,13 @@ def test_looking_at_a_cell(group: str, figure: Callable[[str, str, str, bool], N
             f"≤ {_GOAL * 1e3:.0f} ms",
             median <= _GOAL,
         )
+    medians = [statistics.median(seconds) for seconds in times.values()]
+    figure(
+        f"the median of these, {group}",
+        f"{statistics.median(medians) * 1e3:.1f} ms",
+        f"≤ {_MEDIAN_GOAL * 1e3:.0f} ms",
+        statistics.median(medians) <= _MEDIAN_GOAL,
+    )
 
 
 def test_submit_in_a_notebook_of_many_cells(kernel: Kernel, figure: Callable[[str, str, str, bool], None]) -> None:
@@ -72,4 +84,25 @@ def test_submit_in_a_notebook_of_many_cells(kernel: Kernel, figure: Callable[[st
         kernel.run("context.experiment.wait()")
     median = statistics.median(seconds)
     what = f"a submit in a notebook of {_CELLS} cells [{min(seconds):.2f}..{max(seconds):.2f} s]"
-    figure(what, f"{median:.2f} s", "≤ 1 s", median <= 1.0)
+    figure(what, f"{median:.2f} s", "≤ 0.5 s", median <= 0.5)
+
+
+def test_choosing_among_slow_cells(figure: Callable[[str, str, str, bool], None]) -> None:
+    """The most that a choice can take: each slow cell needs the one before, and nothing of them can travel."""
+    runs = [
+        Run(
+            source=f"import os\nsize_{n} = 3\nrows_{n} = load(rows_{n - 1}, size_{n})\n",
+            reads={f"rows_{n - 1}": Read((f"rows_{n - 1}",), 3)} if n else {},
+            bound=frozenset({"os", f"size_{n}", f"rows_{n}"}),
+            seconds=60.0 if n % 2 else 0.01,
+        )
+        for n in range(_CELLS - 1)
+    ]
+    last = f"rows_{_CELLS - 2}"
+    runs.append(Run(source=f"fit({last})", reads={last: Read((last,), 1)}, wanted=True))
+    present = [name for run in runs for name in run.bound]
+    begin = time.thread_time()
+    plan = choose(runs, lambda name: Travel(refused="cannot be pickled"), present=present)
+    seconds = time.thread_time() - begin
+    assert len(plan.forced) == (_CELLS - 1) // 2
+    figure(f"choosing among {_CELLS} cells, half of them slow", f"{seconds:.2f} s", "≤ 0.5 s", seconds <= 0.5)

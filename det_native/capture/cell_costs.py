@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -19,6 +18,7 @@ from det_native.capture.path_texts import path_literals, path_patterns
 from det_native.capture.program.records import Step
 from det_native.capture.secrets import find_secrets
 from det_native.capture.seen_files import seen_files
+from det_native.capture.syntax import tree_of
 
 #: Bytes in memory that are better not made again unasked.
 LARGE = 100_000_000
@@ -90,7 +90,7 @@ def _named(source: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     modules = tuple(imported_modules(source)) if "import" in source else ()
     if '"' not in source and "'" not in source:
         return modules, (), False
-    tree = ast.parse(source)
+    tree = tree_of(source)
     return modules, tuple(path_literals(tree)), any(True for _ in path_patterns(tree))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from det_native.capture.path_flow import Flow
 from det_native.capture.path_texts import changed_folders, path_literals, path_patterns
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.capture.seen_files import SeenFiles
+from det_native.capture.syntax import tree_of
 from det_native.capture.value_paths import ValuePaths
 
 #: Label of what the command line names.
@@ -62,15 +62,15 @@ def collect_data(
     """
     all_titles = {COMMAND_LINE: "The command line", **(titles or {})}
     collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, all_titles, maker)
-    trees = [(ast.parse(source), label) for source, label in sources]
+    trees = [(tree_of(source), label) for source, label in sources]
     watched = seen.labels if seen is not None else frozenset()
     flow = Flow(
         (tree for tree, label in trees if label in watched),
         values.is_pythons if values is not None else lambda name: False,
     )
     flows = [(tree, label, flow if label in watched else None) for tree, label in trees]
-    for tree, _ in trees:
-        for folder in changed_folders(tree):
+    for source, _ in sources:
+        for folder in changed_folders(source):
             collector.add_folder(folder)
     if seen is not None:
         collector.add_seen(seen, [source for source, _ in sources])

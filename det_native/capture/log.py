@@ -29,7 +29,7 @@ from det_native.frameworks import known_frameworks
 from det_native.inspection.streams import beginnings, current_streams, stream_of
 
 if TYPE_CHECKING:
-    from det_native.capture.observation.graph import Look
+    from det_native.capture.observation.looks import Look
     from det_native.capture.observation.paths_seen import PathsSeen
     from det_native.capture.observation.watch import Effects
 
@@ -294,7 +294,8 @@ class ExecutionLog:
         before = execution.effects
         if before is None:
             return
-        seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source)
+        seconds = time.perf_counter() - (execution.clock or time.perf_counter())
+        seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source, seconds)
         seen = seen._replace(process=seen.process | self._outside.settings())
         trained = any(call.running == execution.index and call.kind != "init" for call in self.calls)
         if trained:

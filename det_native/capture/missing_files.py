@@ -12,6 +12,7 @@ from pathlib import Path
 from det_native.capture.modules import is_installed
 from det_native.capture.path_texts import Names, call_name, joined_text, names_a_file, written_texts
 from det_native.capture.program_paths import absolute_paths, constant_names
+from det_native.capture.syntax import nodes_of, once, tree_of
 
 #: What functions are called that read a path which they are given first.
 _READING = re.compile(r"(read|load|open|list)\w*")
@@ -47,9 +48,7 @@ def files_only_read(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, 
     """
     if any(_MAKES_FILES.search(source) for source, _ in sources):
         return []
-    reads = [
-        (text, label, line) for source, label in sources for text, line in _reads(ast.parse(source), _is_relative_file)
-    ]
+    reads = [(text, label, line) for source, label in sources for text, line in _reads(source, _is_relative_file)]
     written = {text for source, _ in sources for text in written_texts(source)}
     found: dict[str, tuple[str, str, int]] = {}
     for text, label, line in reads:
@@ -70,24 +69,23 @@ def paths_elsewhere(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, 
     """
     written = {text for source, _ in sources for text in written_texts(source)}
     found: dict[str, tuple[str, str, int]] = {}
-    for tree, label, names in _parsed(sources):
-        for text, line in sorted(absolute_paths(tree, names), key=lambda one: one[1]):
+    for source, label, names in _parsed(sources):
+        for text, line in sorted(absolute_paths(tree_of(source), names), key=lambda one: one[1]):
             if text not in written and not text.startswith(OF_THE_KERNEL):
                 found.setdefault(text, (text, label, line))
     return list(found.values())
 
 
-def _parsed(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[ast.Module, str, Names]]:
+def _parsed(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str, Names]]:
     """Yield the pieces of a program that may name absolute paths, with what names stand for in them.
 
     Cells share their names, a module has its own.
     """
     likely = any(_BEGINS.search(source) for source, label in sources if not _is_module(label))
     taken = [one for one in sources if (_BEGINS.search(one[0]) if _is_module(one[1]) else likely)]
-    trees = [(ast.parse(source), label) for source, label in taken]
-    shared = constant_names([tree for tree, label in trees if not _is_module(label)])
-    for tree, label in trees:
-        yield tree, label, constant_names([tree]) if _is_module(label) else shared
+    shared = constant_names([tree_of(source) for source, label in taken if not _is_module(label)])
+    for source, label in taken:
+        yield source, label, constant_names([tree_of(source)]) if _is_module(label) else shared
 
 
 def _is_module(label: str) -> bool:
@@ -109,7 +107,7 @@ def reads_elsewhere(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, 
         (text, label, line)
         for source, label in sources
         if _BEGINS.search(source)
-        for text, line in _reads(ast.parse(source), _is_elsewhere)
+        for text, line in _reads(source, _is_elsewhere)
     ]
     written = {text for source, _ in sources for text in written_texts(source)}
     by_name = _read_by_name(sources)
@@ -126,11 +124,11 @@ def _read_by_name(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, in
     if any(_MAKES_FILES.search(source) for source, _ in sources):
         return []
     pieces = list(_parsed(sources))
-    nodes = [node for tree, _, _ in pieces for node in ast.walk(tree)]
+    nodes = [node for source, _, _ in pieces for node in nodes_of(source)]
     loads = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     reads: dict[str, list[tuple[str, str, int]]] = {}
-    for tree, label, names in pieces:
-        for path, line in _read_paths(tree):
+    for source, label, names in pieces:
+        for path, line in _read_paths(source):
             text = joined_text(names[path.id]) if isinstance(path, ast.Name) and path.id in names else None
             if isinstance(path, ast.Name) and text is not None and _is_elsewhere(text):
                 reads.setdefault(path.id, []).append((text, label, line))
@@ -148,23 +146,25 @@ def _is_relative_file(text: str) -> bool:
     return relative and names_a_file(text) and not set("*? ") & set(text)
 
 
-def _reads(tree: ast.Module, wanted: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
-    for path, line in _read_paths(tree):
+def _reads(source: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
+    for path, line in _read_paths(source):
         text = joined_text(path)
         if text is not None and wanted(text):
             yield text, line
 
 
-def _read_paths(tree: ast.Module) -> Iterator[tuple[ast.expr, int]]:
+@once
+def _read_paths(source: str) -> Iterator[tuple[ast.expr, int]]:
     """Yield the expressions for paths that calls read, but for those that are tried with a remedy at hand."""
+    nodes = nodes_of(source)
     tried = {
         id(part)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Try) and node.handlers
         for statement in node.body
         for part in ast.walk(statement)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and id(node) not in tried and (path := _read_path(node)) is not None:
             yield path, node.lineno
 

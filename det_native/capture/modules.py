@@ -15,6 +15,7 @@ from pathlib import Path
 from det_native.capture.folders import files_in
 from det_native.capture.model import SourceFile
 from det_native.capture.nesting import NOT_PYTHON, not_python
+from det_native.capture.syntax import nodes_of
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 
@@ -105,7 +106,7 @@ def imported_modules(source: str, package: str = "") -> Iterator[str]:
     package : str
         Package of the module that the source is of, for relative imports.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from det_native.capture.modules import is_local
+from det_native.capture.syntax import tree_of
 from det_native.schema.worker_environment import PackageUse
 
 _OWN = frozenset({"det_native", "det_harness", "determined"})
@@ -24,7 +25,7 @@ def packages_of(sources: Sequence[tuple[str, str]], others: Iterable[tuple[str, 
         Modules that are needed though no source imports them: values are made of what is in them.
     """
     found: dict[str, PackageUse] = {}
-    uses = [use for source, label in sources for use in _uses(ast.parse(source), label, required=True)]
+    uses = [use for source, label in sources for use in _uses(tree_of(source), label, required=True)]
     for use in [*uses, *(PackageUse(module.partition(".")[0], label) for module, label in others)]:
         known = found.get(use.module)
         if known is None or (use.required and not known.required):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from string import Formatter
 
 from det_native.capture.path_flow import Flow, Handed
+from det_native.capture.syntax import TREES, nodes_of, once
 
 #: Stands in a text for a part that only the running code knows; no path has it.
 HOLE = "\0"
@@ -30,18 +32,28 @@ def path_literals(tree: ast.Module, flow: Flow | None = None) -> Iterator[str]:
     Paths that the code only writes to, ``open("run.log", "w")``, are none of them; with `flow`, neither is what comes
     to no call.
     """
-    written = (path for path in _written_in(tree) if joined_text(path) is not None)
-    used = {id(part) for path in written for part in ast.walk(path)} | set(map(id, _globs_after_holes(tree)))
-    for node in ast.walk(tree):
-        joined = joined_text(node) if isinstance(node, ast.Call | ast.BinOp) and id(node) not in used else None
+    for node, text in _literals(tree):
+        if flow is None or flow.handed(node):
+            yield text
+
+
+@lru_cache(maxsize=TREES)
+def _literals(tree: ast.Module) -> tuple[tuple[ast.expr, str], ...]:
+    nodes = list(ast.walk(tree))
+    found: list[tuple[ast.expr, str]] = []
+    written = (path for path in _written_in(nodes) if joined_text(path) is not None)
+    used = {id(part) for path in written for part in ast.walk(path)} | set(map(id, _globs_after_holes(nodes)))
+    for node in nodes:
+        if not isinstance(node, ast.Call | ast.BinOp) or id(node) in used:
+            continue
+        joined = joined_text(node)
         if joined is not None:
             used.update(id(part) for part in ast.walk(node))
-            if flow is None or flow.handed(node):
-                yield joined
-    for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in used
-        if is_text and (flow is None or flow.handed(node)):
-            yield node.value  # type: ignore[attr-defined]
+            found.append((node, joined))
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in used:
+            found.append((node, node.value))
+    return tuple(found)
 
 
 def path_patterns(tree: ast.Module, flow: Flow | None = None) -> Iterator[str]:
@@ -51,39 +63,51 @@ def path_patterns(tree: ast.Module, flow: Flow | None = None) -> Iterator[str]:
     code only writes to, absolute ones, and texts that do not look like paths are none of them; with `flow`, neither is
     what comes to no call.
     """
+    for node, pattern in _patterns(tree):
+        if flow is None or flow.handed(node) >= Handed.ANYWHERE:
+            yield pattern
+
+
+@lru_cache(maxsize=TREES)
+def _patterns(tree: ast.Module) -> tuple[tuple[ast.expr, str], ...]:
+    nodes = list(ast.walk(tree))
+    found: list[tuple[ast.expr, str]] = []
     used: set[int] = set()
-    for path in _written_in(tree):
+    for path in _written_in(nodes):
         _text(path, used)
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.expr) or id(node) in used:
             continue
         text = _text(node, used)
-        if text is None or len(text) > _LONGEST or (flow is not None and flow.handed(node) < Handed.ANYWHERE):
+        if text is None or len(text) > _LONGEST:
             continue
         for candidate in [text] if HOLE in text else [_with_fields(text), _with_percents(text)]:
             if candidate is not None and HOLE in candidate and _may_be_path(candidate):
-                yield _as_glob(candidate)
+                found.append((node, _as_glob(candidate)))
+    return tuple(found)
 
 
-def changed_folders(tree: ast.Module) -> Iterator[str]:
+@once
+def changed_folders(source: str) -> Iterator[str]:
     """Yield the folders that a piece of source makes the working directory by ``os.chdir``, in order."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and call_name(node) == "chdir"]
+    calls = [node for node in nodes_of(source) if isinstance(node, ast.Call) and call_name(node) == "chdir"]
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
         folder = joined_text(call.args[0]) if call.args else None
         if folder is not None:
             yield folder
 
 
-def _globs_after_holes(tree: ast.Module) -> Iterator[ast.expr]:
+def _globs_after_holes(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
     """Yield the ends of formatted strings that would be taken for a glob of their own: ``f"part{i}*.csv"``."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             yield from (part for part in node.values[1:] if isinstance(part, ast.Constant) and "*" in str(part.value))
 
 
+@once
 def written_texts(source: str) -> Iterator[str]:
     """Yield the paths that a piece of source writes to, as far as they are texts."""
-    for path in _written_in(ast.parse(source)):
+    for path in _written_in(nodes_of(source)):
         text = joined_text(path)
         if text is not None:
             yield text
@@ -201,8 +225,8 @@ def _as_glob(text: str) -> str:
 # Writing ------------------------------------------------------------------------------------------------------------
 
 
-def _written_in(tree: ast.Module) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
+def _written_in(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    for node in nodes:
         if isinstance(node, ast.Call):
             yield from _written(node)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from det_native.capture.syntax import nodes_of, once
 
 _NAME = re.compile(r"(?i)(secret|token|passw|api_?key|access_?key|private_?key|credential)")
 #: Words that make a name with ``token`` one of text processing, not of authentication.
@@ -128,20 +130,21 @@ def _is_prose(text: str) -> bool:
     return len(text.split()) > 2
 
 
+@once
 def find_secrets(source: str) -> Iterator[Secret]:
     """Yield where literal secrets stand in Python source."""
     try:
-        tree = ast.parse(source)
+        nodes = nodes_of(source)
     except SyntaxError:
         return
     found: set[tuple[int, int]] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         for name, value in _named_values(node):
             text = _text_of(value)
             if text is not None and looks_secret(text, name):
                 found.add((value.lineno, value.col_offset))
                 yield Secret(value.lineno, name, "by its form" if looks_secret(text) else "by its name")
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.expr) or (node.lineno, node.col_offset) in found:
             continue
         text = _text_of(node)
@@ -149,10 +152,11 @@ def find_secrets(source: str) -> Iterator[Secret]:
             yield Secret(node.lineno, "", "by its form")
 
 
-def environment_reads(source: str) -> list[str]:
+@once
+def environment_reads(source: str) -> Iterable[str]:
     """Return the names of environment variables that look like secrets and that the source reads."""
     names = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         key: ast.expr | None
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"os.getenv", "os.environ.get", "getenv"}:
             key = node.args[0] if node.args else None
@@ -163,7 +167,7 @@ def environment_reads(source: str) -> list[str]:
         name = _text_of(key) if key is not None else None
         if name is not None and name_is_secret(name):
             names.append(name)
-    return list(dict.fromkeys(names))
+    return dict.fromkeys(names)
 
 
 def _text_of(node: ast.expr) -> str | None:

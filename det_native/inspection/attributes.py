@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from det_native.inspection.parts import inner_codes, slots_of
+
 # What changes a container of Python: what its counterpart that cannot be changed does not have.
 _CHANGING = frozenset(
     {*dir(list), *dir(deque)} - set(dir(tuple))
@@ -45,7 +47,7 @@ def settings_in(value: Any) -> Iterator[tuple[str, Any]]:
     changed, by_hooks = changed_by_use(kind), changed_by_hooks(kind)
     held = getattr(value, "__dict__", None)
     attributes = dict(held) if isinstance(held, dict) else {}
-    for name in _slots_of(kind):
+    for name in (name for base, name, _ in slots_of(kind) if is_own_module(base.__module__)):
         try:
             attributes.setdefault(name, getattr(value, name))
         except AttributeError:  # not set yet
@@ -103,15 +105,6 @@ def class_settings(kind: type) -> Iterator[tuple[str, Any]]:
                 yield name, attribute
 
 
-def _slots_of(kind: type) -> Iterator[str]:
-    """Yield the names of ``__slots__`` of the user's classes."""
-    for base in kind.__mro__:
-        if is_own_module(base.__module__):
-            slots = base.__dict__.get("__slots__", ())
-            names = (slots,) if isinstance(slots, str) else slots
-            yield from (name for name in names if not name.startswith("__"))
-
-
 @functools.lru_cache(maxsize=1024)
 def changed_by_use(kind: type) -> frozenset[str]:
     """Return the attributes that methods change, but for those that are only called while the object is made."""
@@ -153,13 +146,6 @@ def changed_names(code: types.CodeType) -> frozenset[str]:
     return frozenset(_changed(code, {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF"}, ("GLOBAL", "DEREF", "NAME")))
 
 
-@functools.lru_cache(maxsize=4096)
-def names_looked_up(code: types.CodeType) -> frozenset[str]:
-    """Return the global names that code looks up, that of functions inside it included."""
-    found = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return frozenset(found.union(*(names_looked_up(one) for one in _inner(code))))
-
-
 def _attributes_changed_in(code: types.CodeType) -> frozenset[str]:
     return frozenset(_changed(code, {"STORE_ATTR", "DELETE_ATTR"}, ("ATTR", "METHOD")))
 
@@ -179,7 +165,7 @@ def _changed(code: types.CodeType, stores: set[str], loads: tuple[str, ...]) -> 
             yield _root_of(instructions[:place], wanted) or ""
         elif one.opname == "STORE_ATTR" and "STORE_ATTR" not in stores and instructions[place - 1].opname in wanted:
             yield instructions[place - 1].argval
-    for inner in _inner(code):
+    for inner in inner_codes(code):
         yield from _changed(inner, stores, loads)
 
 
@@ -227,8 +213,4 @@ def _without_last(instructions: list[dis.Instruction], values: int) -> list[dis.
 
 
 def _names_in(code: types.CodeType) -> frozenset[str]:
-    return frozenset(code.co_names).union(*(_names_in(one) for one in _inner(code)))
-
-
-def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
-    return (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return frozenset(code.co_names).union(*(_names_in(one) for one in inner_codes(code)))

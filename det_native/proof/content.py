@@ -12,7 +12,6 @@ import datetime
 import decimal
 import enum
 import fractions
-import functools
 import hashlib
 import re
 import sys
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from det_native.inspection.attributes import changed_names, is_own_module, settings_in
+from det_native.inspection.parts import parts_of
 from det_native.inspection.registry import adapter_of
 from det_native.proof.arrays import Arrays
 from det_native.proof.configurations import configuration_of
@@ -178,10 +178,9 @@ class _Reader:
             return self._configured
         if isinstance(value, types.FunctionType):
             return self._function
-        if isinstance(value, types.MethodType):
-            return lambda method: self.go((method.__func__, method.__self__))
-        if isinstance(value, functools.partial):
-            return lambda partial: self.go((partial.func, partial.args, partial.keywords))
+        parts = parts_of(value)
+        if parts is not None:
+            return lambda _: self.go(part for _, part in parts)
         if isinstance(value, types.SimpleNamespace | argparse.Namespace):
             return lambda namespace: self._mapping(vars(namespace))
         if isinstance(value, type | types.ModuleType | types.BuiltinFunctionType):
@@ -223,10 +222,11 @@ class _Reader:
             self._in_library = outer
 
     def _setting(self, value: Any) -> None:
-        """Read an attribute; what of it cannot be read, a lock or a log, is nobody's data."""
+        """Read an attribute; of a lock or a log, and of what is a library's own, nobody is told that it is not read."""
         before = list(self.into.not_compared)
         self.read(value)
-        self.into.not_compared = before
+        if self._in_library or is_nobodys_data(value):
+            self.into.not_compared = before
 
     def _pickled(self, value: Any) -> None:
         """Read an object by what it would be pickled by."""
@@ -274,6 +274,12 @@ class _Reader:
         for _, value in closure_of(function):
             self._setting(value)
         self.go((function.__defaults__, function.__kwdefaults__))
+
+
+def is_nobodys_data(value: Any) -> bool:
+    """Whether a value is known to be no data, but a lock, a log or the like."""
+    adapter = adapter_of(type(value))
+    return adapter is not None and bool(adapter.never_sent)
 
 
 def _public_attributes(value: Any) -> list[tuple[str, Any]]:

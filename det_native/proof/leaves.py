@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from det_native.inspection.attributes import class_settings, is_library_of_ours, is_own_module, settings_in
+from det_native.inspection.parts import parts_of
 from det_native.inspection.registry import adapter_of
-from det_native.proof.content import PLAIN, Content, closure_of, content_of
+from det_native.proof.content import PLAIN, Content, closure_of, content_of, is_nobodys_data
 from det_native.proof.own_values import is_path
 from det_native.proof.source import signature_digest, source_digest
 from det_native.schema.proof import LeafKind
@@ -119,8 +120,8 @@ class _Divider:
 
     def add(self, value: Any, path: str, kind: LeafKind, put: Put | None) -> None:
         content = content_of(value, skipped=self._skipped)
-        if self._in_attribute and content.not_compared:
-            content = replace(content, not_compared="")  # a lock, a log: nobody's data
+        if self._in_attribute and is_nobodys_data(value):
+            content = replace(content, not_compared="")
         plain = kind in ("value", "library")
         masked = content_of(value, masked=True, skipped=self._skipped).exact if plain else ""
         self.leaves.append(Leaf(path, kind, value, content, masked if masked != content.exact else "", put))
@@ -142,13 +143,9 @@ class _Divider:
             self._parts_of_code(partial(self._function, value, path, depth))
         elif isinstance(value, types.GeneratorType):
             self._parts_of_code(partial(self._generator, value, path, depth))
-        elif isinstance(value, types.MethodType):
-            self.divide(value.__func__, path, None, depth + 1)
-            self.divide(value.__self__, f"{path}.__self__", None, depth + 1)
-        elif isinstance(value, partial):
-            self.divide(value.func, path, None, depth + 1)
-            self.divide(value.args, f"{path}.args", None, depth + 1)
-            self._mapping(value.keywords, path, depth)
+        elif (parts := parts_of(value)) is not None:
+            for place, part in parts:
+                self.divide(part, f"{path}{place}", None, depth + 1)
         elif isinstance(value, type):
             self._class(value, path, depth)
         elif _has_attributes(value):

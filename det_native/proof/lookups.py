@@ -12,13 +12,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from det_native.inspection.attributes import (
-    changed_names,
-    class_settings,
-    is_library_of_ours,
-    is_own_module,
-    names_looked_up,
-)
+from det_native.inspection.attributes import changed_names, class_settings, is_library_of_ours, is_own_module
+from det_native.inspection.parts import names_looked_up, parts_of
 from det_native.inspection.registry import adapter_of
 from det_native.proof.configurations import functions_held
 from det_native.proof.content import PLAIN, closure_of
@@ -129,10 +124,8 @@ def _functions_in(value: Any, depth: int = 0) -> Iterator[types.FunctionType]:
 
 def _brought_along(value: Any) -> Iterable[Any]:
     """Return where functions of a value that is none may be."""
-    if isinstance(value, types.MethodType):
-        return (value.__func__, value.__self__)
-    if isinstance(value, functools.partial):
-        return (value.func, *value.args, *value.keywords.values())
+    if (few := parts_of(value)) is not None:
+        return [part for _, part in few]
     if isinstance(value, list | tuple | set | dict):
         return list(value.values() if isinstance(value, dict) else value)[:_PARTS]
     adapter = adapter_of(type(value))

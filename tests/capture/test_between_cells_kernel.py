@@ -72,18 +72,18 @@ def test_settings_of_a_module_that_a_widget_changed(kernel: Kernel, replayed: Re
     found = moved_between(kernel, *cells, "fit(params)")
     assert replayed(found, "params") == kernel.live("params")
     kernel.run("fit(params, rate)")
-    assert "`rate` is used by cell [7], but what changed it before cell [4] ran was no cell" in kernel.found().error
+    assert "`rate` is used by cell [7], but what changed it before cell [7] ran was no cell" in kernel.found().error
 
 
 def test_what_keeps_settings_that_a_widget_changed_is_an_error(kernel: Kernel) -> None:
     net = "import functools\nclass Net(functools.partial):\n    pass\nnet = Net(dict, params)"
     found = moved_between(kernel, SETUP + net, TIMER, "1", "fit(net)")
-    assert "`net` is used by cell [5], but what changed it before cell [4] ran was no cell: a widget" in found.error
+    assert "`net` is used by cell [5], but what changed it before cell [5] ran was no cell: a widget" in found.error
 
 
 def test_what_cannot_be_sent_is_an_error_that_says_so(kernel: Kernel) -> None:
     found = moved_between(kernel, SETUP, TIMER, "1", "fit(own)")
-    assert "what changed it before cell [4] ran was no cell: a widget, a timer or a thread" in found.error
+    assert "what changed it before cell [5] ran was no cell: a widget, a timer or a thread" in found.error
 
 
 def test_a_file_that_a_magic_ran(kernel: Kernel, replayed: Replayed) -> None:

@@ -244,4 +244,5 @@ def test_a_large_file_that_only_an_unneeded_cell_reads_keeps_it_here(kernel: Ker
     found = captured(kernel, "n = 'big' + '.bin'\nfirst = open(n, 'rb').read(1)", "x = 1")
     assert sent(found) == []
     [row] = [row for row in found.rows if row.what == "cell [3]" and row.how == "stays"]
-    assert row.note.startswith("stays behind: needs files of 2.1 MB")
+    settings = "but for its imports, definitions and plain settings"  # the name of the file
+    assert row.note == f"stays behind, {settings}: needs files of 2.1 MB"

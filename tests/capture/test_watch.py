@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from det_native.capture.observation.watch import Effects, Watch, differ
+from det_native.capture.observation.watch import Effects, Watch
 
 torch = pytest.importorskip("torch")
 
@@ -42,11 +42,11 @@ class Compared(NamedTuple):
 def compare(watch: Watch, namespace: dict[str, Any], hidden: Collection[str] = ()) -> Compared:
     """Look again."""
     before = watch.looks
-    watch.begin(namespace, hidden, "")
+    names = "\n".join(namespace)  # all of them
+    effects = watch.end(namespace, hidden, names, 1.0) if before else watch.begin(namespace, hidden, "")
     now = watch.looks
-    changed = {name for name in now.keys() & before.keys() if differ(before[name], now[name])}
     same = {name for name in now.keys() & before.keys() if now[name].exact and now[name] == before[name]}
-    return Compared(changed, same)
+    return Compared({*effects.changed, *(effects.bound & before.keys())}, same - effects.unclear)
 
 
 def noted(value: Any, change: Callable[[Any], object]) -> bool:
@@ -277,7 +277,9 @@ def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:
     assert compare(watch, {"a": second, "new": 2})[:2] == ({"a"}, set())
 
 
-def test_after_a_look_that_was_interrupted_nothing_is_said_to_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cell_that_follows_is_said_to_have_changed_what_a_look_that_was_interrupted_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
@@ -288,7 +290,8 @@ def test_after_a_look_that_was_interrupted_nothing_is_said_to_have_changed(monke
         patch.setattr("det_native.capture.observation.watch.look", interrupted)
         with pytest.raises(KeyboardInterrupt):
             compare(watch, namespace)
-    assert compare(watch, namespace)[:2] == (set(), set())
+    assert watch.begin(namespace, (), "value").between == {"value"}
+    assert not compare(watch, namespace).changed
 
 
 def test_names_of_the_shell_are_left_out() -> None:
@@ -373,7 +376,7 @@ def test_a_look_changes_nothing(value: Any) -> None:
         (torch.zeros(3), True),
         (iter([1]), False),
         ([[n] for n in range(5_000)], True),
-        ([[object()] for n in range(5_000)], False),
+        ([[object()] for n in range(60_000)], False),
         (pd.DataFrame({"a": [1]}), True),
     ],
 )
@@ -393,13 +396,13 @@ def test_a_mapped_file_is_not_read(tmp_path: Path) -> None:
     namespace.clear()
 
 
-def effects_of(value: Any, source: str) -> Effects:
-    """Return what is seen of a cell."""
+def effects_of(value: Any, source: str, seconds: float = 1.0) -> Effects:
+    """Return what is seen of a cell that took so long."""
     namespace: dict[str, Any] = {"value": value, "np": np}
     watch = Watch()
     watch.begin(namespace, (), source)
     exec(source, namespace)  # noqa: S102 (the test's own code)
-    return watch.end(namespace, (), source)
+    return watch.end(namespace, (), source, seconds)
 
 
 @pytest.mark.parametrize("place", [1_000_003, 4_999_999])
@@ -410,8 +413,75 @@ def test_one_number_of_a_large_array_is_seen_around_the_cell_that_uses_it(place:
 
 
 def test_of_a_larger_one_samples_are_compared_and_that_is_told() -> None:
-    effects = effects_of(np.zeros(10_000_000), "value[1_000_003] = 1")
+    effects = effects_of(np.zeros(100_000_000), "value[1_000_003] = 1")
     assert (effects.changed, effects.sampled) == (set(), {"value"})
+
+
+def test_a_large_array_that_several_names_hold_is_read_once() -> None:
+    numbers = np.zeros(2_000_000)  # 16 MB: there is room for one such around a quick cell
+    namespace: dict[str, Any] = {"numbers": numbers, "first": {"rows": numbers}, "second": [numbers]}
+    watch = Watch()
+    watch.begin(namespace, (), "")
+    source = "first, second, numbers"
+    effects = watch.end(namespace, (), source)
+    assert (effects.changed, effects.unclear, effects.sampled) == (set(), set(), set())
+    watch.begin(namespace, (), source)
+    numbers[1_000_003] = 1
+    effects = watch.end(namespace, (), source)
+    assert (effects.changed, effects.unclear, effects.sampled) == ({"first", "second", "numbers"}, set(), set())
+
+
+def test_a_change_is_seen_later_where_there_was_no_room_to_read_all_arrays() -> None:
+    arrays = [np.zeros(2_000_000) for _ in range(3)]
+    namespace: dict[str, Any] = {"arrays": arrays}
+    watch = Watch()
+    watch.begin(namespace, (), "")
+    arrays[2][1_000_003] = 1
+    assert watch.end(namespace, (), "arrays", 0.0).unclear == {"arrays"}
+    watch.begin(namespace, (), "arrays")
+    assert watch.end(namespace, (), "arrays", 1.0).changed == {"arrays"}
+
+
+def test_what_would_take_long_is_looked_at_behind_cells_that_took_long() -> None:
+    rows = [[[number]] for number in range(5_000)]
+    assert effects_of(rows, "value[4_999][0].append(1)", seconds=1.0).changed == {"value"}
+    assert effects_of(rows, "len(value)", seconds=1.0).unclear == frozenset()
+    effects = effects_of(rows, "value[4_999][0].append(1)", seconds=0.0)
+    assert (effects.changed, effects.unclear) == (set(), {"value"})
+
+
+def test_a_change_is_seen_by_the_first_cell_that_takes_long_enough_to_look() -> None:
+    namespace: dict[str, Any] = {"rows": [[[number]] for number in range(5_000)], "inner": None}
+    watch = Watch()
+    watch.begin(namespace, (), "rows")
+    namespace["rows"][7][0].append(1)
+    assert watch.end(namespace, (), "rows", 0.0).unclear == {"rows"}
+    watch.begin(namespace, (), "rows")
+    assert watch.end(namespace, (), "rows", 1.0).changed == {"rows"}
+
+
+@pytest.mark.parametrize("rest", [[], [[number] for number in range(60_000)]])
+def test_a_change_by_no_cell_is_seen_before_the_cell_that_reaches_it(rest: list[Any]) -> None:
+    settings = {"rate": 0.1}
+    namespace: dict[str, Any] = {"widget": SimpleNamespace(value=settings, rest=rest), "other": [1]}
+    watch = Watch()
+    watch.begin(namespace, (), "")
+    settings["rate"] = 0.7
+    namespace["other"].append(2)
+    assert watch.begin(namespace, (), "widget.value").between == {"widget"}
+    effects = watch.end(namespace, (), "widget.value")
+    assert effects.changed == set()
+    assert watch.begin(namespace, (), "other").between == {"other"}
+
+
+def test_what_holds_an_object_that_a_cell_changed_under_another_name_has_changed_too() -> None:
+    row = [1]
+    namespace: dict[str, Any] = {"row": row, "rows": {"first": [row]}, "other": [1]}
+    watch = Watch()
+    watch.begin(namespace, (), "")
+    row.append(2)
+    effects = watch.end(namespace, (), "row.append(2)")
+    assert (effects.changed, effects.unclear) == ({"row", "rows"}, set())
 
 
 def test_a_look_keeps_nothing_alive() -> None:

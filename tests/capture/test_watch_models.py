@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from det_native.capture.observation.graph import look
+from det_native.capture.observation.looks import look
 from det_native.capture.observation.watch import Effects, Watch
 from det_native.inspection.registry import adapter_of
 

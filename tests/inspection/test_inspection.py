@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+import threading
 import types
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +20,15 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from det_native.capture.facts import size_of
-from det_native.capture.observation.graph import look
+from det_native.capture.observation.looks import look
 from det_native.capture.values import CannotSendError, encode
 from det_native.inspection import registry
 from det_native.inspection.registry import adapter_of
 from det_native.inspection.streams import current_streams, decoded, encoded, put_back
+from det_native.proof.call import Severity, differences, facts_of
 from det_native.proof.content import content_of
 from det_native.proof.leaves import leaves_of
+from det_native.schema.proof import CallProof
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +107,25 @@ def test_a_class_that_is_not_known_is_said_to_be_so(toy: Any) -> None:
     assert size_of(other) is None
     with pytest.raises(CannotSendError):
         encode("other", other, declared=True)
+
+
+class Holder:
+    """Keeps what no class here is known for."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+@pytest.mark.parametrize("make", [zlib.compressobj, lambda: itertools.count(3), lambda: Holder(zlib.compressobj())])
+def test_a_class_of_c_that_is_not_known_is_told_by_the_check(make: Callable[[], Any]) -> None:
+    facts = facts_of({"data": make()})
+    found = differences(CallProof(facts=facts, hparams={}, seed=0), {"data": make()})
+    assert [one.severity for one in found] == [Severity.NOT_COMPARED]
+
+
+def test_a_lock_that_an_object_keeps_is_nobodys_data() -> None:
+    facts = facts_of({"data": Holder(threading.Lock())})
+    assert not differences(CallProof(facts=facts, hparams={}, seed=0), {"data": Holder(threading.Lock())})
 
 
 def test_a_class_without_a_hash_is_asked_for_as_any_other() -> None:

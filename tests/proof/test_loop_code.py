@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from det_native.inspection.attributes import names_looked_up
+from det_native.inspection.parts import names_looked_up
 from det_native.proof.loop_code import bound_by, running_loop
 
 BEFORE = "made = prepare(lambda: hidden)\nfor other in range(2):\n    early = other\n"

@@ -1,5 +1,5 @@
-"""What a cell did, told by looking at the kernel before it and after it.
+"""What a cell did, told by looking at the kernel after it.
 
-``graph.look`` takes the fingerprint of one name's objects, ``kinds`` knows how to look at what libraries make,
+``looks.look`` takes the fingerprint of one name's objects on a walk (``graph``), by what ``kinds`` knows of classes;
 ``process`` looks at what is set for the whole process, and ``watch.Watch`` compares from one cell to the next.
 """

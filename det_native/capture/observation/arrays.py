@@ -34,10 +34,15 @@ def walk_raw(walk: BoundedWalk, content: Any) -> None:
         walk.say(size, zlib.crc32(content))
         return
     if walk.full is not None:
-        walk.room -= size
-        walk.full = hash((walk.full, zlib.crc32(content))) if walk.room >= 0 else None
+        walk.full = hash((walk.full, zlib.crc32(content))) if size <= walk.room else None
+        walk.room -= size if size <= walk.room else 0
     step = (size - _STRETCH) // (_STRETCHES - 1)
     walk.say(size, *(zlib.crc32(content[start : start + _STRETCH]) for start in range(0, size - _STRETCH + 1, step)))
+
+
+def whole_with(full: int | None, own: int | None) -> int | None:
+    """Return the number for the large arrays of several objects, None if some were not read whole."""
+    return None if full is None or own is None else hash((full, own)) if own else full
 
 
 def walk_array(walk: BoundedWalk, value: Any) -> None:

@@ -8,152 +8,55 @@ inexact: then an equal fingerprint does not mean that nothing has changed.
 from __future__ import annotations
 
 import array
-import datetime
-import decimal
 import enum
-import fractions
-import functools
 import gc
 import itertools
 import marshal
-import pathlib
-import re
 import sys
 import types
-import uuid
-import weakref
 import zlib
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Any
 
-from det_native.capture.observation.arrays import walk_array, walk_raw
-from det_native.capture.observation.kinds import HEAP_TYPE, Kind, Kinds, is_importable, is_own, names_looked_up
+from det_native.capture.observation.arrays import walk_array, walk_raw, whole_with
+from det_native.capture.observation.kinds import (
+    ENDS,
+    LOCKS,
+    NOT_OF_A_CLASS,
+    NUMBERS,
+    SMALL,
+    TEXTS,
+    TOLD_BY_TEXT,
+    Kind,
+    Kinds,
+    is_importable,
+    is_own,
+)
 from det_native.inspection.adapter import Adapter
+from det_native.inspection.parts import HEAP_TYPE, PARTS, names_looked_up
 from det_native.inspection.registry import adapter_of, is_derived
 
-#: Objects that are looked at for one name.
-OBJECTS = 4_000
-#: The same for a name that the cell reaches.
-DEEP = 20_000
-_SMALL = frozenset({type(None), bool, int, type(Ellipsis), type(NotImplemented)})
-_NUMBERS = frozenset({type(None), bool, int, float, complex})
-_TEXTS = frozenset({str, bytes})
-#: Of these the text says all.
-_TOLD_BY_TEXT = frozenset(
-    {float, complex, range, slice, types.GenericAlias, types.UnionType, decimal.Decimal, fractions.Fraction, uuid.UUID}
-    | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone}
-    | {type(pathlib.Path()), pathlib.PurePosixPath}
-)
-#: What keeps no state of the notebook's, or none that anybody can see.
-_ENDS = (
-    types.ModuleType,
-    types.CodeType,
-    types.FrameType,
-    types.GetSetDescriptorType,
-    types.MemberDescriptorType,
-    types.WrapperDescriptorType,
-    types.MethodDescriptorType,
-    types.ClassMethodDescriptorType,
-    weakref.ReferenceType,
-    weakref.CallableProxyType,
-    weakref.ProxyType,
-    re.Pattern,
-)
-_LOCKS = frozenset({type(__import__("threading").Lock()), type(__import__("threading").RLock())})
-#: What Python keeps in a class for itself; ``__slotnames__`` comes when an object is copied.
-_NOT_OF_A_CLASS = frozenset(
-    {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl", "__slots__", "__slotnames__"}
-)
-_PLAIN = 1 << 26  # bytes of plain data in containers that are read whole
+#: Bytes that cost as much as one object.
+BYTES = 1 << 12
+_PLAIN_BYTES = 1 << 9  # the same of the content of containers, which has to be written down first
 _LARGE = 1 << 60  # from about here on, other integers have the same hash
 _MANY = 64  # numbers or texts in a container that are taken together
 
 
-class Look(NamedTuple):
-    """What one look at a name's value tells.
-
-    Attributes
-    ----------
-    identity : int
-        Of the value itself.
-    fingerprint : int or None
-        Another one where something was seen to be another; None if it could not be looked at.
-    exact : bool
-        All of it was seen, so that an equal fingerprint means that nothing has changed.
-    closed : bool
-        Every object that can be reached from it was met, though perhaps not seen into.
-    objects : frozenset of int
-        Identities of the objects in it that can change.
-    looked_up : frozenset of str
-        Names of the notebook that functions and methods in it look up.
-    full : int or None
-        Another one where large arrays are others anywhere; None if they were compared by samples only.
-    limit : int
-        How many objects were looked at, if there were more; else 0, or -1 where a checksum of all content was taken.
-        Only fingerprints with the same limit can be compared.
-    seen : bool
-        It was looked at; False if this is what an earlier look told.
-    """
-
-    identity: int
-    fingerprint: int | None
-    exact: bool
-    closed: bool
-    objects: frozenset[int]
-    looked_up: frozenset[str]
-    full: int | None = None
-    limit: int = 0
-    seen: bool = True
-
-
-def look(
-    value: Any,
-    namespace: Mapping[str, Any],
-    limit: int = OBJECTS,
-    classes: frozenset[int] = frozenset(),
-    room: int = 0,
-    kinds: Kinds | None = None,
-) -> Look:
-    """Look at a value.
-
-    Parameters
-    ----------
-    value : object
-    namespace : mapping
-        The notebook's, by which its own functions are known.
-    limit : int, optional
-        How many objects are looked at.
-    classes : frozenset of int, optional
-        Identities of classes that have a name in the notebook: it may have patched one of a library.
-    room : int, optional
-        Bytes of large arrays that are read whole.
-    kinds : Kinds, optional
-        What is known of classes, for several looks at the same moment.
-    """
-    walk = Walk(namespace, limit, Kinds(classes) if kinds is None else kinds, room)
-    try:
-        fingerprint: int | None = walk.whole(value)
-    except Exception:  # noqa: BLE001 (classes of users and of libraries may raise anything when they are looked into)
-        fingerprint, walk.exact, walk.closed = None, False, False
-    objects, looked_up = frozenset(walk.changeable), frozenset(walk.looked_up)
-    cut = 0 if not walk.cut else -1 if walk.exact else limit
-    return Look(id(value), fingerprint, walk.exact, walk.closed, objects, looked_up, walk.full, cut)
-
-
 def kind_of(kind: type) -> Kind:
     """Return how objects of a class are looked at."""
-    if kind in _SMALL:
+    if kind in SMALL:
         return Kind(_number)
-    if kind in _TEXTS:
+    if kind in TEXTS:
         return Kind(lambda one: (kind, hash(one)))
-    if kind in _TOLD_BY_TEXT:
+    if kind in TOLD_BY_TEXT:
         return Kind(repr if kind is float else str)
     if issubclass(kind, types.ModuleType):
         return Kind(None, looker=Walk._module)
     if issubclass(kind, type):
         return Kind(None, looker=Walk._class)
-    if issubclass(kind, (*_ENDS, enum.Enum)) or kind in _LOCKS:
+    if issubclass(kind, (*ENDS, enum.Enum)) or kind in LOCKS:
         return Kind(None, ends=True)
     changeable = kind not in (tuple, frozenset, types.MethodType)
     looker = _LOOKERS.get(kind)
@@ -202,7 +105,7 @@ class Walk:
         self.namespace = namespace
         self.kinds = kinds
         self.classes = kinds.classes
-        self.room = room
+        self.room = room * BYTES
         self.full: int | None = 0
         self.left = limit
         self.cut = False  # there are more objects
@@ -238,9 +141,26 @@ class Walk:
         if not self.cut:
             return hash(tuple(tokens))
         self.closed = False
-        plain = _of_plain(value)
+        plain = self._content_of_plain(value)
         self.exact = plain is not None
         return hash(tuple(tokens)) if plain is None else plain
+
+    def _content_of_plain(self, value: Any) -> int | None:
+        """Return a number for the content of a long container of nothing but plain data; None where it holds others."""
+        if type(value) not in (list, tuple, dict) or not value or self.room < BYTES:
+            return None
+        some = list(itertools.islice(value.items() if type(value) is dict else value, 50))
+        inner = [part for one in some for part in (one if type(one) in (list, tuple) else (one,))]
+        if any(hasattr(kind, "__array__") for kind in set(map(type, inner))):
+            return None  # all of its numbers would be written down
+        try:
+            if len(marshal.dumps(some, 2)) * len(value) > self.room // BYTES * _PLAIN_BYTES * len(some):
+                return None
+            content = marshal.dumps(value, 2)
+        except ValueError:
+            return None
+        self.room -= len(content) // _PLAIN_BYTES * BYTES
+        return zlib.crc32(content)
 
     def _into(self, one: Any, kind: type, how: Kind) -> None:
         waiting = self._next
@@ -261,15 +181,16 @@ class Walk:
 
     def _of_library(self, one: Any, kind: type, adapter: Adapter) -> bool:
         """Look at an object of a library; the numbers of one that is met for several names are read once."""
-        tokens, room, left = self._tokens, self.room, self.left
+        tokens, left, full = self._tokens, self.left, self.full
         known = self.kinds.numbers.get(id(one))
         if known is not None:
-            said, changeable, cost = known
+            said, changeable, cost, own = known
             tokens.extend(said)
             self.changeable |= changeable
             self.left -= cost
+            self.full = whole_with(full, own)
             return True
-        begin, waiting, full = len(tokens), len(self._next), self.full
+        begin, waiting, self.full = len(tokens), len(self._next), 0
         before, self.changeable = self.changeable, set()
         exact, self.exact = self.exact, True
         try:
@@ -279,8 +200,9 @@ class Walk:
             self.exact = exact and seen_whole
             changeable, self.changeable = self.changeable, before
             before |= changeable
-        if found and seen_whole and self.room == room and (waiting, full) == (len(self._next), self.full):
-            self.kinds.numbers[id(one)] = (tokens[begin:], changeable, left - self.left)
+            own, self.full = self.full, whole_with(full, self.full)
+        if found and seen_whole and own is not None and waiting == len(self._next):
+            self.kinds.numbers[id(one)] = (tokens[begin:], changeable, left - self.left, own)
         return found
 
     def say(self, *told: Hashable) -> None:
@@ -328,26 +250,27 @@ class Walk:
         self.say(zlib.crc32(one))
 
     def _mapping(self, one: Any) -> None:
-        self._all(list(one))
-        self._all(list(one.values()))
+        self._all(one.keys())
+        self._all(one.values())
 
-    def _all(self, parts: list[Any]) -> None:
+    def _all(self, several: Collection[Any]) -> None:
         """Look at the parts of a container; many numbers or texts are taken together."""
-        if len(parts) >> 7 > self.left:
+        if len(several) >> 6 > self.left:
             self.left = -1
-            self.say(len(parts))
+            self.say(len(several))
             return
+        parts = list(several)
         if len(parts) > _MANY:
             kinds = set(map(type, parts))
-            if kinds <= _NUMBERS:
-                self.left -= len(parts) >> 7
+            if kinds <= NUMBERS:
+                self.left -= len(parts) >> 6
                 self.say(len(parts), zlib.crc32(marshal.dumps(parts, 2)))
                 return
-            if kinds <= _TEXTS:
+            if kinds <= TEXTS:
                 self.left -= len(parts) >> 5
                 self.say(len(parts), hash(tuple(parts)))
                 return
-            if kinds <= _NUMBERS | _TEXTS:
+            if kinds <= NUMBERS | TEXTS:
                 self.left -= len(parts) >> 5
                 self.say(len(parts), zlib.crc32(marshal.dumps(parts, 2)))
                 return
@@ -361,7 +284,7 @@ class Walk:
     def _set(self, one: Any) -> None:
         """The order of a set says nothing."""
         parts = list(set.__iter__(one) if issubclass(type(one), set) else frozenset.__iter__(one))
-        plain = [part for part in parts if type(part) in _SMALL or type(part) in _TEXTS or type(part) in _TOLD_BY_TEXT]
+        plain = [part for part in parts if type(part) in SMALL or type(part) in TEXTS or type(part) in TOLD_BY_TEXT]
         self.left -= len(plain) >> 5
         self.say(len(parts), hash(frozenset(map(_plain_key, plain))))
         self.go(sorted((part for part in parts if _plain_key(part) is None), key=id))
@@ -380,7 +303,7 @@ class Walk:
 
     def _class(self, kind: Any) -> None:
         body = type.__getattribute__(kind, "__dict__")
-        items = [(name, one) for name, one in body.items() if name not in _NOT_OF_A_CLASS]
+        items = [(name, one) for name, one in body.items() if name not in NOT_OF_A_CLASS]
         home = body.get("__module__")
         if home != "__main__" and not is_own(home):
             if id(kind) in self.classes and kind.__flags__ & HEAP_TYPE:  # the notebook may have patched it
@@ -444,39 +367,11 @@ class Walk:
             self._all(list(base.__iter__(one)))  # type: ignore[attr-defined]
 
 
-def of_library(value: Any) -> bool:
-    """Whether a value is an object of a library's class, and no data: its threads may change it at any time."""
-    kind = type(value)
-    own = any(base.__module__ == "__main__" or is_own(base.__module__) for base in kind.__mro__)
-    adapter = adapter_of(kind)
-    return bool(kind.__flags__ & HEAP_TYPE) and not own and (adapter is None or adapter.changes_alone)
-
-
-def _of_plain(value: Any) -> int | None:
-    """Return a number for the content of long containers of nothing but plain data; None where they hold others."""
-    if type(value) not in (list, tuple, dict) or not value:
-        return None
-    some = list(itertools.islice(value.items() if type(value) is dict else value, 50))
-    try:
-        if len(marshal.dumps(some, 2)) * len(value) > _PLAIN * len(some):
-            return None
-        return zlib.crc32(marshal.dumps(value, 2))
-    except ValueError:
-        return None
-
-
 def _plain_key(part: Any) -> Hashable:
     kind = type(part)
-    if kind in _TEXTS:
+    if kind in TEXTS:
         return (kind, part)
-    return (kind, str(part)) if kind in _SMALL or kind in _TOLD_BY_TEXT else None
-
-
-def _contents(cell: Any) -> tuple[Any, ...]:
-    try:
-        return (cell.cell_contents,)
-    except ValueError:  # nothing is in it yet
-        return ()
+    return (kind, str(part)) if kind in SMALL or kind in TOLD_BY_TEXT else None
 
 
 def _attributes(one: Any) -> dict[str, Any] | None:
@@ -488,9 +383,9 @@ def _attributes(one: Any) -> dict[str, Any] | None:
 
 
 _LOOKERS: dict[type, Callable[[Walk, Any], None]] = {
-    list: lambda walk, one: walk._all(list(one)),
-    tuple: lambda walk, one: walk._all(list(one)),
-    deque: lambda walk, one: walk._all(list(one)),
+    list: lambda walk, one: walk._all(one),
+    tuple: lambda walk, one: walk._all(one),
+    deque: lambda walk, one: walk._all(one),
     dict: Walk._mapping,
     types.MappingProxyType: Walk._mapping,
     set: Walk._set,
@@ -498,11 +393,6 @@ _LOOKERS: dict[type, Callable[[Walk, Any], None]] = {
     bytearray: Walk._bytes,
     array.array: Walk._bytes,
     types.FunctionType: Walk._function,
-    types.MethodType: lambda walk, one: walk.go((one.__self__, one.__func__)),
     types.BuiltinFunctionType: Walk._bound_method,
-    types.CellType: lambda walk, one: walk.go(_contents(one)),
-    staticmethod: lambda walk, one: walk.go((one.__func__,)),
-    classmethod: lambda walk, one: walk.go((one.__func__,)),
-    property: lambda walk, one: walk.go((one.fget, one.fset, one.fdel)),
-    functools.partial: lambda walk, one: walk.go((one.func, one.args, one.keywords, one.__dict__)),
+    **dict.fromkeys(PARTS, lambda walk, one: walk.go(part for _, part in PARTS[type(one)](one))),
 }

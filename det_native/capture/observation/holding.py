@@ -13,7 +13,7 @@ from typing import Any
 from det_native.inspection.registry import adapter_of
 
 _MOST = 2_000  # objects of a changed value whose references are counted
-_TOGETHER = 5_000  # objects whose parts are asked for at once
+_TOGETHER = 2_000  # objects whose parts are asked for at once
 #: What holds nothing that can change.
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes})
 #: What leads to everything, or to nothing of the notebook's.
@@ -85,7 +85,7 @@ def _parts(objects: Sequence[Any]) -> list[Any]:
         for one in objects:
             if (adapter := adapters.get(type(one))) is not None:
                 parts += adapter.referents(one)
-    wanted = {kind for kind in map(type, parts) if kind not in _PLAIN and not issubclass(kind, _ENDS)}
+    wanted = {kind for kind in set(map(type, parts)) if kind not in _PLAIN and not issubclass(kind, _ENDS)}
     return [one for one in parts if type(one) in wanted] if wanted else []
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import functools
+import datetime
+import decimal
+import fractions
+import pathlib
+import re
 import sys
+import threading
 import types
+import uuid
+import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from det_native.inspection.adapter import Adapter
+from det_native.inspection.parts import HEAP_TYPE, slots_of
 from det_native.inspection.registry import adapter_of
 
 CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset, deque)
@@ -17,7 +25,36 @@ CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset, deque)
 _SEEN_WHOLE = frozenset(
     {object, types.SimpleNamespace, list, tuple, dict, set, frozenset, deque, OrderedDict, defaultdict, str, int, float}
 )
-HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made by a class statement, or looks like one
+
+SMALL = frozenset({type(None), bool, int, type(Ellipsis), type(NotImplemented)})
+NUMBERS = frozenset({type(None), bool, int, float, complex})
+TEXTS = frozenset({str, bytes})
+#: Of these the text says all.
+TOLD_BY_TEXT = frozenset(
+    {float, complex, range, slice, types.GenericAlias, types.UnionType, decimal.Decimal, fractions.Fraction, uuid.UUID}
+    | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone}
+    | {type(pathlib.Path()), pathlib.PurePosixPath}
+)
+#: What keeps no state of the notebook's, or none that anybody can see.
+ENDS = (
+    types.ModuleType,
+    types.CodeType,
+    types.FrameType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    weakref.ReferenceType,
+    weakref.CallableProxyType,
+    weakref.ProxyType,
+    re.Pattern,
+)
+LOCKS = frozenset({type(threading.Lock()), type(threading.RLock())})
+#: What Python keeps in a class for itself; ``__slotnames__`` comes when an object is copied.
+NOT_OF_A_CLASS = frozenset(
+    {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "_abc_impl", "__slots__", "__slotnames__"}
+)
 
 
 class Kind(NamedTuple):
@@ -94,7 +131,9 @@ class Kinds:
         whole = bool(contents) or _has_slots(kind)
         adapter = adapter_of(kind)
         caches = adapter.caches if adapter is not None else frozenset()
-        return Instances(tuple(bases), hidden, contents, caches, tuple(_slots(kind)), whole)
+        return Instances(
+            tuple(bases), hidden, contents, caches, tuple((name, slot) for _, name, slot in slots_of(kind)), whole
+        )
 
 
 def is_own(module: Any) -> bool:
@@ -112,16 +151,6 @@ def is_own(module: Any) -> bool:
 _own: dict[str, bool] = {}
 
 
-def _slots(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield where objects keep what is not in their ``__dict__``."""
-    for base in kind.__mro__:
-        if not base.__flags__ & HEAP_TYPE:
-            continue
-        for name, slot in type.__getattribute__(base, "__dict__").items():
-            if type(slot) is types.MemberDescriptorType and name not in ("__dict__", "__weakref__"):
-                yield name, slot
-
-
 def _has_slots(kind: type) -> bool:
     return all(base is object or base.__flags__ & HEAP_TYPE for base in kind.__mro__)
 
@@ -137,24 +166,3 @@ def is_importable(function: Any) -> bool:
         except TypeError:
             return False
     return getattr(found, "__func__", found) is function
-
-
-@functools.lru_cache(maxsize=4096)
-def names_looked_up(code: types.CodeType) -> frozenset[str]:
-    """Return the global names that code looks up, that of functions inside it included."""
-    found = set(_globals_of(code))
-    if not found.isdisjoint(("globals", "locals", "vars", "eval")):  # names that are put together there
-        texts = [one for one in code.co_consts if type(one) is str and one.isidentifier()]
-        found |= {f"*{text}*" for text in texts} or {"*"}
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= names_looked_up(constant)
-    return frozenset(found)
-
-
-def _globals_of(code: types.CodeType) -> Iterator[str]:
-    import dis
-
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield instruction.argval

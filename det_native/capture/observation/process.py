@@ -13,7 +13,8 @@ from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from det_native.capture.observation.kinds import HEAP_TYPE, is_own
+from det_native.capture.observation.kinds import is_own
+from det_native.inspection.parts import HEAP_TYPE
 from det_native.inspection.registry import loaded_libraries
 
 _LOGGER = "the level of logger "

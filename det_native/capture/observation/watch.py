@@ -1,4 +1,4 @@
-"""What a cell did to the names of the notebook: two looks compared, one before it and one after it."""
+"""What a cell did to the names of the notebook: a look after it at those that it reached, against their last look."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from det_native.capture.named_by_text import matching
-from det_native.capture.observation.graph import DEEP, OBJECTS, Look, look, of_library
 from det_native.capture.observation.holding import may_be_held_elsewhere, may_hold
 from det_native.capture.observation.kinds import Kinds
+from det_native.capture.observation.looks import Look, look, of_library
 from det_native.capture.observation.process import (
     module_attributes,
     process_state,
@@ -20,14 +20,13 @@ from det_native.capture.observation.process import (
 from det_native.capture.reads import reads_of
 from det_native.capture.transform import transform
 
-_OBJECTS_TOGETHER = 100_000
-_ROOM = 1 << 26  # bytes of one value that are read whole around a cell that reaches it
-_ROOM_TOGETHER = 1 << 28
-_OF_OTHERS = 0.008  # seconds for all that a cell does not reach
-_OF_ONE = _SLOW = 0.02  # seconds for one of them, and for looking whether values hold what has changed
-_OF_REACHED = 0.5  # seconds for all that it does
-_DEAR = 0.002
-_FORGOTTEN = 0.9  # of what a look has cost, at each time that it was too much
+# What a look costs is counted in objects, of which 500 take a millisecond.
+_QUICK = 5_000  # around any cell
+_PER_SECOND = 25_000  # more for each second that the cell took: 5 % of them
+_MOST = 250_000
+_FIRST = 25_000  # for all that is there when the first cell is looked at
+_HEAD = 200  # objects of a value that are looked at before a cell, too: did a widget or a timer change it?
+_HELD = 0.005  # seconds for looking whether values hold what has changed
 _OF_THE_SHELL = re.compile(r"_+|_i+|_i?\d+|_[dios]h|In|Out|_exit_code|get_ipython|exit|quit|open|__\w+__")
 
 
@@ -45,7 +44,8 @@ class Effects(NamedTuple):
     unclear : frozenset of str
         Names that the cell reaches and of which nobody can tell whether they have changed.
     between : frozenset of str
-        Names that were changed since the execution before it: by a widget, a timer, a thread.
+        Names that were changed since the execution before it: by a widget, a timer, a thread. Of those that it
+        reaches, as far as their first objects tell; a change of others counts as its own.
     process : frozenset of str
         What it has set for the whole process.
     looked_up : mapping of str to frozenset of str
@@ -67,19 +67,16 @@ class Effects(NamedTuple):
     def then(self, later: Effects) -> Effects:
         """Return what was seen together, of the same execution at two moments."""
         return Effects(
-            (self.bound | later.bound) - later.removed,
-            (self.removed | later.removed) - later.bound,
-            self.changed | later.changed,
-            self.unclear | later.unclear,
-            self.between,
-            self.process | later.process,
-            {**self.looked_up, **later.looked_up},
-            self.sampled | later.sampled,
-            self.made | later.made,
+            bound=(self.bound | later.bound) - later.removed,
+            removed=(self.removed | later.removed) - later.bound,
+            changed=self.changed | later.changed,
+            unclear=self.unclear | later.unclear,
+            between=self.between,
+            process=self.process | later.process,
+            looked_up={**self.looked_up, **later.looked_up},
+            sampled=self.sampled | later.sampled,
+            made=self.made | later.made,
         )
-
-
-NOTHING = Effects()
 
 
 class Watch:
@@ -93,167 +90,154 @@ class Watch:
 
     def __init__(self) -> None:
         self.looks: dict[str, Look] = {}
-        self._turn = 0
-        self._turns: dict[str, int] = {}  # when each was last looked at
-        self._costs: dict[str, float] = {}  # seconds, where that was measured
         self._process: dict[str, Hashable] = {}
         self._modules: dict[str, dict[str, int]] = {}
 
     def begin(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str) -> Effects:
         """Look before a cell runs: what was changed by no cell?"""
         before = self.looks
-        self._look(namespace, hidden, source)
+        names = _names(namespace, hidden)
+        looks = _Looks(namespace, _QUICK if before else _FIRST)
+        reach = reached(source, before)
+        moved: set[str] = set()
+        for name in names:
+            known = before.get(name)
+            if known is None or not looks.is_same(name, known):
+                looks.take(name)
+            elif name in reach and known.can_change and looks.begins_otherwise(name, known):
+                looks.take(name)
+                moved.add(name)
+            else:
+                looks.now[name] = known
+        self.looks = {name: looks.now[name] for name in names}
         self._process, self._modules = process_state(), module_attributes(namespace)
-        both = before.keys() & self.looks.keys()
-        others = {name for name in both if differ(before[name], self.looks[name])}
-        # Objects of libraries are changed by threads of their own, which means nothing.
-        moved = {
-            name for name in others if before[name].identity == id(namespace[name]) and of_library(namespace[name])
-        }
-        return Effects(between=frozenset(others - moved)) if others - moved else NOTHING
+        rebound = {name for name in names if name in before and not looks.is_same(name, before[name])}
+        # Threads of libraries change their objects at any time.
+        return Effects(between=frozenset(rebound | {name for name in moved if not of_library(namespace[name])}))
 
-    def end(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str) -> Effects:
-        """Look after a cell has run, or while it runs; what the next call tells is since this one."""
+    def end(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str, seconds: float = 0.0) -> Effects:
+        """Look after a cell has run for so long, or while it runs; what the next call tells is since this one."""
         before = self.looks
-        self._look(namespace, hidden, source)
-        now = self.looks
-        bound = frozenset(name for name in now if name not in before or before[name].identity != now[name].identity)
-        same = now.keys() - bound
-        changed = frozenset(name for name in same if differ(before[name], now[name]))
-        unclear = frozenset(name for name in same - changed if not (before[name].exact and now[name].exact))
+        names = _names(namespace, hidden)
+        looks = _Looks(namespace, min(_MOST, _QUICK + int(seconds * _PER_SECOND)))
+        bound = frozenset(name for name in names if name not in before or not looks.is_same(name, before[name]))
+        for name in names:
+            if name in bound:
+                looks.take(name)
+            else:
+                looks.now[name] = before[name]
+        now = looks.now
+        reach = reached(source, {**before, **now})
+        known = reach & before.keys() & now.keys() - bound
+        touched = sorted(known, key=lambda name: (before[name].cost + before[name].read, name))
+        unclear = {name for name in touched if before[name].can_change and not looks.take_again(name, before[name])}
+        changed = {name for name in touched if _differ(before[name], now[name])}
+        same = [name for name in names if name not in bound and name not in reach]
+        self._look_at_holders(looks, same, changed, unclear)
+        if not all(now[name].closed for name in reach & now.keys()):  # it may have reached whatever is open, too
+            unclear.update(name for name in same if not now[name].closed and not now[name].exact)
+        unclear -= changed
+        for name in unclear:  # the next look before a cell is for what has changed since
+            now[name] = now[name]._replace(head=looks.head(name))
+        self.looks = {name: now[name] for name in names}
         set_before, patched_before = self._process, self._modules
         self._process, self._modules = process_state(), module_attributes(namespace)
         process = what_was_set(set_before, self._process, transform(source).source) | what_was_patched(
             patched_before, self._modules, namespace
         )
-        unclear_now = frozenset({*self._touched(unclear, source, before, changed)})
-        rest = frozenset(same) - changed - unclear_now
-        unclear_now |= self._shared(rest, changed | unclear_now, before, namespace)
-        for name in unclear_now:
-            if not now[name].seen:  # what it is inside is not known any more
-                now[name] = _unseen(namespace.get(name), now[name])
         return Effects(
-            bound,
-            frozenset(before.keys() - now.keys()),
-            changed,
-            unclear_now,
+            bound=bound,
+            removed=frozenset(before.keys() - now.keys()),
+            changed=frozenset(changed),
+            unclear=frozenset(unclear),
             process=process,
             looked_up={name: now[name].looked_up for name in bound | changed if now[name].looked_up},
-            sampled=frozenset(name for name in same if now[name].full is None),
+            sampled=frozenset(name for name in touched if now[name].full is None),
             made=frozenset(now.keys() - before.keys()),
         )
 
     def fixed(self) -> frozenset[str]:
         """Return names of which the value cannot change."""
-        return frozenset(name for name, one in self.looks.items() if one.exact and not one.objects)
+        return frozenset(name for name, one in self.looks.items() if not one.can_change)
 
-    def _look(self, namespace: Mapping[str, Any], hidden: Collection[str], source: str) -> None:
-        """Look at all names: those first that the cell reaches, of the others as many as there is time for."""
-        before, self.looks = self.looks, {}  # an interrupted look is none
-        self._turn += 1
-        names = [name for name in list(namespace) if name not in hidden and not _OF_THE_SHELL.fullmatch(name)]
-        first = reached(source, before)
-        looks: dict[str, Look] = {}
-        left, room = _OBJECTS_TOGETHER, _ROOM_TOGETHER
-        classes = frozenset(id(value) for value in list(namespace.values()) if issubclass(type(value), type))
-        kinds = Kinds(classes)
-        begin = time.thread_time()
-        for name in [name for name in names if name in first]:
-            value = namespace.get(name)
-            if left > 0 and time.thread_time() - begin < _OF_REACHED:
-                allowed = min(_ROOM, room)
-                looks[name] = found = look(value, namespace, DEEP, classes, allowed, kinds)
-                left -= len(found.objects)
-                room -= allowed if found.full else 0
-            else:
-                looks[name] = _unseen(value, before.get(name))
-        objects = frozenset().union(*(one.objects for one in looks.values()))
-        self._others(looks, before, namespace, [name for name in names if name not in first], kinds, objects)
-        self.looks = {name: looks[name] for name in names}
-
-    def _others(
-        self,
-        looks: dict[str, Look],
-        before: Mapping[str, Look],
-        namespace: Mapping[str, Any],
-        names: Iterable[str],
-        kinds: Kinds,
-        objects: frozenset[int],
-    ) -> None:
-        """Look at names that the cell does not reach, at those first that were not looked at for longest.
-
-        What is left out counts as it was: only a cell that reaches an object in it can have changed it, and what has
-        one of those `objects` is looked at in any case.
-        """
-        waiting: list[str] = []
-        for name in names:
-            known, value = before.get(name), namespace.get(name)
-            if known is not None and known.identity == id(value) and known.exact and not known.objects:
-                looks[name] = known  # it cannot change
-            else:
-                waiting.append(name)
-        waiting.sort(key=lambda name: (self._costs.get(name, 0.0) > _DEAR, self._turns.get(name, 0)))
-        begin = now = time.thread_time()
-        for number, name in enumerate(waiting):
-            known, value = before.get(name), namespace.get(name)
-            same = known is not None and known.identity == id(value)
-            cost = self._costs.get(name, 0.0)
-            self._costs[name] = cost * _FORGOTTEN
-            most = _OF_OTHERS if number else _OF_ONE
-            shares = known is not None and not objects.isdisjoint(known.objects)
-            if known is not None and same and not shares and now - begin + cost > most:
-                looks[name] = known._replace(exact=False, seen=False)
-                continue
-            if now - begin > _OF_REACHED:  # the first look of all
-                looks[name] = _unseen(value, known)
-                continue
-            looks[name] = look(value, namespace, OBJECTS, kinds.classes, 0, kinds)
-            self._turns[name] = self._turn
-            then, now = now, time.thread_time()
-            self._costs[name] = now - then if same else 0.0  # the first look at a value may have loaded something
-
-    def _shared(
-        self,
-        names: frozenset[str],
-        changed: frozenset[str],
-        before: Mapping[str, Look],
-        namespace: Mapping[str, Any],
-    ) -> frozenset[str]:
-        """Those of the names that were not seen whole and may hold what has changed: a row of an array, an element."""
-        objects: set[int] = set()
-        rows: set[int] = set()  # those of values whose large arrays, if there are any, are not the same
-        for name in changed:
-            objects |= self.looks[name].objects
-            if self.looks[name].full != before[name].full or self.looks[name].full == 0:
-                rows |= self.looks[name].objects
+    def _look_at_holders(self, looks: _Looks, names: Iterable[str], changed: set[str], unclear: set[str]) -> None:
+        """Look at names that the cell does not have, and whose values hold an object that it has changed."""
+        before, now = self.looks, looks.now
+        objects: set[int] = set().union(*(now[name].objects | before[name].objects for name in changed | unclear))
         if not objects:
-            return frozenset()
-        sampled = {name for name in names if None in (self.looks[name].full, before[name].full)}
-        found = {name for name in sampled if not rows.isdisjoint(self.looks[name].objects)}
-        waiting = [name for name in names - found if not (self.looks[name].closed and before[name].closed)]
-        if waiting and may_be_held_elsewhere(changed, namespace):
-            end = time.thread_time() + _SLOW
-            found |= {name for name in waiting if may_hold(namespace.get(name), objects, end)}
-        return frozenset(found)
-
-    def _touched(
-        self, unclear: frozenset[str], source: str, before: Mapping[str, Look], changed: frozenset[str]
-    ) -> Iterable[str]:
-        """Those of the names that the cell reaches: by their own name, or through objects that others share."""
-        if not unclear:
             return
-        by_name = reached(source, {**before, **self.looks})
-        objects: set[int] = set()
-        is_open = False
-        for name in by_name | changed:
-            for looks in (before, self.looks):
-                if name in looks:
-                    objects |= looks[name].objects
-                    is_open = is_open or not looks[name].closed
-        for name in unclear:
-            one = self.looks[name]
-            if name in by_name or not objects.isdisjoint(one.objects) or (is_open and not one.closed):
-                yield name
+        waiting = []
+        for name in names:
+            if not objects.isdisjoint(before[name].objects):
+                if not looks.take_again(name, before[name]):
+                    unclear.add(name)
+                elif _differ(before[name], now[name]):
+                    changed.add(name)
+                elif now[name].full is None:  # a row of an array of which only samples are compared
+                    unclear.add(name)
+            elif not now[name].closed:
+                waiting.append(name)
+        if waiting and may_be_held_elsewhere(changed | unclear, looks.namespace):
+            end = time.thread_time() + _HELD
+            unclear.update(name for name in waiting if may_hold(looks.namespace.get(name), objects, end))
+
+
+class _Looks:
+    """Looks at several names at one moment, as long as `room` lasts: so many objects, or as many bytes."""
+
+    def __init__(self, namespace: Mapping[str, Any], room: int) -> None:
+        self.namespace = namespace
+        self.now: dict[str, Look] = {}
+        self._room = room
+        self._kinds = Kinds(frozenset(id(value) for value in list(namespace.values()) if issubclass(type(value), type)))
+
+    def is_same(self, name: str, known: Look) -> bool:
+        """Whether a name has the value that it had."""
+        return known.identity == id(self.namespace.get(name))
+
+    @property
+    def _objects(self) -> int:
+        """How many objects of the next value may be looked at: a few even where arrays have taken all the room."""
+        return max(self._room, _HEAD if self._room > -_QUICK else 1)
+
+    def take(self, name: str, known: Look | None = None) -> None:
+        """Look at a value, as far as there is room; not much farther than the last time, if all was seen then."""
+        limit = self._objects
+        if known is not None and known.exact:
+            limit = min(limit, _HEAD if known.limit else 2 * known.cost + _HEAD)
+        taken = look(self.namespace.get(name), self.namespace, limit, max(self._room, 0), self._kinds)
+        self._room -= taken.cost + taken.read
+        is_small = taken.cost <= _HEAD and not taken.limit
+        self.now[name] = taken._replace(head=taken.fingerprint if is_small else self.head(name))
+
+    def begins_otherwise(self, name: str, known: Look) -> bool:
+        """Whether the first objects of a value are others than they were; False where there is no room to look."""
+        head = self.head(name)
+        return None not in (head, known.head) and head != known.head
+
+    def head(self, name: str) -> int | None:
+        """Return the fingerprint of the first objects of a value; None where many values have taken all the room."""
+        if self._room < -_QUICK:
+            return None
+        taken = look(self.namespace.get(name), self.namespace, _HEAD, 0, self._kinds)
+        self._room -= taken.cost
+        return taken.fingerprint
+
+    def take_again(self, name: str, known: Look) -> bool:
+        """Look at the same value again, if there is room for it; return whether an equal look says that it is equal."""
+        cost = known.cost + (known.read if known.limit else 0)
+        if cost > self._objects or known.limit > self._objects // 2:  # it was cut short, and would be so again
+            return False
+        self.take(name, known)
+        taken = self.now[name]
+        if known.full is not None and taken.full is None and not _differ(known, taken):
+            self.now[name] = known  # a later look, for which there is more room, compares with all of its arrays
+            return False
+        return known.exact and taken.exact
+
+
+def _names(namespace: Mapping[str, Any], hidden: Collection[str]) -> list[str]:
+    return [name for name in list(namespace) if name not in hidden and not _OF_THE_SHELL.fullmatch(name)]
 
 
 def reached(source: str, looks: Mapping[str, Look]) -> set[str]:
@@ -278,15 +262,7 @@ def reached(source: str, looks: Mapping[str, Look]) -> set[str]:
     return found
 
 
-def _unseen(value: Any, known: Look | None) -> Look:
-    """What there is to say of a value that was not looked at, and may be another inside."""
-    if known is None or known.identity != id(value):
-        return Look(id(value), None, False, False, frozenset(), known.looked_up if known else frozenset())
-    return known._replace(fingerprint=None, full=None, exact=False)
-
-
-def differ(before: Look, now: Look) -> bool:
-    """Whether two looks tell that a value is another."""
+def _differ(before: Look, now: Look) -> bool:
     if before.identity != now.identity:
         return True
     if before.full and now.full and before.full != now.full:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from det_native.capture.reads import reads_of
+from det_native.capture.reads_record import Reads
+from det_native.capture.syntax import nodes_of, tree_of
 
 _CODE = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _WORK = ast.Call | ast.Await | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.NamedExpr
@@ -40,28 +42,39 @@ def settings_of(
     without : collection of int
         Lines that must not run again: they hold a secret.
     """
-    body = _parsed(source)
+    names = _names_in(source)
+    return _settings(source, names.intersection(stale), names.intersection(modules), frozenset(without))
+
+
+@lru_cache(maxsize=4096)
+def _settings(source: str, stale: frozenset[str], modules: frozenset[str], without: frozenset[int]) -> Settings:
+    """Return the same, given only what the cell reads: a choice asks for each cell again and again."""
+    statements = _statements(source)
     missing, imported = set(stale), set(modules)
-    kept: list[ast.stmt] = []
-    for statement in body:
-        code = reads_of(ast.unparse(statement))
+    kept: dict[ast.stmt, Reads] = {}
+    for statement, code in statements:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             imported |= code.bound
         lines = range(_first_line(statement), (statement.end_lineno or statement.lineno) + 1)
         held_back = any(line in lines for line in without)
         if not held_back and _is_setting(statement, imported) and missing.isdisjoint(code.reads):
-            kept.append(statement)
+            kept[statement] = code
             missing -= code.bound
         else:
             missing |= code.bound | code.stored_into
-    if not kept:
-        return Settings()
-    others = [reads_of(ast.unparse(one)) for one in body if one not in kept]
+    others = [code for statement, code in statements if statement not in kept]
     again = set().union(*(code.bound | code.stored_into | code.deleted for code in others))
     again_bound = set().union(*(code.bound for code in others))
-    kept = [one for one in kept if not (isinstance(one, ast.Assign) and again_bound & reads_of(ast.unparse(one)).bound)]
-    names = set().union(*(reads_of(ast.unparse(one)).bound for one in kept)) - again
-    return Settings(_only(source, body, kept), frozenset(names)) if kept else Settings()
+    kept = {one: code for one, code in kept.items() if not (isinstance(one, ast.Assign) and again_bound & code.bound)}
+    names = set().union(*(code.bound for code in kept.values())) - again
+    return Settings(_only(source, [one for one, _ in statements], kept), frozenset(names)) if kept else Settings()
+
+
+@lru_cache(maxsize=4096)
+def _names_in(source: str) -> frozenset[str]:
+    statements = _statements(source)
+    read = frozenset().union(*(code.reads for _, code in statements))
+    return read.union(node.id for node in (nodes_of(source) if statements else ()) if isinstance(node, ast.Name))
 
 
 def done_for_effect(source: str, modules: Collection[str]) -> tuple[str, ...]:
@@ -91,9 +104,10 @@ def done_for_effect(source: str, modules: Collection[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(source: str) -> tuple[ast.stmt, ...]:
+def _statements(source: str) -> tuple[tuple[ast.stmt, Reads], ...]:
+    """Return the statements of a cell, each with what it does with names."""
     try:
-        return tuple(ast.parse(source).body)
+        return tuple((statement, reads_of(ast.unparse(statement))) for statement in tree_of(source).body)
     except SyntaxError:
         return ()
 

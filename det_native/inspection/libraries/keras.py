@@ -1,4 +1,7 @@
-"""Keras, of either generation: layers, models, and what its objects keep of having been used."""
+"""Keras: layers, models, and what its objects keep of having been used.
+
+Keras 2 and Keras 3 share this file: of both, the classes have the same names, and only their random streams differ.
+"""
 
 from __future__ import annotations
 

@@ -65,15 +65,19 @@ class _Variable(_Tensor):
 
 def _walk_numbers(value: Any, walk: Walk) -> None:
     """Walk through the numbers of a tensor; in a graph there are none to see."""
-    read = getattr(value, "numpy", None)
-    try:
-        numbers = read() if read is not None else None
-    except NotImplementedError:
-        numbers = None
-    if numbers is None:
+    tensorflow, numpy = sys.modules["tensorflow"], sys.modules["numpy"]
+    if not hasattr(value, "numpy") or not tensorflow.executing_eagerly():
         walk.cannot_see()
         return
-    array = sys.modules["numpy"].asarray(numbers)
+    try:  # where they are, as numpy() copies them
+        array = numpy.asarray(memoryview(value.read_value() if hasattr(value, "read_value") else value))
+    except (TypeError, ValueError):  # on a device, or of a type that a buffer has not
+        array = numpy.asarray(value.numpy())
+    if array.dtype.kind in "biufc":
+        walk.say(array.shape, str(array.dtype))
+        walk.raw(array.reshape(-1).view(numpy.uint8))
+        return
+    array = numpy.asarray(value.numpy())
     walk.kept.append(array)
     walk.numbers(array)
 
