@@ -34,6 +34,7 @@ from det_native.capture.observation.kinds import (
     is_own,
 )
 from det_native.inspection.adapter import Adapter
+from det_native.inspection.attributes import is_library_of_ours
 from det_native.inspection.parts import HEAP_TYPE, PARTS, names_looked_up
 from det_native.inspection.registry import adapter_of, is_derived
 
@@ -339,9 +340,13 @@ class Walk:
             self._content(one, base)
         attributes = _attributes(one)
         if attributes is not None:
-            kept = [name for name in attributes if name not in held.caches] if held.caches else [*attributes]
-            self.go(kept)
-            self.go([attributes[name] for name in kept] if held.caches else attributes.values())
+            kept = [
+                (name, part)
+                for name, part in attributes.items()
+                if name not in held.caches and not _is_of_det_native(type(part))  # what wraps a model's methods
+            ]
+            self.go([name for name, _ in kept])
+            self.go([part for _, part in kept])
         for name, slot in held.slots:
             try:
                 value = slot.__get__(one, kind)
@@ -396,3 +401,8 @@ _LOOKERS: dict[type, Callable[[Walk, Any], None]] = {
     types.BuiltinFunctionType: Walk._bound_method,
     **dict.fromkeys(PARTS, lambda walk, one: walk.go(part for _, part in PARTS[type(one)](one))),
 }
+
+
+def _is_of_det_native(kind: type) -> bool:
+    module = type.__getattribute__(kind, "__dict__").get("__module__")
+    return isinstance(module, str) and is_library_of_ours(module)

@@ -87,7 +87,7 @@ def done_for_effect(source: str, modules: Collection[str]) -> tuple[str, ...]:
         Names of modules, and of classes of libraries.
     """
     found: dict[str, None] = {}
-    waiting: list[ast.AST] = [*_parsed(source)]
+    waiting: list[ast.AST] = [statement for statement, _ in _statements(source)]
     while waiting:
         node = waiting.pop(0)
         if isinstance(node, _CODE):
