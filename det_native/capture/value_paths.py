@@ -90,7 +90,8 @@ class ValuePaths:
                 continue
             elif isinstance(one, dict):
                 self._seen[id(one)] = one
-                waiting.extend(dict.values(one))
+                # Layers of Keras keep dictionaries in proxies, which only say that they are of that class.
+                waiting.extend(dict.values(one) if issubclass(type(one), dict) else one.values())
             elif isinstance(one, list | tuple | set | frozenset):
                 self._seen[id(one)] = one
                 waiting.extend(one)
