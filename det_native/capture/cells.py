@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution, Missing, Slice
 from det_native.capture.explain import (
     early_warning,
@@ -26,10 +25,10 @@ from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
-from det_native.capture.modules import collect_modules, imported_modules, is_local
+from det_native.capture.modules import is_local
 from det_native.capture.names import PROVIDED
 from det_native.capture.observation.holding import shares_with_others
-from det_native.capture.packages import packages_of
+from det_native.capture.program_files import add_files
 from det_native.capture.reads import reads_of
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.set_order import has_order_of_a_set
@@ -42,7 +41,7 @@ from det_native.capture.wider_capture import WiderCapture
 from det_native.errors import CaptureError, Problem
 from det_native.inspection.adapter import Encoded
 from det_native.inspection.streams import encoded
-from det_native.schema.manifests import CallSite, Cell, Program, ReadEntry
+from det_native.schema.manifests import CallSite, Cell, Program
 
 #: Names that IPython gives to what cells returned, and to their texts.
 _HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|In|Out|_[iod]h")
@@ -404,28 +403,12 @@ class CellCapture:
         return [*context, self.folder]
 
     def _add_files(self, capture: Capture, found: Slice, included: list[int]) -> None:
-        sources = [(self.executions[i].sent, self._label(i)) for i in included]
-        names = [(name, label) for source, label in sources for name in imported_modules(source)]
         of_values = [
             (module, value.cell)
             for value in capture.values
             if value.codec != "weights"
             for module in sorted(self.encoded[value.name].modules)
         ]
-        names.extend(of_values)
-        sites = (capture.program.call, capture.program.init)
-        names.extend((Path(site.file).stem, "") for site in sites if site is not None and site.file is not None)
-        modules = collect_modules(names, self._roots(), self.request.include, self.request.context_dir)
-        self.problems.extend(modules.problems)
-        self.warnings.extend(modules.warnings)
-        self.warnings.extend(stale_modules(modules.names, self.log, self.namespace, found.imported))
-        code = [
-            *sources,
-            *((file.path.read_text("utf-8"), file.target) for file in modules.files if _is_python(file.path)),
-        ]
-        capture.packages = packages_of([*sources, *modules.sources], of_values)
-        root = self.request.context_dir or self.folder
-        titles = {self._label(i): self.executions[i].label for i in included}
         made = MadeAgain(self.log, included)
         capture.made = made.maker
 
@@ -433,19 +416,21 @@ class CellCapture:
             index = made.maker(path)
             return self._label(index) if index is not None else None
 
-        data = collect_data(code, root, Path.cwd(), self.request.context_dir, titles, maker=maker)
-        self.warnings.extend(data.warnings)
-        ran = {self._label(i): self.log.executions[i] for i in included}
-        self.warnings.extend(overwritten_files(data.files, ran))
-        self.warnings.extend(remade_values(modules.names, self.log, ran))
-        capture.files = [*modules.files, *data.files]
-        capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
-        capture.outside = data.outside
-        capture.rows.extend([*modules.rows, *data.rows])
-        for file in modules.files:
-            if _is_python(file.path) and file.path not in self.request.include:
-                text = file.path.read_text("utf-8")
-                self.problems.extend(secret_problems(text, file.target, self.request.values, form_only=True))
+        files = add_files(
+            capture,
+            [(self.executions[i].sent, self._label(i)) for i in included],
+            self.request,
+            self._roots(),
+            Path.cwd(),
+            titles={self._label(i): self.executions[i].label for i in included},
+            of_values=of_values,
+            maker=maker,
+        )
+        names, ran = files.modules.names, {self._label(i): self.log.executions[i] for i in included}
+        self.problems.extend(files.problems)
+        self.warnings.extend(stale_modules(names, self.log, self.namespace, found.imported))
+        self.warnings.extend([*files.warnings, *overwritten_files(files.data.files, ran)])
+        self.warnings.extend(remade_values(names, self.log, ran))
 
     # The report.
 
@@ -478,7 +463,3 @@ class CellCapture:
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
             self.warnings.append(early_warning([each.number for each in early]))
-
-
-def _is_python(path: Path) -> bool:
-    return path.suffix == ".py"

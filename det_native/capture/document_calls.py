@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from det_native.capture.stars import OURS, star_names
+from det_native.capture.syntax import imports_in
 from det_native.frameworks import get_framework, known_frameworks
 from det_native.schema.manifests import CallKind, Framework
 
@@ -83,16 +85,12 @@ class Imports:
 
     def __init__(self, trees: Sequence[ast.Module | None]) -> None:
         self._paths: dict[str, str] = {}
-        for node in (node for tree in trees if tree is not None for node in ast.walk(tree)):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    whole = alias.name if alias.asname else alias.name.partition(".")[0]
-                    self._paths[alias.asname or whole] = _ours(whole)
-            elif isinstance(node, ast.ImportFrom):
-                module = _ours(node.module or "")
-                for alias in node.names:
-                    for name in _exported(module) if alias.name == "*" else [alias.name]:
-                        self._paths[alias.asname or name] = f"{module}.{name}"
+        for one in (one for tree in trees if tree is not None for one in imports_in(tree)):
+            if one.name == "*":
+                own = _ours(one.module)
+                self._paths |= {name: f"{own}.{name}" for name in (star_names(own) or () if own == OURS else ())}
+            else:
+                self._paths[one.name] = _ours(one.path())
 
     def path(self, node: ast.expr) -> str:
         """Return the dotted path of something imported, empty for anything else."""
@@ -108,14 +106,6 @@ class Imports:
 def _ours(path: str) -> str:
     first, dot, rest = path.partition(".")
     return f"det_native{dot}{rest}" if first == _ALIAS else path
-
-
-def _exported(module: str) -> Sequence[str]:
-    if module != "det_native":
-        return ()
-    import det_native
-
-    return det_native.__all__
 
 
 def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:

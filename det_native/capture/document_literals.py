@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from det_native.capture.document_calls import parents_of
+from det_native.capture.syntax import bound_by
 
 _Around = ast.Dict | ast.List | ast.Tuple | ast.keyword
 
@@ -58,7 +59,7 @@ class Literals:
         for cell, tree in trees.items():
             self._parents |= parents_of(tree)
             for node in ast.walk(tree):
-                for name in _bound_by(node):
+                for name in bound_by(node):
                     self._bound[name].append(_Place(cell, node))
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                     self._used[node.id].append(_Place(cell, node))
@@ -126,23 +127,6 @@ class Literals:
         while not isinstance(node, ast.stmt):
             node = self._parents[node]
         return Unread(ast.unparse(node).splitlines()[0], place.cell, node.lineno, "depends on")
-
-
-def _bound_by(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-        yield node.id
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-    elif isinstance(node, ast.Global | ast.Nonlocal):
-        yield from node.names
-    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name is not None:
-        yield node.name
-    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
-        yield node.rest
 
 
 def _within(value: Any) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from det_native.capture.data import files_in
 from det_native.capture.model import SourceFile
 from det_native.capture.nesting import NOT_PYTHON, not_python
+from det_native.capture.syntax import imports_in
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 
@@ -99,18 +100,12 @@ def imported_modules(source: str, package: str = "") -> Iterator[str]:
     package : str
         Package of the module that the source is of, for relative imports.
     """
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = package.split(".") if package else []
-                parents = parts[: len(parts) - node.level + 1]
-                base = ".".join([*parents, *([base] if base else [])])
-            if base:
-                yield base
-                yield from (f"{base}.{alias.name}" for alias in node.names if alias.name != "*")
+    for one in imports_in(ast.parse(source)):
+        module = one.source(package)
+        if module:
+            yield module
+            if one.attribute not in ("", "*"):
+                yield f"{module}.{one.attribute}"
 
 
 def collect_modules(

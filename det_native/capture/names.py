@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-import importlib
-import symtable
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
 
 from det_native.capture.reads import reads_of
+from det_native.capture.stars import star_names
 from det_native.errors import Problem
 from det_native.schema.manifests import Program
 
@@ -39,20 +37,15 @@ def check_bundle_names(program: Program, values: Collection[str]) -> list[Proble
     late: list[tuple[str, str, str]] = []
     sources = _sources_before_call(program)
     for where, source, cell in zip(_titles(program), sources, program.cells, strict=True):
-        names = cell_names(source)
-        if cell.optional_from is not None:
-            wanted = cell_names(_before(source, cell.optional_from))
-            names = replace(names, used=wanted.used, late=wanted.late)
-        for module in names.stars:
-            star = _imported_names(module)
-            if star is None:
-                return problems
-            bound |= set(star)
-        bound |= names.bound
-        if reads_of(source).runs_text:  # it may bind anything
+        code = reads_of(source)
+        stars = [star_names(module, load=True) for module, _ in code.stars]
+        if code.runs_text or None in stars:  # it may bind anything
             return problems
-        problems.extend(_problem(where, name, "") for name in sorted(names.used - bound))
-        late.extend((where, name, function) for name, function in sorted(names.late.items()))
+        bound |= code.bound.union(code.late_bound, *(star or () for star in stars))
+        if cell.optional_from is not None:
+            code = reads_of(_before(source, cell.optional_from))
+        problems.extend(_problem(where, name, "") for name in sorted(code.wanted - bound))
+        late.extend((where, name, function) for function, names in code.functions.items() for name in sorted(names))
     if _line_of_call(program) is not None:
         late = list(_reached(program, sources, values))
     problems.extend(
@@ -115,80 +108,3 @@ def _problem(where: str, name: str, inside: str) -> Problem:
         f"`{name}` is used{inside}, but no cell that is sent defines it.",
         f"Run the cell that defines it, then submit again, or send it: values=['{name}'].",
     )
-
-
-@dataclass
-class Names:
-    """What a cell binds, uses at once, uses in functions (with one that does), and the modules of its ``import *``."""
-
-    bound: set[str] = field(default_factory=set)
-    used: set[str] = field(default_factory=set)
-    late: dict[str, str] = field(default_factory=dict)
-    stars: list[str] = field(default_factory=list)
-
-
-def cell_names(source: str) -> Names:
-    """Return the names of a cell."""
-    names = Names()
-    tree = ast.parse(source)
-    guarded = set(_guarded(tree))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and any(alias.name == "*" for alias in node.names):
-            names.stars.append(node.module)
-    table = symtable.symtable(source, "<cell>", "exec")
-    for symbol in table.get_symbols():
-        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace():
-            names.bound.add(symbol.get_name())
-        elif symbol.is_referenced() and symbol.get_name() not in guarded:
-            names.used.add(symbol.get_name())
-    for child in table.get_children():
-        _scope_names(child, names, guarded, now=child.get_type() == "class" or _is_comprehension(child))
-    return names
-
-
-def _scope_names(table: symtable.SymbolTable, names: Names, guarded: set[str], now: bool) -> None:
-    for symbol in table.get_symbols():
-        name = symbol.get_name()
-        if not symbol.is_global() or name in guarded:
-            continue
-        if symbol.is_assigned():
-            names.bound.add(name)
-        elif symbol.is_referenced() and now:
-            names.used.add(name)
-        elif symbol.is_referenced():
-            names.late.setdefault(name, table.get_name())
-    for child in table.get_children():
-        runs_now = now and (child.get_type() == "class" or _is_comprehension(child))
-        _scope_names(child, names, guarded, runs_now)
-
-
-def _is_comprehension(table: symtable.SymbolTable) -> bool:
-    return table.get_name() in {"listcomp", "setcomp", "dictcomp", "genexpr"}
-
-
-def _guarded(tree: ast.Module) -> Iterator[str]:
-    """Names that the code can do without: inside ``try`` with a handler for ``NameError``, or annotations."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Try) and any(_catches(handler) for handler in node.handlers):
-            for statement in node.body:
-                yield from (inner.id for inner in ast.walk(statement) if isinstance(inner, ast.Name))
-        elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
-            yield from (inner.id for inner in ast.walk(node.annotation) if isinstance(inner, ast.Name))
-
-
-def _catches(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    return any(
-        isinstance(node, ast.Name) and node.id in {"NameError", "Exception", "BaseException"}
-        for node in ast.walk(handler.type)
-    )
-
-
-def _imported_names(module: str) -> Iterable[str] | None:
-    try:
-        loaded = importlib.import_module(module)
-    except ImportError:
-        return None
-    public = getattr(loaded, "__all__", None)
-    return public if public is not None else [name for name in vars(loaded) if not name.startswith("_")]

@@ -33,12 +33,14 @@ class Reads:
         Names that it may bind.
     surely : set of str
         Those that it has bound for certain, once it has run.
+    late_bound : set of str
+        Names that functions of it bind when they are called: ``global count``.
     deleted : set of str
     imports : dict of str to Import
         Names of it that are bound by nothing but an import.
     stars : list of (module, level)
     functions : dict of str to frozenset of str
-        Functions and classes that it defines, with the names that they look up.
+        Functions and classes that it defines, with the names that they look up; under ``lambda`` those of all lambdas.
     loops : set of str
         Names that a loop binds.
     stored_into : set of str
@@ -67,6 +69,7 @@ class Reads:
     wanted: set[str] = field(default_factory=set)
     bound: set[str] = field(default_factory=set)
     surely: set[str] = field(default_factory=set)
+    late_bound: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     imports: dict[str, Import] = field(default_factory=dict)
     stars: list[tuple[str, int]] = field(default_factory=list)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from det_native.capture.syntax import imports_in
 from det_native.frameworks import Description, known_frameworks
 
 _PACKAGE = "det_native"
@@ -60,7 +61,7 @@ def _bases(dotted: str, folder: Path) -> Iterator[str]:
     if found is None:
         return
     tree, package = found
-    imported = dict(_imported(tree, package))
+    imported = {one.name: one.path(package) for one in imports_in(tree)}
     own = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     if name in own:
         for base in own[name].bases:
@@ -74,27 +75,13 @@ def _bases(dotted: str, folder: Path) -> Iterator[str]:
         yield imported[name]
 
 
-def _parsed(module: str, folder: Path) -> tuple[ast.Module, list[str]] | None:
-    """Return a module's text, and the names of the package that relative imports in it begin at."""
+def _parsed(module: str, folder: Path) -> tuple[ast.Module, str] | None:
+    """Return a module's text, and the package that relative imports in it begin at."""
     names = module.split(".")
     path = folder.joinpath(*names)
     for file, package in ((path.with_suffix(".py"), names[:-1]), (path / "__init__.py", names)):
         try:
-            return ast.parse(file.read_bytes()), package
+            return ast.parse(file.read_bytes()), ".".join(package)
         except (OSError, SyntaxError, ValueError):
             continue
     return None
-
-
-def _imported(tree: ast.Module, package: list[str]) -> Iterator[tuple[str, str]]:
-    """Give what imports bind, with what it is."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for one in node.names:
-                first = one.name.partition(".")[0]
-                yield (one.asname, one.name) if one.asname else (first, first)
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) + 1 - node.level] if node.level else []
-            source = ".".join([*above, *([node.module] if node.module else [])])
-            for one in node.names:
-                yield one.asname or one.name, f"{source}.{one.name}".lstrip(".")

@@ -318,6 +318,25 @@ def test_names_that_functions_look_up_are_resolved(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
+    "data",
+    [
+        "def make():\n    global x, y\n    x = y = 1\nmake()",
+        "exec('x = y = 1')",
+        "try:\n    x, y = tpu\nexcept NameError:\n    x = y = 1",
+        "y = 1\nif (x := y):\n    scale = lambda: x",
+    ],
+)
+def test_names_that_may_be_there_are_no_problem(ask: Ask, data: str) -> None:
+    assert ask(BUILD, data, CONFIG, INIT, TRAIN)["problems"] == []
+
+
+def test_a_cell_that_asks_somebody_is_told_where_it_is_needed(ask: Ask) -> None:
+    assert ask(BUILD, DATA, "input()", CONFIG, INIT, TRAIN)["problems"] == []
+    problems = ask(BUILD, "x = y = input()", CONFIG, INIT, TRAIN)["problems"]
+    assert "code cell 2, which makes it, cannot run there: it asks for input()" in problems[0]["what"]
+
+
+@pytest.mark.parametrize(
     ("cells", "text"),
     [
         ([DATA], "There is none among its code cells"),

@@ -157,7 +157,9 @@ class _Choice:
             elif name in run.lost:  # a magic of its own made it what it is
                 yield _Need(index, name, index)
             elif name not in state.known and (
-                read.is_direct or name in self.unmade or (index == self.call and name not in self.present)
+                read.is_direct
+                or name in self.unmade
+                or (index == self.call and len(read.path) > 1 and name not in self.present)
             ):
                 yield _Need(index, name, None)
 

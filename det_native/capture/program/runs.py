@@ -161,7 +161,7 @@ def _effects(
     stars = {name for star in code.stars for name in facts.stars.get(star, ())}
     effects = execution.effects
     if effects is None:  # nobody looked: its text tells
-        bound = code.bound | stars | execution.shell.keys()
+        bound = code.bound | code.late_bound | stars | execution.shell.keys()
         touched = {name for name in code.stored_into | code.called if name in code.reads}
         changed = touched - bound - facts.fixed - ALWAYS_THERE
         return frozenset(bound), frozenset(code.deleted), frozenset(changed), frozenset()
