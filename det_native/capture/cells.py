@@ -26,7 +26,7 @@ from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import is_local
-from det_native.capture.names import PROVIDED
+from det_native.capture.program.choose import ALWAYS_THERE
 from det_native.capture.observation.holding import shares_with_others
 from det_native.capture.program_files import add_files
 from det_native.capture.reads import reads_of
@@ -278,7 +278,7 @@ class CellCapture:
 
     def _check_missing(self, found: Slice) -> None:
         for missing, user in found.missing:
-            if missing.name in PROVIDED | {"__session__"} or not self._matters(missing, user, found):
+            if missing.name in ALWAYS_THERE | {"__session__"} or not self._matters(missing, user, found):
                 continue
             self.problems.append(
                 missing_problem(missing, user, self.namespace, self.executions, found.touched, is_local)

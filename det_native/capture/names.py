@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Collection, Iterator, Sequence
 
+from det_native.capture.program.choose import ALWAYS_THERE
 from det_native.capture.reads import reads_of
 from det_native.capture.stars import star_names
 from det_native.errors import Problem
 from det_native.schema.manifests import Program
-
-#: Names that every module has, or that the harness provides.
-PROVIDED = frozenset(dir(builtins)) | {
-    *("__name__", "__doc__", "__file__", "__builtins__", "__spec__", "__loader__", "__package__", "__annotations__"),
-    *("display", "get_ipython"),
-}
 
 
 def check_bundle_names(program: Program, values: Collection[str]) -> list[Problem]:
@@ -32,7 +26,7 @@ def check_bundle_names(program: Program, values: Collection[str]) -> list[Proble
     values : collection of str
         Names that are sent by value.
     """
-    bound = set(PROVIDED) | set(values)
+    bound = set(ALWAYS_THERE) | set(values)
     problems: list[Problem] = []
     late: list[tuple[str, str, str]] = []
     sources = _sources_before_call(program)

@@ -28,7 +28,9 @@ class Reads:
     loaded : set of str
         All names that it reads, its own among them.
     wanted : set of str
-        Those that its own lines read and cannot do without: not in ``try`` with a handler of ``NameError``.
+        Those that its own lines read, have not bound and cannot do without.
+    guarded : set of str
+        Those of `reads` that it can do without: it asks for them in ``try`` with a handler of ``NameError``.
     bound : set of str
         Names that it may bind.
     surely : set of str
@@ -48,7 +50,7 @@ class Reads:
     called : set of str
         Names that it gives to a call or of which it calls a method.
     runs_text : bool
-        It calls what runs code in a text.
+        It may bind names that do not stand in it: ``exec``, ``globals()``.
     for_effect : set of str
         Names of which something is called for nothing but its effect: ``np.random.seed(1)``.
     given : set of str
@@ -67,6 +69,7 @@ class Reads:
     certain: set[str] = field(default_factory=set)
     loaded: set[str] = field(default_factory=set)
     wanted: set[str] = field(default_factory=set)
+    guarded: set[str] = field(default_factory=set)
     bound: set[str] = field(default_factory=set)
     surely: set[str] = field(default_factory=set)
     late_bound: set[str] = field(default_factory=set)

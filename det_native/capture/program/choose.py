@@ -19,7 +19,10 @@ SECONDS = 10.0
 #: Bytes of values that travel unasked.
 ROOM = 64 << 20
 #: Names that a program always has.
-ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__", "__doc__", "__builtins__", "__spec__", "__loader__"}
+ALWAYS_THERE = frozenset(dir(builtins)) | {
+    *("__name__", "__doc__", "__file__", "__builtins__", "__spec__", "__loader__", "__package__", "__annotations__"),
+    *("display", "get_ipython"),
+}
 
 _SLOW = "took long"
 
@@ -157,9 +160,7 @@ class _Choice:
             elif name in run.lost:  # a magic of its own made it what it is
                 yield _Need(index, name, index)
             elif name not in state.known and (
-                read.is_direct
-                or name in self.unmade
-                or (index == self.call and len(read.path) > 1 and name not in self.present)
+                read.is_direct or name in self.unmade or (index == self.call and name not in self.present)
             ):
                 yield _Need(index, name, None)
 
@@ -183,7 +184,7 @@ class _Choice:
         for name in run.bound | run.removed:
             state.stale.pop(name, None)
         state.known |= run.bound
-        state.known -= run.removed - run.bound
+        state.known -= run.removed - run.bound - ALWAYS_THERE
         state.stale |= dict.fromkeys(run.lost, index)
 
     def _leave(self, index: int, run: Run, why: str, state: _State) -> None:

@@ -147,7 +147,8 @@ def _reads(
             meant = matching(name, names) if name != "*" else texts & set(names)
             waiting += [(one, Read((*read.path[:-1], one), read.line, certain=False)) for one in sorted(meant)]
             continue
-        if name not in ALWAYS_THERE or name in names:
+        asked = read.path == (name,) and name in code.guarded
+        if name in names or not (asked or name in ALWAYS_THERE):
             found.setdefault(name, read)
         for inner in sorted(looked_up.get(name, ())):
             waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
