@@ -26,8 +26,8 @@ from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedValue
 from det_native.capture.modules import is_local
-from det_native.capture.program.choose import ALWAYS_THERE
 from det_native.capture.observation.holding import shares_with_others
+from det_native.capture.program.choose import ALWAYS_THERE
 from det_native.capture.program_files import add_files
 from det_native.capture.reads import reads_of
 from det_native.capture.request import HEADLINE, Request

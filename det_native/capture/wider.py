@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping, Sequence
 
-from det_native.capture.names import PROVIDED
+from det_native.capture.program.choose import ALWAYS_THERE
 from det_native.capture.steps import Step
 
 
@@ -27,7 +27,7 @@ def wider_program(
     given : mapping of str to int
         Names that are sent by value, each with the execution after which its value held.
     """
-    known = set(PROVIDED)
+    known = set(ALWAYS_THERE)
     other: set[str] = set()  # names that have another value than they had in the notebook, or none
     taken: list[int] = []
     for step in steps:
