@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from det_native.capture.log import CallRecord
+from det_native.experimental.document_place import AsWritten, answers
 from det_native.schema.manifests import CallKind, Framework
 
 if TYPE_CHECKING:
@@ -29,12 +30,15 @@ class Origin:
         The call of ``init()``.
     early : EarlyContents or None
         What the notebook's variables held then.
+    answers : AsWritten
+        What the front end's dialog says of the call.
     """
 
     record: CallRecord | None
     init_executions: tuple[int, ...] = ()
     init: CallRecord | None = None
     early: EarlyContents | None = None
+    answers: AsWritten = field(default_factory=answers)
 
     def why_no_program(self) -> str:
         """Return why there is no code to capture; empty where there is."""
