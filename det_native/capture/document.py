@@ -6,9 +6,8 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from det_native.capture.document_calls import FoundCall, find_calls
+from det_native.capture.document_calls import FoundCall, find_calls, instruction_position
 from det_native.capture.document_literals import Literals, Unread
-from det_native.capture.document_sites import instruction_position
 from det_native.capture.log import comment_tags
 from det_native.capture.request import HEADLINE
 from det_native.capture.stars import star_names

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import dis
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -296,3 +298,26 @@ def bases_of(name: str, trees: Sequence[ast.Module | None], imports: Imports) ->
             found[imports.path(base)] = None
             pending.extend([base.id] if isinstance(base, ast.Name) else [])
     return found
+
+
+def instruction_position(source: str, call: ast.Call) -> tuple[int, int]:
+    """Return line and column of the instruction that makes a call: what its frame reports when it happens.
+
+    They differ from those of the expression where a chain of calls goes over several lines.
+
+    Parameters
+    ----------
+    source : str
+        The cell as Python.
+    call : ast.Call
+        A node of it.
+    """
+    codes = [compile(source, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)]
+    for code in codes:
+        codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        # ``dis.get_instructions`` writes out constants, which may be far too long.
+        for number, (line, end_line, column, end_column) in zip(code.co_code[::2], code.co_positions(), strict=True):
+            is_call = dis.opname[number].startswith("CALL") and line is not None
+            if is_call and (end_line, end_column) == (call.end_lineno, call.end_col_offset):
+                return line or 0, column or 0
+    return call.lineno, call.col_offset

@@ -10,8 +10,7 @@ from typing import Any
 
 from det_native.capture.document import Document
 from det_native.capture.document_calls import FoundCall, Imports, bases_of
-from det_native.capture.document_literals import Unread, read_parts, unread_parts
-from det_native.capture.document_variables import set_variable
+from det_native.capture.document_literals import Unread, read_parts, set_variable, unread_parts
 from det_native.capture.request import Request
 from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
 from det_native.experimental.arguments import NAMES, Mode, Place, arrange, resolve
