@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dis
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from det_native.capture.stars import OURS, star_names
@@ -276,28 +276,6 @@ def _may_leave_out(parent: ast.AST, child: ast.AST) -> str:
     if isinstance(parent, ast.match_case | ast.BoolOp | ast.Lambda):
         return f"`{ast.unparse(child).splitlines()[0]}` may not run"
     return ""
-
-
-def bases_of(name: str, trees: Sequence[ast.Module | None], imports: Imports) -> Mapping[str, None]:
-    """Return the paths of the imported classes that a class of the document derives from."""
-    classes = {
-        node.name: node
-        for tree in trees
-        if tree is not None
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    }
-    found: dict[str, None] = {}
-    pending, seen = [name], set[str]()
-    while pending:
-        current = pending.pop()
-        if current in seen or current not in classes:
-            continue
-        seen.add(current)
-        for base in classes[current].bases:
-            found[imports.path(base)] = None
-            pending.extend([base.id] if isinstance(base, ast.Name) else [])
-    return found
 
 
 def instruction_position(source: str, call: ast.Call) -> tuple[int, int]:

@@ -9,13 +9,14 @@ from pathlib import Path
 from det_native.capture.syntax import imports_in
 from det_native.frameworks import Description, known_frameworks
 
+MAIN = "__main__"
 _PACKAGE = "det_native"
 #: Code that was written for Determined names the same classes by this package.
 _OLD = "determined"
 _MOST_FILES = 20
 
 
-def framework_in_text(entrypoint: str, folder: Path) -> Description | None:
+def framework_in_text(entrypoint: str, folder: Path, main: ast.Module | None = None) -> Description | None:
     """Return the framework whose trial class an entrypoint derives from; nothing is imported.
 
     Parameters
@@ -24,6 +25,8 @@ def framework_in_text(entrypoint: str, folder: Path) -> Description | None:
         ``"module:Class"``.
     folder : Path
         Where the module lies.
+    main : ast.Module, optional
+        The module ``__main__``, of which there is no file.
 
     Returns
     -------
@@ -40,7 +43,7 @@ def framework_in_text(entrypoint: str, folder: Path) -> Description | None:
         found = _framework_of(dotted)
         if found is not None:
             return found
-        waiting += _bases(dotted, folder)
+        waiting += _bases(dotted, folder, main)
     return None
 
 
@@ -54,10 +57,10 @@ def _framework_of(dotted: str) -> Description | None:
     return None
 
 
-def _bases(dotted: str, folder: Path) -> Iterator[str]:
+def _bases(dotted: str, folder: Path, main: ast.Module | None) -> Iterator[str]:
     """Give the classes that a class derives from, or what a name of a module stands for, with their modules."""
     module, _, name = dotted.rpartition(".")
-    found = _parsed(module, folder)
+    found = (main, "") if main is not None and module == MAIN else _parsed(module, folder)
     if found is None:
         return
     tree, package = found

@@ -171,10 +171,13 @@ def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
     assert "not sent: code cell 3 (create). Those above it do not train on the worker" in warning
 
 
-def test_a_trial_class_of_a_module_tells_its_framework_when_it_runs(ask: Ask) -> None:
+def test_a_trial_class_of_a_module_tells_its_framework_by_its_text_or_when_it_runs(ask: Ask, tmp_path: Path) -> None:
     cells = TRIAL.replace("class Line(PyTorchTrial):\n    pass", "from models import Line")
     answer = ask(cells, CONFIG, "det.experimental.create(Line, config)")
     assert "which framework its trial class is of" in answer["must_run"][-1]["why"]
+    (tmp_path / "models.py").write_text("from det_native import pytorch\nclass Line(pytorch.PyTorchTrial):\n    pass\n")
+    known = ask(cells, CONFIG, "det.experimental.create(Line, config)")
+    assert (known["call"]["framework"], known["must_run"]) == ("torch", [])
 
 
 def test_another_call_than_the_last_can_be_chosen(ask: Ask) -> None:
