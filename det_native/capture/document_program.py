@@ -106,7 +106,8 @@ class _Collector:
         capture.rows.extend(self._rows_of_what_stays(plan))
         titles = {document.mark(at): document.label(at) for at in sent}
         roots = [self.request.context_dir or self.folder, self.folder]
-        files = add_files(capture, sources, self.request, roots, self.folder, titles=titles)
+        modules = [(module, "") for one in encoded.values() if one is not None for module in sorted(one.modules)]
+        files = add_files(capture, sources, self.request, roots, self.folder, titles=titles, of_values=modules)
         with_includes(capture, self.request)
         self.problems.extend(files.problems)
         self._add_values(capture, plan, encoded)
