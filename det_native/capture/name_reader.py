@@ -128,11 +128,8 @@ class NameReader(ast.NodeVisitor):
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self._signature(node.args)
-        late = late_names(node)
-        for name in sorted(late):
+        for name in sorted(late_names(node)):
             self._read(name, node.lineno, late=True)
-        if not self._hidden:
-            self.found.functions["lambda"] = self.found.functions.get("lambda", frozenset()) | late
 
     def _signature(self, arguments: ast.arguments) -> None:
         for one in [*arguments.defaults, *(default for default in arguments.kw_defaults if default is not None)]:

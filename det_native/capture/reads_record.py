@@ -42,7 +42,7 @@ class Reads:
         Names of it that are bound by nothing but an import.
     stars : list of (module, level)
     functions : dict of str to frozenset of str
-        Functions and classes that it defines, with the names that they look up; under ``lambda`` those of all lambdas.
+        Functions and classes that it defines, with the names that they look up.
     loops : set of str
         Names that a loop binds.
     stored_into : set of str
