@@ -129,7 +129,7 @@ class _Collector:
         self.runs = [
             replace(
                 run,
-                wanted=run.wanted or (bool(run.source) and not run.bound & names),
+                wanted=run.wanted or (bool(run.source) and not (run.bound and run.bound <= names)),
                 changed=frozenset(() if at == self.document.call.running else (names - lost) & run.reads.keys()),
             )
             for at, run in enumerate(self.runs)

@@ -159,6 +159,8 @@ def test_declared_values_are_made_by_running_their_cells(ask: Ask) -> None:
     used = sent(ask(BUILD, *data, "half = x[:32]", CONFIG, init, TRAIN))
     assert "code cell 3" in used, "another cell needs it"
     assert "code cell 4" not in used
+    seeded = ("import numpy as np\nnp.random.seed(1)\nx = np.random.rand(64, 1)", "y = np.ones(64)")
+    assert "code cell 2" in sent(ask(BUILD, *seeded, CONFIG, init, TRAIN)), "it does more than make the value"
 
 
 def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
