@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from det_native.inspection.own_code import is_library_file
+
 # What changes a container of Python: what its counterpart that cannot be changed does not have.
 _CHANGING = frozenset(
     {*dir(list), *dir(deque)} - set(dir(tuple))
@@ -32,7 +34,7 @@ def is_own_module(name: str) -> bool:
     if is_library_of_ours(name):
         return False
     file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return bool(file) and "site-packages" not in file and not file.startswith((sys.prefix, sys.base_prefix))
+    return bool(file) and not is_library_file(file)
 
 
 def settings_in(value: Any) -> Iterator[tuple[str, Any]]:

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.capture.document_calls import FoundCall, find_calls
+from det_native.capture.document_calls import FoundCall, find_calls, instruction_position
 from det_native.capture.document_literals import Literals, Unread, unread_parts
-from det_native.capture.document_sites import instruction_position
 
 IMPORT = "import det_native as det"
 INIT = "context = det.experimental.keras.init(config)"

@@ -140,7 +140,8 @@ def _reads(
             meant = matching(name, names) if name != "*" else texts & set(names)
             waiting += [(one, Read((*read.path[:-1], one), read.line, certain=False)) for one in sorted(meant)]
             continue
-        if name not in ALWAYS_THERE or name in names:
+        asked = read.path == (name,) and name in code.guarded
+        if name in names or not (asked or name in ALWAYS_THERE):
             found.setdefault(name, read)
         for inner in sorted(looked_up.get(name, ())):
             waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
@@ -154,7 +155,7 @@ def _effects(
     stars = {name for star in code.stars for name in facts.stars.get(star, ())}
     effects = execution.effects
     if effects is None:  # nobody looked: its text tells
-        bound = code.bound | stars | execution.shell.keys()
+        bound = code.bound | code.late_bound | stars | execution.shell.keys()
         touched = {name for name in code.stored_into | code.called if name in code.reads}
         changed = touched - bound - facts.fixed - ALWAYS_THERE
         return frozenset(bound), frozenset(code.deleted), frozenset(changed), frozenset()
