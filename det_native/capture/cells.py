@@ -26,7 +26,7 @@ from det_native.capture.explain import (
     training_warning,
 )
 from det_native.capture.explain_secrets import secret_problems, secret_rows
-from det_native.capture.live import executions_of, facts_of, star_names
+from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams
@@ -42,6 +42,7 @@ from det_native.capture.second_program import second_program
 from det_native.capture.seen_files import seen_files
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import overwritten_files, remade_values, stale_modules
+from det_native.capture.stars import star_names
 from det_native.capture.transform import transform
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
@@ -317,7 +318,7 @@ class CellCapture:
         found: dict[str, Import] = {}
         for run in self.runs:
             code = reads_of(run.source) if run.source else Reads()
-            stars = {name: Import(star[0], name, star[1]) for star in code.stars for name in star_names(star[0])}
+            stars = {name: Import(star[0], name, star[1]) for star in code.stars for name in star_names(star[0]) or ()}
             found = {name: one for name, one in found.items() if name not in run.touched}
             found |= {name: one for name, one in (stars | code.imports).items() if name in run.bound}
         return found

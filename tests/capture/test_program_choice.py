@@ -185,6 +185,13 @@ def test_a_failed_run_runs_again_as_far_as_the_statement_that_failed() -> None:
     assert plan.steps[1].optional_from == 2
 
 
+def test_a_failed_run_that_could_do_without_the_name_that_it_failed_for_runs_again() -> None:
+    again, head = divide("x = 1\nif x > 1:\n    x = grow(x)\ngrow(x)", 4)
+    plan = planned(FIT, execution(1, again, "x", failed=True, failed_line=4, head=head), execution(2, CALL))
+    assert [step.run for step in plan.steps] == [0, 1, 2]
+    assert plan.values == []
+
+
 def test_what_an_interrupted_statement_has_changed_travels() -> None:
     failed = execution(1, "x = []\n", "x", failed=True, failed_line=2, head="x = []\n", interrupted=True)
     plan = planned(FIT, failed, execution(2, CALL))

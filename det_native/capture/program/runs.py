@@ -56,11 +56,11 @@ def runs_of(
         code = reads_of(source, last=call_line if is_call else None) if source else Reads()
         reads = _reads(code, looked_up, names, texts) if source else {}
         if execution.failed and not is_call:
-            before = reads_of(execution.head).reads  # what the statement that failed has not found is not there again
+            before = reads_of(execution.head)  # what the statement that failed has not found is not there again
             reads = {
-                name: read if read.path[0] in before else read._replace(certain=False)
+                name: read if name in before.certain else read._replace(certain=False)
                 for name, read in reads.items()
-                if name in names or read.path[0] in before
+                if name in names or read.path[0] in before.reads
             }
         bound, removed, changed, between = _effects(execution, code, facts, is_call)
         lost = _lost(execution, code, bound | changed)
