@@ -92,7 +92,8 @@ class CellCapture:
         self.executions = executions_of(self.log, self.calling)
         self.init = self._init_executions()
         self.runs = self._runs()
-        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log)
+        trained = [one.trained for one in self.log.executions]
+        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, trained)
 
     def run(self) -> Capture:
         """Return the capture.

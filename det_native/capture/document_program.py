@@ -12,8 +12,7 @@ from det_native.capture.document import Document
 from det_native.capture.document_names import missing_problem
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.explain_secrets import secret_problems, secret_rows
-from det_native.capture.model import Capture, CapturedValue
-from det_native.capture.modules import is_local
+from det_native.capture.model import Capture
 from det_native.capture.program.choose import choose
 from det_native.capture.program.records import Plan, Run, Travel, Value
 from det_native.capture.program.runs import runs_of
@@ -21,9 +20,8 @@ from det_native.capture.program_files import add_files
 from det_native.capture.reads import reads_of
 from det_native.capture.request import Request
 from det_native.capture.stars import star_names
-from det_native.capture.values import CannotSendError, encode
+from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import Problem
-from det_native.inspection.adapter import Encoded
 from det_native.schema.manifests import CallSite, Cell, Program
 from det_native.schema.rest import CaptureRow
 
@@ -73,14 +71,16 @@ def collect_document(
 
 class _Collector:
     def __init__(self, document: Document, request: Request, folder: Path, namespace: Mapping[str, Any] | None) -> None:
-        self.document, self.request, self.folder, self.namespace = document, request, folder, namespace
+        self.document, self.request, self.folder = document, request, folder
         self.problems: list[Problem] = []
         self.warnings = [*_warnings(document, request.values), *_unwritten(document, folder)]
-        self.runs, self.unknown = _runs(document)
+        self.executions, self.runs, self.unknown = _runs(document)
+        self.values = ValuesToSend(request.values, namespace, self.executions, self.runs)
 
     def collect(self, sites: Sites) -> Collected:
-        document, encoded = self.document, self._declared()
-        plan = self._plan(list(encoded))
+        document = self.document
+        self.values.declare(self.problems, self.warnings)
+        plan = self._plan()
         sent = [step.run for step in plan.steps]
         reasons = {at: f"settings only: {plan.left[at]}" if at in plan.left else self._reason(at) for at in sent}
         cells = tuple(
@@ -106,11 +106,14 @@ class _Collector:
         capture.rows.extend(self._rows_of_what_stays(plan))
         titles = {document.mark(at): document.label(at) for at in sent}
         roots = [self.request.context_dir or self.folder, self.folder]
-        modules = [(module, "") for one in encoded.values() if one is not None for module in sorted(one.modules)]
+        modules = [(module, "") for one in self.values.encoded.values() for module in sorted(one.modules)]
         files = add_files(capture, sources, self.request, roots, self.folder, titles=titles, of_values=modules)
         with_includes(capture, self.request)
         self.problems.extend(files.problems)
-        self._add_values(capture, plan, encoded)
+        capture.values = self.values.captured(plan, sent)
+        note = "declared; its size is known when the cells have run"
+        for value in (value for value in plan.values if value.name not in self.values.encoded):
+            capture.rows.append(CaptureRow(what=value.name, how="value", size=0, status="new", note=note))
         for one in plan.refusals:
             if one.maker is not None or not self.unknown:
                 maker = (one.maker, self.runs[one.maker].never) if one.maker is not None else None
@@ -122,17 +125,17 @@ class _Collector:
 
     # Which cells.
 
-    def _plan(self, declared: Sequence[str]) -> Plan:
-        names = set(declared)
+    def _plan(self) -> Plan:
+        names = self.values.declared
         lost = set[str]().union(*(run.lost for run in self.runs))
         # Nobody has seen whether a cell changes what it reads: its value is right at the call only.
         self.runs = [
             replace(
                 run,
                 wanted=run.wanted or (bool(run.source) and not (run.bound and run.bound <= names)),
-                changed=frozenset(() if at == self.document.call.running else (names - lost) & run.reads.keys()),
+                changed=run.changed if run is self.runs[-1] else frozenset((names - lost) & run.reads.keys()),
             )
-            for at, run in enumerate(self.runs)
+            for run in self.runs
         ]
         codes = [reads_of(run.source, last=self._last(at)) for at, run in enumerate(self.runs) if run.source]
         read = {name for run in self.runs for name, one in run.reads.items() if len(one.path) > 1}
@@ -144,10 +147,12 @@ class _Collector:
             lambda name: Travel() if name in names else away,
             present=read | names,
             modules=imported,
-            declared=declared,
+            declared=[*names],
         )
-        known = {value.name for value in plan.values}
-        plan.values += [Value(name, self.document.call.running, None) for name in declared if name not in known]
+        needed = [(value.name, value.before) for value in plan.values]
+        needed += [(name, self.document.call.running) for name in sorted(names - dict(needed).keys())]
+        # Nobody has seen which cell makes it what it is: the report names the one that needs it.
+        plan.values = [Value(name, user, maker=user) for name, user in needed]
         return plan
 
     def _last(self, at: int) -> int | None:
@@ -166,47 +171,9 @@ class _Collector:
             what, mark, note = self.document.within(at), self.document.mark(at), "makes only what values= sends"
             yield CaptureRow(what=what, how="stays here", size=0, cell=mark, status="not sent", note=note)
 
-    # Values.
 
-    def _declared(self) -> dict[str, Encoded | None]:
-        """Return the values that are sent, encoded if they are there."""
-        found: dict[str, Encoded | None] = {}
-        call = reads_of(self.runs[-1].source)
-        for name in self.request.values:
-            if name in call.bound | call.stored_into:
-                self.warnings.append(
-                    f"values={name!r}: the cell that makes the call sets `{name}` itself, so its code is sent and not "
-                    "the value."
-                )
-            elif self.namespace is None:
-                found[name] = None
-            elif name not in self.namespace:
-                what = "there is no such name in the notebook."
-                self.problems.append(Problem(f"values={name!r}", what, "Set it in a cell above the call."))
-            else:
-                try:
-                    found[name] = encode(name, self.namespace[name], declared=True, is_local=is_local)
-                except CannotSendError as error:
-                    what = f"Cannot send `{name}` ({error}), declared in values=."
-                    self.problems.append(Problem("", what, error.remedy))
-        return found
-
-    def _add_values(self, capture: Capture, plan: Plan, encoded: Mapping[str, Encoded | None]) -> None:
-        places = {step.run: place for place, step in enumerate(plan.steps)}
-        for value in plan.values:
-            content = encoded[value.name]
-            if content is None:
-                note = "declared; its size is known when the cells have run"
-                capture.rows.append(CaptureRow(what=value.name, how="value", size=0, status="new", note=note))
-            else:
-                described, cell = f"declared: {content.description}", self.document.mark(value.before)
-                capture.values.append(
-                    CapturedValue(value.name, content.codec, content.content, places[value.before], described, cell)
-                )
-
-
-def _runs(document: Document) -> tuple[list[Run], bool]:
-    """Return the cells up to the call as runs that nobody has seen, and whether they may bind any name."""
+def _runs(document: Document) -> tuple[list[Execution], list[Run], bool]:
+    """Return the cells up to the call, as runs that nobody has seen, and whether they may bind any name."""
     executions = []
     for at, cell in enumerate(document.cells[: document.call.running + 1]):
         language = "is not valid Python" if at in document.invalid else cell.python.language
@@ -218,7 +185,8 @@ def _runs(document: Document) -> tuple[list[Run], bool]:
     facts = Facts({star: names or frozenset() for star, names in stars.items()})
     called = {at for call in (document.call, *document.inits) for at in (call.owner, call.running)}
     runs = runs_of(executions, document.call.running_line, facts, wanted=called)
-    return runs, None in stars.values() or any(code.runs_text for code in codes)
+    runs[-1] = replace(runs[-1], changed=frozenset(codes[-1].stored_into))
+    return executions, runs, None in stars.values() or any(code.runs_text for code in codes)
 
 
 def _warnings(document: Document, values: Sequence[str]) -> Iterator[str]:

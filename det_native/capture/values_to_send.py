@@ -8,11 +8,11 @@ from typing import Any
 
 from det_native.capture.execution import Execution
 from det_native.capture.explain import lower
-from det_native.capture.log import ExecutionLog
 from det_native.capture.model import CapturedValue
 from det_native.capture.modules import is_local
 from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel
+from det_native.capture.trained import Weights
 from det_native.capture.values import CannotSendError, encode
 from det_native.errors import Problem
 from det_native.inspection.adapter import Encoded
@@ -28,12 +28,13 @@ class ValuesToSend:
     ----------
     wanted : sequence of str
         Names that the user has given in ``values=``.
-    namespace : mapping of str
-        The live values.
+    namespace : mapping of str, optional
+        The live values; without it those that the user has named can be sent, as far as anybody knows.
     executions : sequence of Execution
     runs : sequence of Run
         Of the same executions.
-    log : ExecutionLog
+    trained : sequence of mapping
+        For each execution, what it has trained; see ``LoggedExecution``.
 
     Attributes
     ----------
@@ -47,12 +48,13 @@ class ValuesToSend:
     def __init__(
         self,
         wanted: Sequence[str],
-        namespace: Mapping[str, Any],
+        namespace: Mapping[str, Any] | None,
         executions: Sequence[Execution],
         runs: Sequence[Run],
-        log: ExecutionLog,
+        trained: Sequence[Mapping[str, Weights]] = (),
     ) -> None:
-        self._wanted, self.namespace, self.executions, self.runs, self.log = wanted, namespace, executions, runs, log
+        self._wanted, self.executions, self.runs, self.trained = wanted, executions, runs, trained
+        self.namespace, self._is_live = namespace or {}, namespace is not None
         self.declared: set[str] = set()
         self.encoded: dict[str, Encoded] = {}
         self.errors: dict[str, CannotSendError] = {}
@@ -61,9 +63,13 @@ class ValuesToSend:
     def declare(self, problems: list[Problem], warnings: list[str]) -> None:
         """Encode what the user has named in ``values=``; add what stands in the way."""
         for name in self._wanted:
-            if name not in self.namespace:
+            if name not in self.namespace and self._is_live:
                 problems.append(
-                    Problem(f"values={name!r}", "there is no such name in the notebook.", "Run the cell that sets it.")
+                    Problem(
+                        f"values={name!r}",
+                        "there is no such name in the notebook.",
+                        "Run a cell above the call that sets it.",
+                    )
                 )
                 continue
             if name in self.runs[-1].touched:
@@ -73,7 +79,8 @@ class ValuesToSend:
                 )
                 continue
             try:
-                self.encoded[name] = encode(name, self.namespace[name], declared=True, is_local=is_local)
+                if self._is_live:
+                    self.encoded[name] = encode(name, self.namespace[name], declared=True, is_local=is_local)
             except CannotSendError as error:
                 if error.kind == "notebook":
                     warnings.append(
@@ -89,7 +96,7 @@ class ValuesToSend:
     def travel(self, name: str) -> Travel:
         """Say whether a value can travel, and encode it if it can."""
         if name in self.declared:
-            return Travel(len(self.encoded[name].content))
+            return Travel(len(self.encoded[name].content) if self._is_live else 0)
         if name not in self.travels:
             value = self.namespace[name]
             weights = self._weights_of(name)
@@ -112,7 +119,7 @@ class ValuesToSend:
     def _weights_of(self, name: str) -> Encoded | None:
         """Return what a training came to that a worker cannot repeat, if that is how the model is now."""
         last = max((index for index, run in enumerate(self.runs) if name in run.touched), default=0)
-        trained = self.log.executions[last].trained.get(name)
+        trained = self.trained[last].get(name)
         if trained is None or trained.content is None:
             return None
         return Encoded("weights", trained.content, f"weights after {lower(self.executions[last].label)}")
@@ -124,7 +131,9 @@ class ValuesToSend:
         """Return the values of a plan, each with the cell of the program before which it is bound."""
         values = []
         for value in plan.values:
-            encoded = self.encoded[value.name]
+            encoded = self.encoded.get(value.name)
+            if encoded is None:
+                continue
             place = included.index(value.before)
             how = "declared" if value.name in self._wanted else "sent by value"
             cell = self.executions[value.maker].cell if value.maker is not None else ""
