@@ -53,6 +53,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture.model",
         "det_native.capture.hash_cache",
         "det_native.capture.secrets",
+        "det_native.capture.bindings",
         "det_native.local",
         "det_native.search",
     },

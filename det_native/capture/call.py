@@ -13,7 +13,7 @@ from det_native.capture.nesting import refusing_deep_code
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.script import capture_script
 from det_native.capture.transform import transform
-from det_native.errors import ArgumentError, CaptureError, Problem
+from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import CallKind, Framework
 
 
@@ -62,21 +62,18 @@ def capture_call(
 
     Raises
     ------
-    ArgumentError
-        An argument has no meaning; the message names it.
     CaptureError
         Something that the call needs cannot be sent; lists every reason with its cell.
     """
     record = call if call is not None else note_call(kind)
-    include = include if isinstance(include, str | os.PathLike) else tuple(include)  # it is read twice
     request = Request(
         framework,
         kind,
         tuple(init_executions) if init_executions is not None else None,
         tuple(_parts(payload)),
-        tuple(_names(values)),
-        tuple(_existing(include)),
-        _directory(context_dir),
+        tuple(dict.fromkeys(values)),
+        tuple(Path(path).expanduser().resolve() for path in include),
+        Path(context_dir).expanduser().resolve() if context_dir else None,
         init,
         wider,
     )
@@ -141,34 +138,6 @@ def _parts(payload: object) -> list[object]:
             value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
         )
     return [part for part in parts if not isinstance(part, int | float | str | bytes | tuple | type(None))]
-
-
-def _names(values: Sequence[str]) -> list[str]:
-    if isinstance(values, str):
-        raise ArgumentError(f"values must be a list of names, not a string: values=[{values!r}].")
-    for name in values:
-        if not isinstance(name, str) or not name.isidentifier():
-            raise ArgumentError(f"values must hold names of variables, as strings; got {name!r:.80}.")
-    return list(dict.fromkeys(values))
-
-
-def _existing(include: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    if isinstance(include, str | os.PathLike):
-        raise ArgumentError(f"include must be a list of paths: include=[{str(include)!r}].")
-    paths = [Path(path).expanduser().resolve() for path in include]
-    for path in paths:
-        if not path.exists():
-            raise ArgumentError(f"include names {str(path)!r}, which does not exist.")
-    return paths
-
-
-def _directory(context_dir: str | os.PathLike[str] | None) -> Path | None:
-    if context_dir is None or not str(context_dir):
-        return None
-    path = Path(context_dir).expanduser().resolve()
-    if not path.is_dir():
-        raise ArgumentError(f"context_dir: {str(path)!r} is not a directory.")
-    return path
 
 
 def with_includes(

@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 from det_native.capture.cell_costs import needs_large_files, seconds_of, secret_lines, why_it_stays
-from det_native.capture.data import collect_data
 from det_native.capture.explain import (
     SLOW,
     drawn_rows,
@@ -29,17 +28,16 @@ from det_native.capture.explain import (
     training_warning,
 )
 from det_native.capture.explain_secrets import secret_problems, secret_rows
-from det_native.capture.live import executions_of, facts_of, star_names
+from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams
-from det_native.capture.modules import collect_modules, imported_modules
 from det_native.capture.observation.process import is_library_class
-from det_native.capture.packages import packages_of
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
 from det_native.capture.program.records import Plan, Read, Run
 from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.program.settings import done_for_effect
+from det_native.capture.program_files import add_files
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Import, Reads
 from det_native.capture.request import HEADLINE, Request
@@ -47,12 +45,13 @@ from det_native.capture.second_program import second_program
 from det_native.capture.seen_files import seen_files
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import overwritten_files, remade_values, stale_modules
+from det_native.capture.stars import star_names
 from det_native.capture.transform import transform
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import CaptureError, Problem
 from det_native.inspection.streams import encoded
-from det_native.schema.manifests import CallSite, Cell, Program, ReadEntry
+from det_native.schema.manifests import CallSite, Cell, Program
 
 #: Names that IPython gives to what cells returned, and to their texts.
 _HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|In|Out|_[iod]h")
@@ -96,7 +95,7 @@ class CellCapture:
         self.executions = executions_of(self.log, self.calling)
         self.init = self._init_executions()
         self.runs = self._runs()
-        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log)
+        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log.looks)
         self.runs = [
             replace(run, drawn=self.values.drawn(run)) if index != self.calling and logged.drew else run
             for index, (run, logged) in enumerate(zip(self.runs, self.log.executions, strict=False))
@@ -294,59 +293,43 @@ class CellCapture:
         return [*context, self.folder]
 
     def _add_files(self, capture: Capture, included: list[int]) -> None:
-        sources = [(step.source, self._label(step.run)) for step in self.plan.steps]
-        names = [(name, label) for source, label in sources for name in imported_modules(source)]
         of_values = [
             (module, value.cell)
             for value in capture.values
             for module in sorted(self.values.encoded[value.name].modules)
         ]
-        names.extend(of_values)
-        sites = (capture.program.call, capture.program.init)
-        names.extend((Path(site.file).stem, "") for site in sites if site is not None and site.file is not None)
-        modules = collect_modules(names, self._roots(), self.request.include, self.request.context_dir)
-        self.problems.extend(modules.problems)
-        self.warnings.extend(modules.warnings)
-        self.warnings.extend(stale_modules(modules.names, self.log, self.namespace, self._imported()))
-        code = [
-            *sources,
-            *((file.path.read_text("utf-8"), file.target) for file in modules.files if _is_python(file.path)),
-        ]
-        capture.packages = packages_of([*sources, *modules.sources], of_values)
-        root = self.request.context_dir or self.folder
-        titles = {self._label(i): self.executions[i].label for i in included}
         runs = [step.run for step in self.plan.steps if step.kind != "settings"]
         made = MadeAgain(self.log, runs)
         capture.made = made.maker
-        seen = seen_files(self.log, runs, self._label, made, included)
-        values = ValuePaths(self.namespace, set(self.runs[-1].reads))
 
         def maker(path: Path) -> str | None:
             index = made.maker(path)
             return self._label(index) if index is not None else None
 
-        data = collect_data(
-            code, root, Path.cwd(), self.request.context_dir, titles, maker=maker, seen=seen, values=values
+        files = add_files(
+            capture,
+            [(step.source, self._label(step.run)) for step in self.plan.steps],
+            self.request,
+            self._roots(),
+            Path.cwd(),
+            titles={self._label(i): self.executions[i].label for i in included},
+            of_values=of_values,
+            maker=maker,
+            seen=seen_files(self.log, runs, self._label, made, included),
+            values=ValuePaths(self.namespace, set(self.runs[-1].reads)),
         )
-        self.warnings.extend(data.warnings)
-        ran = {self._label(i): self.log.executions[i] for i in included}
-        self.warnings.extend(overwritten_files(data.files, ran))
-        self.warnings.extend(remade_values(modules.names, self.log, ran))
-        capture.files = [*modules.files, *data.files]
-        capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
-        capture.outside = data.outside
-        capture.rows.extend([*modules.rows, *data.rows])
-        for file in modules.files:
-            if _is_python(file.path) and file.path not in self.request.include:
-                text = file.path.read_text("utf-8")
-                self.problems.extend(secret_problems(text, file.target, self.request.values, form_only=True))
+        names, ran = files.modules.names, {self._label(i): self.log.executions[i] for i in included}
+        self.problems.extend(files.problems)
+        self.warnings.extend(stale_modules(names, self.log, self.namespace, self._imported()))
+        self.warnings.extend([*files.warnings, *overwritten_files(files.data.files, ran)])
+        self.warnings.extend(remade_values(names, self.log, ran))
 
     def _imported(self) -> dict[str, Import]:
         """Return the names that are what they were imported as."""
         found: dict[str, Import] = {}
         for run in self.runs:
             code = reads_of(run.source) if run.source else Reads()
-            stars = {name: Import(star[0], name, star[1]) for star in code.stars for name in star_names(star[0])}
+            stars = {name: Import(star[0], name, star[1]) for star in code.stars for name in star_names(star[0]) or ()}
             found = {name: one for name, one in found.items() if name not in run.touched}
             found |= {name: one for name, one in (stars | code.imports).items() if name in run.bound}
         return found
@@ -397,7 +380,3 @@ class CellCapture:
 
 def _is_of_library(value: object) -> bool:
     return issubclass(type(value), ModuleType) or is_library_class(value)
-
-
-def _is_python(path: Path) -> bool:
-    return path.suffix == ".py"

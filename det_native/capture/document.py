@@ -6,12 +6,12 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from det_native.capture.document_calls import FoundCall, find_calls
+from det_native.capture.bindings import imports_in
+from det_native.capture.document_calls import FoundCall, find_calls, instruction_position
 from det_native.capture.document_literals import Literals, Unread
-from det_native.capture.document_sites import instruction_position
-from det_native.capture.document_stars import star_names
 from det_native.capture.log import comment_tags
 from det_native.capture.request import HEADLINE
+from det_native.capture.stars import star_names
 from det_native.capture.transform import Transformed, transform
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import CallSite
@@ -131,6 +131,10 @@ class Document:
         shown = self.cells[index].execution_count if self.prompts else None
         return index + 1 if shown is None else shown
 
+    def mark(self, index: int) -> str:
+        """Return how tables call a cell."""
+        return f"[{self.number(index)}]"
+
     def source(self, index: int) -> str:
         """Return a cell as Python."""
         return self.cells[index].python.source
@@ -143,6 +147,11 @@ class Document:
         """Return what the call is called: ``fit() in cell [7], line 3``."""
         call = self.call
         return f"{call.kind}() in {self.within(call.owner)}, line {call.node.lineno}"
+
+    def sites(self, sent: Sequence[int]) -> tuple[CallSite | None, CallSite | None]:
+        """Return where the call and its ``init()`` stand in the cells that are sent, as far as their text tells."""
+        init = self.init
+        return self.site(self.call, sent), self.site(init, sent) if init and not init.loop else None
 
     def site(self, call: FoundCall, sent: Sequence[int]) -> CallSite | None:
         """Return where a call stands in the cells that are sent; None if it does not."""
@@ -166,11 +175,11 @@ class Document:
         hidden = {name for python in pythons for name in python.shell}
         anything = [Unread(magic, at, 1, "depends on") for at, python in enumerate(pythons) for magic in python.hidden]
         for at, tree in trees.items():
-            for star in _stars(tree):
-                names = star_names(star.module or "")
+            for star in (one for one in imports_in(tree) if one.name == "*"):
+                names = star_names(star.module)
                 hidden.update(names or ())
                 if names is None:
-                    anything.append(Unread(ast.unparse(star), at, star.lineno, "depends on"))
+                    anything.append(Unread(f"from {star.module} import *", at, star.line, "depends on"))
         ours = [call.node for call in (*self.calls, *self.inits) if call.kind in ("create", "init")]
         return Literals(trees, ours, hidden, next(iter(anything), None))
 
@@ -198,8 +207,3 @@ class Document:
         if inits:
             what = f"init() is called, but no model that its context wraps is trained. {what}"
         raise CaptureError(NO_CALL, [Problem(where, what, _LOOKED_FOR)])
-
-
-def _stars(tree: ast.Module) -> list[ast.ImportFrom]:
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return [node for node in imports if any(alias.name == "*" for alias in node.names)]

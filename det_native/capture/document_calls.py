@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+import dis
+import types
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from det_native.capture.bindings import imports_in
+from det_native.capture.stars import OURS, star_names
 from det_native.frameworks import get_framework, known_frameworks
 from det_native.schema.manifests import CallKind, Framework
 
@@ -83,16 +87,12 @@ class Imports:
 
     def __init__(self, trees: Sequence[ast.Module | None]) -> None:
         self._paths: dict[str, str] = {}
-        for node in (node for tree in trees if tree is not None for node in ast.walk(tree)):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    whole = alias.name if alias.asname else alias.name.partition(".")[0]
-                    self._paths[alias.asname or whole] = _ours(whole)
-            elif isinstance(node, ast.ImportFrom):
-                module = _ours(node.module or "")
-                for alias in node.names:
-                    for name in _exported(module) if alias.name == "*" else [alias.name]:
-                        self._paths[alias.asname or name] = f"{module}.{name}"
+        for one in (one for tree in trees if tree is not None for one in imports_in(tree)):
+            if one.name == "*":
+                own = _ours(one.module)
+                self._paths |= {name: f"{own}.{name}" for name in (star_names(own) or () if own == OURS else ())}
+            else:
+                self._paths[one.name] = _ours(one.path())
 
     def path(self, node: ast.expr) -> str:
         """Return the dotted path of something imported, empty for anything else."""
@@ -108,14 +108,6 @@ class Imports:
 def _ours(path: str) -> str:
     first, dot, rest = path.partition(".")
     return f"det_native{dot}{rest}" if first == _ALIAS else path
-
-
-def _exported(module: str) -> Sequence[str]:
-    if module != "det_native":
-        return ()
-    import det_native
-
-    return det_native.__all__
 
 
 def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
@@ -286,23 +278,24 @@ def _may_leave_out(parent: ast.AST, child: ast.AST) -> str:
     return ""
 
 
-def bases_of(name: str, trees: Sequence[ast.Module | None], imports: Imports) -> Mapping[str, None]:
-    """Return the paths of the imported classes that a class of the document derives from."""
-    classes = {
-        node.name: node
-        for tree in trees
-        if tree is not None
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    }
-    found: dict[str, None] = {}
-    pending, seen = [name], set[str]()
-    while pending:
-        current = pending.pop()
-        if current in seen or current not in classes:
-            continue
-        seen.add(current)
-        for base in classes[current].bases:
-            found[imports.path(base)] = None
-            pending.extend([base.id] if isinstance(base, ast.Name) else [])
-    return found
+def instruction_position(source: str, call: ast.Call) -> tuple[int, int]:
+    """Return line and column of the instruction that makes a call: what its frame reports when it happens.
+
+    They differ from those of the expression where a chain of calls goes over several lines.
+
+    Parameters
+    ----------
+    source : str
+        The cell as Python.
+    call : ast.Call
+        A node of it.
+    """
+    codes = [compile(source, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)]
+    for code in codes:
+        codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        # ``dis.get_instructions`` writes out constants, which may be far too long.
+        for number, (line, end_line, column, end_column) in zip(code.co_code[::2], code.co_positions(), strict=True):
+            is_call = dis.opname[number].startswith("CALL") and line is not None
+            if is_call and (end_line, end_column) == (call.end_lineno, call.end_col_offset):
+                return line or 0, column or 0
+    return call.lineno, call.col_offset

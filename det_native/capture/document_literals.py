@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from det_native.capture.bindings import bound_by
 from det_native.capture.document_calls import parents_of
 
 _Around = ast.Dict | ast.List | ast.Tuple | ast.keyword
@@ -58,7 +59,7 @@ class Literals:
         for cell, tree in trees.items():
             self._parents |= parents_of(tree)
             for node in ast.walk(tree):
-                for name in _bound_by(node):
+                for name in bound_by(node):
                     self._bound[name].append(_Place(cell, node))
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                     self._used[node.id].append(_Place(cell, node))
@@ -128,23 +129,6 @@ class Literals:
         return Unread(ast.unparse(node).splitlines()[0], place.cell, node.lineno, "depends on")
 
 
-def _bound_by(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-        yield node.id
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-    elif isinstance(node, ast.Global | ast.Nonlocal):
-        yield from node.names
-    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name is not None:
-        yield node.name
-    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
-        yield node.rest
-
-
 def _within(value: Any) -> Iterator[Any]:
     yield value
     if isinstance(value, dict | list | tuple | set):
@@ -172,3 +156,36 @@ def read_parts(config: Any) -> dict[str, Any]:
         if kept is not None and not any(True for _ in unread_parts(kept)):
             known[name] = kept
     return known
+
+
+def set_variable(name: str, trees: Mapping[int, ast.Module]) -> tuple[str | None, int | None]:
+    """Return to what cells set a variable of the environment, and the cell where running them has to tell.
+
+    It is literal where it is mentioned once, as ``os.environ["NAME"] = "text"`` at the top level of a cell.
+
+    Parameters
+    ----------
+    name : str
+    trees : mapping of int to ast.Module
+        The cells as Python, as far as the call.
+    """
+    mentioned = [cell for cell, tree in trees.items() for node in ast.walk(tree) if _mentions(node, name)]
+    if not mentioned:
+        return None, None
+    literal = [value for tree in trees.values() for node in tree.body if (value := _set_to(node, name)) is not None]
+    return (literal[0], None) if len(literal) == len(mentioned) == 1 else (None, mentioned[-1])
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Constant) and node.value == name) or (
+        isinstance(node, ast.keyword) and node.arg == name
+    )
+
+
+def _set_to(node: ast.stmt, name: str) -> str | None:
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.value, ast.Constant):
+        return None
+    target, value = node.targets[0], node.value.value
+    is_item = isinstance(target, ast.Subscript) and _mentions(target.slice, name)
+    of_environment = is_item and ast.unparse(target).partition("[")[0].rpartition(".")[2] == "environ"
+    return value if of_environment and isinstance(value, str) else None

@@ -1,27 +1,28 @@
-"""What a document's call sends: every Python cell above it, with the modules, data files and values that they need."""
+"""What a document's call sends: its Python cells above it, as runs that nobody has seen, by the steps of a kernel's."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from det_native.capture.call import with_includes
-from det_native.capture.data import collect_data
 from det_native.capture.document import Document
-from det_native.capture.document_names import name_problems
+from det_native.capture.document_names import missing_problem
+from det_native.capture.execution import Execution, Facts
 from det_native.capture.explain_secrets import secret_problems, secret_rows
-from det_native.capture.model import Capture, CapturedValue
-from det_native.capture.modules import collect_modules, imported_modules, is_local
-from det_native.capture.names import cell_names
-from det_native.capture.packages import packages_of
+from det_native.capture.model import Capture
+from det_native.capture.program.choose import choose
+from det_native.capture.program.records import Plan, Run, Travel, Value
+from det_native.capture.program.runs import runs_of
+from det_native.capture.program_files import add_files
+from det_native.capture.reads import reads_of
 from det_native.capture.request import Request
-from det_native.capture.scopes import bound_names, own_nodes
-from det_native.capture.values import CannotSendError, encode
+from det_native.capture.stars import star_names
+from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import Problem
-from det_native.schema.manifests import CallSite, Cell, Program, ReadEntry
+from det_native.schema.manifests import CallSite, Cell, Program
 from det_native.schema.rest import CaptureRow
 
 #: Gives the place of the call, and of its ``init()``, in the cells that are sent.
@@ -37,13 +38,10 @@ class Collected:
     capture : Capture
     problems : list of Problem
         With any of them it cannot be sent.
-    sent : list of int
-        Indices of the cells that are sent.
     """
 
     capture: Capture
     problems: list[Problem] = field(default_factory=list)
-    sent: list[int] = field(default_factory=list)
 
 
 def collect_document(
@@ -68,67 +66,127 @@ def collect_document(
     namespace : mapping, optional
         What the names hold at the call; without it, rows say which values would be sent.
     """
-    made = list(_only_values(document, request.values))
-    sent = [at for at in document.above if at not in made]
-    init = document.init
-    call_site, init_site = (
-        sites(sent)
-        if sites is not None
-        else (document.site(document.call, sent), document.site(init, sent) if init and not init.loop else None)
-    )
-    reasons = {at: _reason(document, at) for at in sent}
-    cells = tuple(
-        Cell(number=document.number(at), cell_id=document.cells[at].id, source=document.source(at), reason=reasons[at])
-        for at in sent
-    )
-    capture = Capture(
-        Program(
-            kind="cells",
-            framework=request.framework,
-            cells=cells,
-            call=call_site,
-            init=init_site,
-            prompts=document.prompts,
+    return _Collector(document, request, folder, namespace).collect(sites or document.sites)
+
+
+class _Collector:
+    def __init__(self, document: Document, request: Request, folder: Path, namespace: Mapping[str, Any] | None) -> None:
+        self.document, self.request, self.folder = document, request, folder
+        self.problems: list[Problem] = []
+        self.warnings = [*_warnings(document, request.values), *_unwritten(document, folder)]
+        self.executions, self.runs, self.unknown = _runs(document)
+        self.values = ValuesToSend(request.values, namespace, self.executions, self.runs)
+
+    def collect(self, sites: Sites) -> Collected:
+        document = self.document
+        self.values.declare(self.problems, self.warnings)
+        plan = self._plan()
+        sent = [step.run for step in plan.steps]
+        reasons = {at: f"settings only: {plan.left[at]}" if at in plan.left else self._reason(at) for at in sent}
+        cells = tuple(
+            Cell(
+                number=document.number(step.run),
+                cell_id=document.cells[step.run].id,
+                source=step.source,
+                reason=reasons[step.run],
+                optional_from=step.optional_from,
+            )
+            for step in plan.steps
         )
-    )
-    found = Collected(capture, sent=sent)
-    for at in sent:
-        mark = _mark(document, at)
-        source = document.source(at)
-        capture.rows.append(CaptureRow(what=f"cell {mark}", how="runs again", size=0, cell=mark, note=reasons[at]))
-        capture.rows.extend(secret_rows(source, mark))
-        found.problems.extend(secret_problems(source, document.label(at), request.values))
-    capture.rows.extend(
-        CaptureRow(
-            what=document.within(at),
-            how="stays here",
-            size=0,
-            cell=_mark(document, at),
-            status="not sent",
-            note="makes only what values= sends",
+        call, init = sites(sent)
+        framework, prompts = self.request.framework, document.prompts
+        capture = Capture(
+            Program(kind="cells", framework=framework, cells=cells, call=call, init=init, prompts=prompts)
         )
-        for at in made
-    )
-    _add_files(document, request, folder, found)
-    _add_values(document, request, namespace, found)
-    found.problems.extend(name_problems(document, sent, request.values))
-    capture.requirements = list(dict.fromkeys(one for cell in document.cells for one in cell.python.requirements))
-    said = [*_warnings(document, request.values), *_unwritten(document, folder)]
-    capture.warnings = list(dict.fromkeys([*said, *capture.warnings]))
-    found.problems = list(dict.fromkeys(found.problems))
-    return found
+        sources = [(step.source, document.mark(step.run)) for step in plan.steps]
+        for at, (source, mark) in zip(sent, sources, strict=True):
+            capture.rows.append(CaptureRow(what=f"cell {mark}", how="runs again", size=0, cell=mark, note=reasons[at]))
+            capture.rows.extend(secret_rows(source, mark))
+            self.problems.extend(secret_problems(source, document.label(at), self.request.values))
+        capture.rows.extend(self._rows_of_what_stays(plan))
+        titles = {document.mark(at): document.label(at) for at in sent}
+        roots = [self.request.context_dir or self.folder, self.folder]
+        modules = [(module, "") for one in self.values.encoded.values() for module in sorted(one.modules)]
+        files = add_files(capture, sources, self.request, roots, self.folder, titles=titles, of_values=modules)
+        with_includes(capture, self.request)
+        self.problems.extend(files.problems)
+        capture.values = self.values.captured(plan, sent)
+        note = "declared; its size is known when the cells have run"
+        for value in (value for value in plan.values if value.name not in self.values.encoded):
+            capture.rows.append(CaptureRow(what=value.name, how="value", size=0, status="new", note=note))
+        for one in plan.refusals:
+            if one.maker is not None or not self.unknown:
+                maker = (one.maker, self.runs[one.maker].never) if one.maker is not None else None
+                read = self.runs[one.user].reads[one.name]
+                self.problems.append(missing_problem(document, one.user, one.name, read, maker))
+        capture.requirements = list(dict.fromkeys(one for cell in document.cells for one in cell.python.requirements))
+        capture.warnings = list(dict.fromkeys([*self.warnings, *files.warnings]))
+        return Collected(capture, list(dict.fromkeys(self.problems)))
+
+    # Which cells.
+
+    def _plan(self) -> Plan:
+        names = self.values.declared
+        lost = set[str]().union(*(run.lost for run in self.runs))
+        # Nobody has seen whether a cell changes what it reads: its value is right at the call only.
+        self.runs = [
+            replace(
+                run,
+                wanted=run.wanted or (bool(run.source) and not (run.bound and run.bound <= names)),
+                changed=run.changed if run is self.runs[-1] else frozenset((names - lost) & run.reads.keys()),
+            )
+            for run in self.runs
+        ]
+        codes = [reads_of(run.source, last=self._last(at)) for at, run in enumerate(self.runs) if run.source]
+        read = {name for run in self.runs for name, one in run.reads.items() if len(one.path) > 1}
+        read = read.union(*(code.wanted for code in codes))
+        imported = set[str]().union(*(code.imports for code in codes))
+        away = Travel(refused="only what values= names is sent by value")
+        plan = choose(
+            self.runs,
+            lambda name: Travel() if name in names else away,
+            present=read | names,
+            modules=imported,
+            declared=[*names],
+        )
+        needed = [(value.name, value.before) for value in plan.values]
+        needed += [(name, self.document.call.running) for name in sorted(names - dict(needed).keys())]
+        # Nobody has seen which cell makes it what it is: the report names the one that needs it.
+        plan.values = [Value(name, user, maker=user) for name, user in needed]
+        return plan
+
+    def _last(self, at: int) -> int | None:
+        return self.document.call.running_line if at == self.document.call.running else None
+
+    def _reason(self, at: int) -> str:
+        if at == self.document.call.running:
+            return "makes the call"
+        if any(at == init.running for init in self.document.inits):
+            return "calls init()"
+        return "stands above the call"
+
+    def _rows_of_what_stays(self, plan: Plan) -> Iterator[CaptureRow]:
+        steps = {step.run for step in plan.steps}
+        for at in (at for at in plan.left if self.runs[at].source and not self.runs[at].never and at not in steps):
+            what, mark, note = self.document.within(at), self.document.mark(at), "makes only what values= sends"
+            yield CaptureRow(what=what, how="stays here", size=0, cell=mark, status="not sent", note=note)
 
 
-def _mark(document: Document, at: int) -> str:
-    return f"[{document.number(at)}]"
-
-
-def _reason(document: Document, at: int) -> str:
-    if at == document.call.running:
-        return "makes the call"
-    if any(at == init.running for init in document.inits):
-        return "calls init()"
-    return "stands above the call"
+def _runs(document: Document) -> tuple[list[Execution], list[Run], bool]:
+    """Return the cells up to the call, as runs that nobody has seen, and whether they may bind any name."""
+    executions = []
+    for at, cell in enumerate(document.cells[: document.call.running + 1]):
+        language = "is not valid Python" if at in document.invalid else cell.python.language
+        source = cell.python.source if at in document.above else ""
+        shell = {} if cell.skipped else cell.python.shell
+        executions.append(Execution(at, document.number(at), language, shell, skipped=cell.skipped, source=source))
+    codes = [reads_of(one.source) for one in executions if one.source]
+    stars = {star: star_names(star[0]) for code in codes for star in code.stars}
+    facts = Facts({star: names or frozenset() for star, names in stars.items()})
+    called = {at for call in (document.call, *document.inits) for at in (call.owner, call.running)}
+    runs = runs_of(executions, document.call.running_line, facts, wanted=called)
+    runs[-1] = replace(runs[-1], changed=frozenset(codes[-1].stored_into))
+    return executions, runs, None in stars.values() or any(code.runs_text for code in codes)
 
 
 def _warnings(document: Document, values: Sequence[str]) -> Iterator[str]:
@@ -181,90 +239,3 @@ def _unwritten(document: Document, folder: Path) -> Iterator[str]:
             what = "there is no such file" if there is None else "the file has another content than the cell"
             label = document.label(at)
             yield f"{label} writes {path} and does not run on the cluster, and {what}: run that cell first."
-
-
-# Files ----------------------------------------------------------------------------------------------------------------
-
-
-def _add_files(document: Document, request: Request, folder: Path, found: Collected) -> None:
-    capture = found.capture
-    sources = [(document.source(at), _mark(document, at)) for at in found.sent]
-    names = [(name, mark) for source, mark in sources for name in imported_modules(source)]
-    calls = capture.program.call, capture.program.init
-    names += [(Path(site.file).stem, "") for site in calls if site is not None and site.file is not None]
-    root = request.context_dir or folder
-    modules = collect_modules(names, list(dict.fromkeys([root, folder])), request.include, request.context_dir)
-    code = list(sources)
-    for file in modules.files:
-        if file.path.suffix == ".py":
-            text = file.path.read_text("utf-8")
-            code.append((text, file.target))
-            if file.path not in request.include:
-                found.problems.extend(secret_problems(text, file.target, request.values, form_only=True))
-    titles = {_mark(document, at): document.label(at) for at in found.sent}
-    data = collect_data(code, root, folder, request.context_dir, titles)
-    capture.packages = packages_of([*sources, *modules.sources])
-    capture.files = [*modules.files, *data.files]
-    capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
-    capture.outside = data.outside
-    capture.rows.extend([*modules.rows, *data.rows])
-    capture.warnings.extend([*modules.warnings, *data.warnings])
-    found.problems.extend(modules.problems)
-    with_includes(capture, request)
-
-
-# Values ---------------------------------------------------------------------------------------------------------------
-
-
-def _only_values(document: Document, values: Sequence[str]) -> Iterator[int]:
-    """Yield the cells that bind nothing but values that are sent, and that no other cell needs before the call."""
-    if not values:
-        return
-    trees = {at: tree for at in document.above if (tree := document.trees[at]) is not None}
-    del trees[document.call.running]
-    binds = {at: bound_names(tree.body) for at, tree in trees.items()}
-    makers = [at for at, names in binds.items() if names and names <= set(values)]
-    loads = {at: _loads(ast.walk(tree)) for at, tree in trees.items()}
-    needed: set[str] = set()
-    for at in trees.keys() - set(makers):
-        names = cell_names(document.source(at))
-        needed |= names.used | names.bound
-        named = _loads(own_nodes(trees[at].body)).union(*(loads[one] for one in loads if one != at))
-        if binds[at] & named:  # what it defines may run before the call
-            needed |= names.late.keys()
-    yield from (at for at in makers if not binds[at] & needed)
-
-
-def _loads(nodes: Iterable[ast.AST]) -> set[str]:
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-
-
-def _add_values(document: Document, request: Request, namespace: Mapping[str, Any] | None, found: Collected) -> None:
-    """Add the values that are sent: they are bound just before the cell that makes the call."""
-    capture, running = found.capture, document.call.running
-    tree = document.trees[running]
-    for name in request.values:
-        if tree is not None and name in bound_names(tree.body):
-            capture.warnings.append(
-                f"values={name!r}: the cell that makes the call sets `{name}` itself, so its code is sent and not the "
-                "value."
-            )
-        elif namespace is None:
-            note = "declared; its size is known when the cells have run"
-            capture.rows.append(CaptureRow(what=name, how="value", size=0, status="new", note=note))
-        elif name not in namespace:
-            what = "there is no such name in the notebook."
-            found.problems.append(Problem(f"values={name!r}", what, "Set it in a cell above the call."))
-        else:
-            try:
-                one = encode(name, namespace[name], declared=True, is_local=is_local)
-            except CannotSendError as error:
-                found.problems.append(
-                    Problem("", f"Cannot send `{name}` ({error}), declared in values=.", error.remedy)
-                )
-                continue
-            position = found.sent.index(running)
-            description = f"declared: {one.description}"
-            capture.values.append(
-                CapturedValue(name, one.codec, one.content, position, description, _mark(document, running))
-            )

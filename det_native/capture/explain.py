@@ -59,7 +59,7 @@ def refusal_problem(
         remedy = f"Make `{name}` in a cell of Python, or in a module that a cell imports."
     else:
         remedy = f"Make `{name}` in a cell of its own, or send it: values=['{name}']."
-    way = f" ({' -> '.join(path)})" if len(path) > 1 else ""
+    way = via(path)
     return Problem(
         "",
         f"`{name}`, used in {lower(user.label)}{way}, was made by {lower(maker.label)}, which cannot run again "
@@ -340,3 +340,8 @@ def human_time(seconds: float) -> str:
 def lower(label: str) -> str:
     """Return the label of an execution as it stands within a sentence."""
     return label[0].lower() + label[1:]
+
+
+def via(path: tuple[str, ...]) -> str:
+    """Return the way by which a name is used."""
+    return f" ({' -> '.join(path)})" if len(path) > 1 else ""

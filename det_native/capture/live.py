@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from det_native.capture.calls import cell_line
@@ -10,6 +9,7 @@ from det_native.capture.execution import Execution, Facts
 from det_native.capture.failure import Divided, divide
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.reads import reads_of
+from det_native.capture.stars import star_names
 from det_native.capture.transform import Transformed, transform
 
 
@@ -69,13 +69,4 @@ def _changed_names(source: str) -> frozenset[str]:
 def facts_of(executions: Sequence[Execution], log: ExecutionLog) -> Facts:
     """Return what is known besides: of the beginning of the log, and of modules."""
     stars = {star for execution in executions if execution.source for star in reads_of(execution.source).stars}
-    return Facts({star: star_names(star[0]) for star in stars}, log.fixed, log.looked_up)
-
-
-def star_names(module: str) -> frozenset[str]:
-    """Return the names that ``from module import *`` binds, none if the module is not loaded."""
-    loaded = sys.modules.get(module)
-    if loaded is None:
-        return frozenset()
-    public = getattr(loaded, "__all__", None)
-    return frozenset(public if public is not None else (name for name in vars(loaded) if not name.startswith("_")))
+    return Facts({star: star_names(star[0]) or frozenset() for star in stars}, log.fixed, log.looked_up)

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.metadata
 import importlib.util
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
+from det_native.capture.bindings import imports_in
 from det_native.capture.folders import files_in
 from det_native.capture.model import SourceFile
 from det_native.capture.nesting import NOT_PYTHON, not_python
-from det_native.capture.syntax import nodes_of
+from det_native.capture.syntax import tree_of
 from det_native.errors import Problem
+from det_native.inspection.own_code import is_library_file
 from det_native.schema.rest import CaptureRow
 
 _DATA_LIMIT = 1 << 20
-
-
-@lru_cache(maxsize=1)
-def _library_folders() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    own = Path(__file__).resolve().parent.parent
-    folders = {str(Path(paths[key]).resolve()) for key in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")}
-    return (*sorted(folders), str(own))
-
-
-def is_library_file(path: str) -> bool:
-    """Whether a file belongs to Python, an installed package (or its commands) or det_native, and not to the user."""
-    if path.startswith("<") or "site-packages" in path or "dist-packages" in path:
-        return True
-    resolved = str(Path(path).resolve())
-    return any(resolved.startswith(folder + "/") or resolved == folder for folder in _library_folders())
 
 
 def is_installed(path: Path, root: Path) -> bool:
@@ -106,18 +89,12 @@ def imported_modules(source: str, package: str = "") -> Iterator[str]:
     package : str
         Package of the module that the source is of, for relative imports.
     """
-    for node in nodes_of(source):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = package.split(".") if package else []
-                parents = parts[: len(parts) - node.level + 1]
-                base = ".".join([*parents, *([base] if base else [])])
-            if base:
-                yield base
-                yield from (f"{base}.{alias.name}" for alias in node.names if alias.name != "*")
+    for one in imports_in(tree_of(source)):
+        module = one.source(package)
+        if module:
+            yield module
+            if one.attribute not in ("", "*"):
+                yield f"{module}.{one.attribute}"
 
 
 def collect_modules(

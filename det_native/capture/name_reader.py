@@ -24,11 +24,13 @@ class NameReader(ast.NodeVisitor):
         self._optional = 0  # inside what may not run
         self._guarded = 0  # inside what does without the name
         self._hidden: list[set[str]] = []  # names of comprehensions and classes around
+        self._unguarded: set[str] = set()
         self._other: set[str] = set()  # names bound by something else than an import
         self._followed: set[str] = set()  # functions that one read has led to: they may call each other
 
     def result(self) -> Reads:
         self.found.surely = self._sure
+        self.found.guarded -= self._unguarded
         for name in self._other:
             self.found.imports.pop(name, None)
         return self.found
@@ -57,9 +59,11 @@ class NameReader(ast.NodeVisitor):
         self.found.reads.setdefault(name, line)
         known = self.found.known.get(name)
         self.found.known[name] = frozenset(self._sure) if known is None else known & self._sure
-        if (
-            not (self._guarded or late or self._optional) and name not in self.found.bound
-        ):  # a loop above may have bound it
+        (self.found.guarded if self._guarded else self._unguarded).add(name)
+        if self._guarded or late or name in self.found.bound:  # it has been bound, as far as anybody can tell
+            return
+        self.found.wanted.add(name)
+        if not self._optional:
             self.found.certain.add(name)
 
     def _bind(self, name: str, imported: bool = False) -> None:
@@ -164,7 +168,7 @@ class NameReader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if called in ("eval", "exec", "globals", "locals"):
+        if isinstance(node.func, ast.Name) and called in ("exec", "globals", "locals"):
             self.found.runs_text = True
         for one in [node.func, *node.args, *(keyword.value for keyword in node.keywords)]:
             for name in ast.walk(one):

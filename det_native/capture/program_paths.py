@@ -11,6 +11,7 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from det_native.capture.bindings import bound_by
 from det_native.capture.path_texts import HOLE, Names, known_text
 
 _LONGEST = 400
@@ -22,26 +23,13 @@ def constant_names(trees: Sequence[ast.AST]) -> Names:
     found: dict[str, ast.expr] = {}
     for tree in trees:
         for node in ast.walk(tree):
-            bound.update(_bound_by(node))
+            bound.update(bound_by(node))
         for statement in getattr(tree, "body", ()):
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
                 target = statement.targets[0]
                 if isinstance(target, ast.Name) and known_text(statement.value, {}) is not None:
                     found[target.id] = statement.value
     return {name: value for name, value in found.items() if bound[name] == 1}
-
-
-def _bound_by(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id
-    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, ast.alias):
-        yield (node.asname or node.name).split(".")[0]
-    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-        yield node.name
 
 
 def absolute_paths(tree: ast.AST, names: Names) -> Iterator[tuple[str, int]]:

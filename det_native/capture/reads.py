@@ -6,9 +6,12 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from det_native.capture.bindings import bound_by, catches, imports_in, root_of
 from det_native.capture.late_names import late_names
 from det_native.capture.name_reader import NameReader, ends_here
 from det_native.capture.reads_record import Import, Reads
+
+_NAME_ERRORS = frozenset({"NameError", "Exception", "BaseException"})
 
 
 @lru_cache(maxsize=4096)
@@ -100,12 +103,15 @@ class _Reader(NameReader, ast.NodeVisitor):
     visit_AsyncWith = visit_With  # noqa: N815 (ast's name)
 
     def visit_Try(self, node: ast.Try) -> None:
-        guarded = any(_catches_name_error(handler) for handler in node.handlers)
+        guarded = any(catches(handler, _NAME_ERRORS) for handler in node.handlers)
         before = set(self._sure)
         self._guarded += guarded
         for one in node.body:
             self.visit(one)
         self._guarded -= guarded
+        if guarded:  # a name that was asked for is there, or a handler makes it
+            asked = (one.value for one in node.body if isinstance(one, ast.Expr | ast.Assign))
+            self._sure = self._sure.union(*map(root_of, asked))
         for one in node.orelse:
             self.visit(one)
         ends = [self._sure]
@@ -135,11 +141,9 @@ class _Reader(NameReader, ast.NodeVisitor):
         for case in node.cases:
             with self._perhaps():
                 for inner in ast.walk(case.pattern):
-                    if isinstance(inner, ast.MatchAs | ast.MatchStar) and inner.name is not None:
-                        self._bind(inner.name)
-                    elif isinstance(inner, ast.MatchMapping) and inner.rest is not None:
-                        self._bind(inner.rest)
-                    elif isinstance(inner, ast.MatchValue):
+                    for name in bound_by(inner):
+                        self._bind(name)
+                    if isinstance(inner, ast.MatchValue):
                         self.visit(inner.value)
                     elif isinstance(inner, ast.MatchClass):
                         self.visit(inner.cls)
@@ -148,17 +152,15 @@ class _Reader(NameReader, ast.NodeVisitor):
                 for one in case.body:
                     self.visit(one)
 
-    def visit_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            name = alias.asname or alias.name.split(".")[0]
-            self._imported(name, Import(alias.name if alias.asname else name))
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        for alias in node.names:
-            if alias.name == "*":
-                self.found.stars.append((node.module or "", node.level))
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for one in imports_in(node):
+            if one.name == "*":
+                self.found.stars.append((one.module, one.level))
             else:
-                self._imported(alias.asname or alias.name, Import(node.module or "", alias.name, node.level))
+                module = one.module if one.attribute or one.renamed else one.name
+                self._imported(one.name, Import(module, one.attribute, one.level))
+
+    visit_ImportFrom = visit_Import  # noqa: N815 (ast's name)
 
     def _imported(self, name: str, what: Import) -> None:
         if not self._hidden:
@@ -178,6 +180,7 @@ class _Reader(NameReader, ast.NodeVisitor):
             self.visit(annotation)
         self._guarded -= 1
         late = late_names(node)
+        self.found.late_bound |= _set_outside(node)
         self._bind(node.name)
         if self._hidden:
             self._later(late)
@@ -198,6 +201,7 @@ class _Reader(NameReader, ast.NodeVisitor):
                 self.visit(one)
                 continue
             late |= late_names(one)
+            self.found.late_bound |= _set_outside(one)
             for decorator in one.decorator_list:
                 self.visit(decorator)
             self._signature(one.args)
@@ -220,16 +224,13 @@ class _Reader(NameReader, ast.NodeVisitor):
             self._read(used, line, late=True)
 
 
+def _set_outside(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    return {name for inner in ast.walk(node) if isinstance(inner, ast.Global) for name in inner.names}
+
+
 def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
     arguments = node.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
     yield from (one.annotation for one in every if one is not None and one.annotation is not None)
     if node.returns is not None:
         yield node.returns
-
-
-def _catches_name_error(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)}
-    return bool(names & {"NameError", "Exception", "BaseException"})

@@ -27,10 +27,16 @@ class Reads:
         Those of them that are read whenever it runs, and that nothing above in it may have bound.
     loaded : set of str
         All names that it reads, its own among them.
+    wanted : set of str
+        Those that its own lines read, have not bound and cannot do without.
+    guarded : set of str
+        Those of `reads` that it can do without: it asks for them in ``try`` with a handler of ``NameError``.
     bound : set of str
         Names that it may bind.
     surely : set of str
         Those that it has bound for certain, once it has run.
+    late_bound : set of str
+        Names that functions of it bind when they are called: ``global count``.
     deleted : set of str
     imports : dict of str to Import
         Names of it that are bound by nothing but an import.
@@ -42,7 +48,7 @@ class Reads:
     called : set of str
         Names that it gives to a call or of which it calls a method.
     runs_text : bool
-        It calls what runs code in a text.
+        It may bind names that do not stand in it: ``exec``, ``globals()``.
     texts : set of str
         Texts in it that could be names.
     known : dict of str to frozenset of str
@@ -52,8 +58,11 @@ class Reads:
     reads: dict[str, int] = field(default_factory=dict)
     certain: set[str] = field(default_factory=set)
     loaded: set[str] = field(default_factory=set)
+    wanted: set[str] = field(default_factory=set)
+    guarded: set[str] = field(default_factory=set)
     bound: set[str] = field(default_factory=set)
     surely: set[str] = field(default_factory=set)
+    late_bound: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     imports: dict[str, Import] = field(default_factory=dict)
     stars: list[tuple[str, int]] = field(default_factory=list)

@@ -7,17 +7,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from det_native.capture.bindings import imports_in
 from det_native.capture.calls import occurrence
-from det_native.capture.data import collect_data
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.log import CallRecord
 from det_native.capture.model import Capture, SourceFile
-from det_native.capture.modules import collect_modules, imported_modules
 from det_native.capture.nesting import NOT_PYTHON, not_python
-from det_native.capture.packages import packages_of
+from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
 from det_native.errors import ArgumentError, CaptureError, Problem
-from det_native.schema.manifests import CallKind, CallSite, Program, ReadEntry
+from det_native.schema.manifests import CallKind, CallSite, Program
 
 
 def capture_script(request: Request, record: CallRecord | None, command: Sequence[str] | None) -> Capture:
@@ -49,52 +48,40 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
     target = script.relative_to(root).as_posix()
     try:
         source = script.read_text(encoding="utf-8")
-        imported = [(name, target) for name in imported_modules(source)]
+        relative = list(_relative_imports(source, target))
     except NOT_PYTHON as error:
         raise CaptureError(HEADLINE, [not_python(str(script), error)]) from None
-    modules = collect_modules(
-        imported,
-        list(dict.fromkeys([root, script.parent])),
-        request.include,
-        request.context_dir,
-    )
-    sources = [(source, target)]
-    sources += [(file.path.read_text("utf-8"), file.target) for file in modules.files if file.path.suffix == ".py"]
-    data = collect_data(sources, root, Path.cwd(), request.context_dir, arguments=arguments)
-    problems = [*modules.problems, *(_relative_imports(source, target) if command is None else ())]
-    for text, where in sources:
-        problems.extend(secret_problems(text, where, request.values))
-    for name in request.values:
-        problems.append(_no_values(name))
-    if problems:
-        raise CaptureError(HEADLINE, problems)
-    own = [] if request.context_dir is not None else [SourceFile(script, target, "the script itself")]
-    rows = [row for text, where in sources for row in secret_rows(text, where)]
-    return Capture(
+    capture = Capture(
         Program(
             kind="script",
             framework=request.framework,
             command=(target, *arguments),
             call=_site(request.kind, record, root) if command is None else None,
             init=_site("init", request.init, root) if command is None else None,
-        ),
-        files=[*own, *modules.files, *data.files],
-        packages=packages_of([(source, target), *modules.sources]),
-        reads=[ReadEntry(path=path, where=where) for path, where in data.reads],
-        outside=data.outside,
-        rows=[*modules.rows, *data.rows, *rows],
-        warnings=[*modules.warnings, *data.warnings],
+        )
     )
+    own = [(source, target)]
+    files = add_files(capture, own, request, [root, script.parent], Path.cwd(), arguments=arguments)
+    problems = [*files.problems, *(relative if command is None else ())]
+    for text, where in [*own, *files.texts]:
+        problems.extend(secret_problems(text, where, request.values))
+        capture.rows.extend(secret_rows(text, where))
+    problems.extend(_no_values(name) for name in request.values)
+    if problems:
+        raise CaptureError(HEADLINE, list(dict.fromkeys(problems)))
+    if request.context_dir is None:
+        capture.files.insert(0, SourceFile(script, target, "the script itself"))
+    capture.warnings = files.warnings
+    return capture
 
 
 def _relative_imports(source: str, target: str) -> Iterator[Problem]:
     """Yield what is wrong if the script runs as a module (``python -m pack.train``) and needs that."""
     package = getattr(sys.modules.get("__main__"), "__package__", None)
-    relative = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and node.level]
-    if package and relative:
-        line = min(node.lineno for node in relative)
+    lines = [one.line for one in imports_in(ast.parse(source)) if one.level]
+    if package and lines:
         yield Problem(
-            f"{target}, line {line}",
+            f"{target}, line {min(lines)}",
             f"a relative import works here, as `python -m {package}.{Path(target).stem}`, but the workers run the file "
             "as a script, which belongs to no package.",
             f"Start the training from a script beside the folder {package.partition('.')[0]!r} that imports it.",

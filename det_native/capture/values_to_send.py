@@ -8,9 +8,9 @@ from typing import Any
 
 from det_native.capture.carry import NO_LIMIT, pack
 from det_native.capture.execution import Execution
-from det_native.capture.log import ExecutionLog
 from det_native.capture.model import CapturedValue
 from det_native.capture.modules import is_local
+from det_native.capture.observation.looks import Look
 from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel
 from det_native.capture.program.settings import settings_of
@@ -31,12 +31,13 @@ class ValuesToSend:
     ----------
     wanted : sequence of str
         Names that the user has given in ``values=``.
-    namespace : mapping of str
-        The live values.
+    namespace : mapping of str, optional
+        The live values; without it those that the user has named can be sent, as far as anybody knows.
     executions : sequence of Execution
     runs : sequence of Run
         Of the same executions.
-    log : ExecutionLog
+    looks : mapping of str to Look
+        What the last look at each name told.
 
     Attributes
     ----------
@@ -52,12 +53,13 @@ class ValuesToSend:
     def __init__(
         self,
         wanted: Sequence[str],
-        namespace: Mapping[str, Any],
+        namespace: Mapping[str, Any] | None,
         executions: Sequence[Execution],
         runs: Sequence[Run],
-        log: ExecutionLog,
+        looks: Mapping[str, Look] | None = None,
     ) -> None:
-        self._wanted, self.namespace, self.executions, self.runs, self.log = wanted, namespace, executions, runs, log
+        self._wanted, self.executions, self.runs, self.looks = wanted, executions, runs, looks or {}
+        self.namespace, self._is_live = namespace or {}, namespace is not None
         self.declared: set[str] = set()
         self.encoded: dict[str, Encoded] = {}
         self.errors: dict[str, CannotSendError] = {}
@@ -67,9 +69,13 @@ class ValuesToSend:
     def declare(self, problems: list[Problem], warnings: list[str]) -> None:
         """Encode what the user has named in ``values=``; add what stands in the way."""
         for name in self._wanted:
-            if name not in self.namespace:
+            if name not in self.namespace and self._is_live:
                 problems.append(
-                    Problem(f"values={name!r}", "there is no such name in the notebook.", "Run the cell that sets it.")
+                    Problem(
+                        f"values={name!r}",
+                        "there is no such name in the notebook.",
+                        "Run a cell above the call that sets it.",
+                    )
                 )
                 continue
             if name in self.runs[-1].touched:
@@ -79,7 +85,8 @@ class ValuesToSend:
                 )
                 continue
             try:
-                self.travels[name] = self._encode(name)
+                if self._is_live:
+                    self.travels[name] = self._encode(name)
             except CannotSendError as error:
                 if error.kind == "notebook":
                     warnings.append(
@@ -94,6 +101,8 @@ class ValuesToSend:
 
     def travel(self, name: str) -> Travel:
         """Say whether a value can travel, and encode it if it can."""
+        if name in self.declared and not self._is_live:
+            return Travel()
         if name not in self.travels:
             try:
                 self.travels[name] = self._encode(name)
@@ -141,7 +150,7 @@ class ValuesToSend:
 
     def _sharing(self, name: str) -> frozenset[str]:
         """Return the names whose values have objects that can change in common with that of another one."""
-        looks = self.log.looks
+        looks = self.looks
         if name not in looks:
             return frozenset()
         kinds = [name for name, value in self.namespace.items() if isinstance(value, type) and name in looks]
@@ -160,7 +169,9 @@ class ValuesToSend:
         values = []
         self._put_together(plan)
         for value in plan.values:
-            encoded = self.encoded[value.name]
+            encoded = self.encoded.get(value.name)
+            if encoded is None:
+                continue
             place = included.index(value.before)
             how = "declared" if value.name in self._wanted else "sent by value"
             cell = self.executions[value.maker].cell if value.maker is not None else ""
@@ -174,7 +185,7 @@ class ValuesToSend:
         """Have the values that are bound at one time, and share objects, come out of one pickle."""
         groups: list[tuple[int, set[str]]] = []
         for value in plan.values:
-            shares = {value.name, *self.travels[value.name].shares}
+            shares = {value.name, *self.travel(value.name).shares}
             met = [group for group in groups if group[0] == value.before and not shares.isdisjoint(group[1])]
             groups = [group for group in groups if group not in met]
             groups.append((value.before, {value.name}.union(*(names for _, names in met))))

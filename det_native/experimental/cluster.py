@@ -28,7 +28,6 @@ from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
-from det_native.experimental import document_place
 from det_native.experimental.dry_run import begin_dry_run
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
@@ -95,14 +94,15 @@ def submit(
     """
     if named_master(settings.master_url):
         connect(settings.master_url)  # an address that is wrong is told before the work of capturing
-    capture = document_place.captured(kind, framework, settings, origin)
+    capture = origin.answers.captured(kind, framework, settings, origin)
     if capture is None:
         compared = noted is not None and config.proof == "error"
         capture = origin.capture(kind, payload, framework, settings, wider=compared)
         if capture.program.kind == "cells" and noted is not None:  # of a script nothing is used afterwards
             capture.proof, capture.proof_values = noted.proof, noted.values
             capture.warnings += noted.proof.sentences
-    return send_capture(capture, config.with_variables(_variables_here(framework)), framework, settings)
+    config = config.with_variables(_variables_here(framework))
+    return send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
 
 
 def _variables_here(framework: Framework) -> dict[str, str]:
@@ -116,8 +116,13 @@ def _variables_here(framework: Framework) -> dict[str, str]:
         return {name: os.environ[name] for name in description.deciding_variables if name in os.environ}
 
 
-def send_capture(capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings) -> Experiment:
-    """Send what was captured, have it checked, and create its experiment; see :func:`submit`."""
+def send_capture(
+    capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings, key: str | None = None
+) -> Experiment:
+    """Send what was captured, have it checked, and create its experiment; see :func:`submit`.
+
+    Two that are sent under the same `key` are one.
+    """
     stored = stored_at(settings.master_url)
     bundle = assemble(
         capture,
@@ -134,7 +139,7 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
         fitted = fit_to_workers(session, bundle, capture.packages, config.environment.packages)
         bundle = fitted.bundle
         shown.add(fitted.rows, fitted.warnings)
-        detail = _resend(session, config, bundle, shown, test=settings.place.test)
+        detail = _resend(session, config, bundle, shown, test=settings.place.test, key=key)
     except BaseException:
         shown.failed("It ended here; the error says why.")
         raise
@@ -186,18 +191,18 @@ def _contents(bundle: Bundle) -> str:
 
 
 def _resend(
-    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool
+    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool, key: str | None
 ) -> rest.Experiment:
     """Send, and once more if the master has lost what it had a moment ago."""
     try:
-        return _send(session, config, bundle, shown, test=test)
+        return _send(session, config, bundle, shown, test=test, key=key)
     except NotFoundError:
         forget_bundle(session, bundle.manifest.id)
-        return _send(session, config, bundle, shown, test=test)
+        return _send(session, config, bundle, shown, test=test, key=key)
 
 
 def _send(
-    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool
+    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool, key: str | None
 ) -> rest.Experiment:
     shown.say("Sending what the master does not have yet ...")
     created = upload_bundle(session, bundle)
@@ -207,7 +212,7 @@ def _send(
         shown.say("Checking it in a fresh process ...")
         _check(session, created.id)
         note_checked(session, created.id)
-    return _create(session, config, created.id, bundle, test=test)
+    return _create(session, config, created.id, bundle, test=test, key=key)
 
 
 def _check(session: Session, bundle_id: str) -> None:
@@ -231,7 +236,7 @@ def _check(session: Session, bundle_id: str) -> None:
 
 
 def _create(
-    session: Session, config: ExperimentConfig, bundle_id: str, bundle: Bundle, *, test: bool
+    session: Session, config: ExperimentConfig, bundle_id: str, bundle: Bundle, *, test: bool, key: str | None
 ) -> rest.Experiment:
     body = rest.ExperimentCreate(
         protocol=PROTOCOL,
@@ -240,7 +245,7 @@ def _create(
         report=[rest.CaptureRow.model_validate(row.model_dump()) for row in bundle.report],
         test=test,
     )
-    headers = {IDEMPOTENCY_HEADER: document_place.idempotency_key() or uuid4().hex}
+    headers = {IDEMPOTENCY_HEADER: key or uuid4().hex}
     return rest.Experiment.model_validate(session.post("/experiments", body.model_dump(mode="json"), headers=headers))
 
 

@@ -12,9 +12,9 @@ from det_native.capture.calls import note_call
 from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, of_the_users
-from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
+from det_native.experimental.document_place import answers
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
 from det_native.experimental.trials import find_trial_class, framework_of
@@ -74,7 +74,7 @@ def create(
         return handle
     record = note_call("create")
     working_directory.leave()
-    other: Experiment | None = document_place.stand_in(record)
+    other: Experiment | None = answers().stand_in(record)
     if other is not None:
         return other
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
@@ -113,10 +113,10 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
     if settings.place.local:
         from det_native.experimental.local.calls import create_here
 
-        return document_place.done(create_here(trial_class, framework, loaded, settings, origin))
+        return origin.answers.done(create_here(trial_class, framework, loaded, settings, origin))
     from det_native.experimental.cluster import submit
 
-    return document_place.done(submit("create", trial_class, loaded, framework, settings, origin))
+    return origin.answers.done(submit("create", trial_class, loaded, framework, settings, origin))
 
 
 def entrypoint_of(settings: Settings) -> str:

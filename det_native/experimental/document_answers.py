@@ -31,7 +31,6 @@ from det_native.errors import (
     WorkerEnvironmentError,
 )
 from det_native.experimental.cluster import for_master, send_capture, stored_at
-from det_native.experimental.document_place import Submission, submit_only
 from det_native.experimental.document_plan import Plan, plan_document
 from det_native.experimental.document_request import Request
 from det_native.experimental.worker_environment import fit_to_workers, notices_of
@@ -292,11 +291,7 @@ def submit(request: Request, folder: Path) -> dict[str, Any]:
 def _send(reading: Reading) -> Experiment:
     plan, request = reading.plan, reading.request
     assert plan.config is not None, "it is only missing where cells must run, or with problems"
-    submit_only(Submission(lambda record: False, request.test, request.slots, request.idempotency_key))
-    try:
-        return send_capture(reading.collected.capture, plan.config, plan.framework, plan.settings)
-    finally:
-        submit_only(None)
+    return send_capture(reading.collected.capture, plan.config, plan.framework, plan.settings, request.idempotency_key)
 
 
 def _run(reading: Reading) -> Experiment:

@@ -6,17 +6,18 @@ import ast
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from det_native.capture.document import Document
-from det_native.capture.document_calls import FoundCall, Imports, bases_of
-from det_native.capture.document_literals import Unread, read_parts, unread_parts
-from det_native.capture.document_variables import set_variable
+from det_native.capture.document_calls import FoundCall, Imports
+from det_native.capture.document_literals import Unread, read_parts, set_variable, unread_parts
 from det_native.capture.request import Request
 from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
 from det_native.experimental.arguments import NAMES, Mode, Place, arrange, resolve
 from det_native.experimental.document_place import with_slots
 from det_native.experimental.settings import Settings, check_before_fit, check_settings, check_supported, left_to_fit
+from det_native.experimental.unimported import MAIN, framework_in_text
 from det_native.frameworks import get_framework, known_frameworks
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.loading import load_config
@@ -118,12 +119,12 @@ class _Planner:
         if call.kind != "create":
             return call.framework or (init.framework if init is not None else None) or of_model
         trial = next(iter(call.node.args), None) or _keyword(call.node, "trial_def")
-        bases = bases_of(trial.id, self.document.trees, self.imports) if isinstance(trial, ast.Name) else {}
-        able = [one for one in known_frameworks() if one.trial_class]
-        of_class = [one for one in able if any(base.startswith(f"{one.api}.") for base in bases)]
-        if not of_class:
+        text = ast.Module([one for tree in self.document.trees if tree is not None for one in tree.body], [])
+        found = framework_in_text(f"{MAIN}:{trial.id}", Path.cwd(), text) if isinstance(trial, ast.Name) else None
+        if found is None:
             self.result.reasons.append("which framework its trial class is of shows when the cells run")
-        return (of_class or able)[0].name
+            found = next(one for one in known_frameworks() if one.trial_class)
+        return found.name
 
     def _check_call(self) -> None:
         call, title, result = self.call, self.document.title(), self.result

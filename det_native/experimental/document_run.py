@@ -21,7 +21,7 @@ from det_native.capture.sites import site_in_cells
 from det_native.capture.transform import transform
 from det_native.client.handles import Experiment
 from det_native.errors import CaptureError, DetError, Problem
-from det_native.experimental.document_place import Submission, submit_only
+from det_native.experimental.document_place import AsWritten, Submission, answer
 from det_native.experimental.document_plan import request_of
 from det_native.experimental.document_request import Request
 from det_native.experimental.origin import Origin
@@ -51,13 +51,13 @@ def run_document(document: Document, request: Request, folder: Path) -> Experime
     """
     runner = _Runner(document, folder)
     submission = Submission(
-        runner.is_the_call, request.test, request.slots, request.idempotency_key, capture=runner.capture
+        request.test, request.slots, request.idempotency_key, wanted=runner.is_the_call, capture=runner.capture
     )
-    submit_only(submission)
+    answer(submission)
     try:
         runner.run(submission)
     finally:
-        submit_only(None)
+        answer(AsWritten())
     experiment: Experiment = submission.experiment
     return experiment
 

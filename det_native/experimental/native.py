@@ -10,8 +10,8 @@ from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, current_log, running_execution
 from det_native.client.connect import connect, named_master
 from det_native.errors import of_the_users
-from det_native.experimental import document_place
 from det_native.experimental.directory import working_directory
+from det_native.experimental.document_place import answers
 from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, check_before_fit
@@ -137,14 +137,14 @@ def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], se
     if call.quiet:
         settings = replace(settings, show="none")
     record = NotedCall.now(call.kind).record
-    other = document_place.stand_in(record)
+    other = answers().stand_in(record)
     if other is not None:
         return other
     origin = begun.origin(record)
     if not settings.place.local:
         return submit(call, settings, origin)
     try:
-        return document_place.done(fit_here(call, settings, origin))
+        return origin.answers.done(fit_here(call, settings, origin))
     except Exception as error:  # noqa: BLE001 (raised again)
         __tracebackhide__ = True
         raise of_the_users(error)
@@ -154,4 +154,4 @@ def submit(call: Any, settings: Settings, origin: Origin) -> Any:
     """Submit a call of ``fit()`` or ``train()``; return its experiment."""
     from det_native.experimental.cluster import submit_fit
 
-    return document_place.done(submit_fit(call, settings, origin))
+    return origin.answers.done(submit_fit(call, settings, origin))

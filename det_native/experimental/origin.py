@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from det_native.capture.log import CallRecord
+from det_native.experimental.document_place import AsWritten, answers
 from det_native.schema.manifests import CallKind, Framework
 
 if TYPE_CHECKING:
@@ -29,19 +30,22 @@ class Origin:
         The call of ``init()``.
     early : EarlyContents or None
         What the notebook's variables held then.
+    answers : AsWritten
+        What the front end's dialog says of the call.
     """
 
     record: CallRecord | None
     init_executions: tuple[int, ...] = ()
     init: CallRecord | None = None
     early: EarlyContents | None = None
+    answers: AsWritten = field(default_factory=answers)
 
     def why_no_program(self) -> str:
         """Return why there is no code to capture; empty where there is."""
         if self.record is None:
             return "the call was made from no cell and no file of the user's"
         from det_native.capture.log import current_log
-        from det_native.capture.modules import is_library_file
+        from det_native.inspection.own_code import is_library_file
 
         log, script = current_log(), getattr(sys.modules.get("__main__"), "__file__", None)
         if (log is None or log.running is None) and script is not None and is_library_file(script):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.client.arguments import Show
 from det_native.errors import TrialDefinitionError
-from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.cell_end import at_the_end
+from det_native.experimental.document_place import answers
 from det_native.experimental.native import (
     Begun,
     NotedCall,
@@ -218,7 +218,7 @@ class _Beginning:
     def __call__(self) -> Iterator[Any]:
         self.asked = True
         call, settings, record = self.call, self.settings, self.noted.again()
-        other = document_place.stand_in(record)
+        other = answers().stand_in(record)
         if other is not None:
             call.context.experiment = other
             return iter(())

@@ -10,9 +10,9 @@ from typing import Any
 
 from det_native.client.arguments import Show, checked_show
 from det_native.errors import ArgumentError, UnsupportedFeatureError
-from det_native.experimental import document_place
 from det_native.experimental.arguments import Mode, Place, resolve
 from det_native.experimental.directory import working_directory
+from det_native.experimental.document_place import answers
 from det_native.frameworks import get_framework
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
@@ -84,12 +84,12 @@ def check_settings(
     ArgumentError
         If one has no meaning, or two contradict each other.
     """
-    place = document_place.place(resolve(mode, local, test))
+    place = answers().place(resolve(mode, local, test))
     folder = _context_dir(context_dir)
     if master_url is not None and not isinstance(master_url, str):
         raise ArgumentError(f"master_url must be text such as 'http://localhost:8080', not {master_url!r}.")
     return Settings(
-        config=document_place.configuration(_snapshot(config)),
+        config=answers().configuration(_snapshot(config)),
         place=place,
         context_dir=folder,
         command=_command(command, folder),

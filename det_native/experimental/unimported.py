@@ -6,15 +6,17 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from det_native.capture.bindings import imports_in
 from det_native.frameworks import Description, known_frameworks
 
+MAIN = "__main__"
 _PACKAGE = "det_native"
 #: Code that was written for Determined names the same classes by this package.
 _OLD = "determined"
 _MOST_FILES = 20
 
 
-def framework_in_text(entrypoint: str, folder: Path) -> Description | None:
+def framework_in_text(entrypoint: str, folder: Path, main: ast.Module | None = None) -> Description | None:
     """Return the framework whose trial class an entrypoint derives from; nothing is imported.
 
     Parameters
@@ -23,6 +25,8 @@ def framework_in_text(entrypoint: str, folder: Path) -> Description | None:
         ``"module:Class"``.
     folder : Path
         Where the module lies.
+    main : ast.Module, optional
+        The module ``__main__``, of which there is no file.
 
     Returns
     -------
@@ -39,7 +43,7 @@ def framework_in_text(entrypoint: str, folder: Path) -> Description | None:
         found = _framework_of(dotted)
         if found is not None:
             return found
-        waiting += _bases(dotted, folder)
+        waiting += _bases(dotted, folder, main)
     return None
 
 
@@ -53,14 +57,14 @@ def _framework_of(dotted: str) -> Description | None:
     return None
 
 
-def _bases(dotted: str, folder: Path) -> Iterator[str]:
+def _bases(dotted: str, folder: Path, main: ast.Module | None) -> Iterator[str]:
     """Give the classes that a class derives from, or what a name of a module stands for, with their modules."""
     module, _, name = dotted.rpartition(".")
-    found = _parsed(module, folder)
+    found = (main, "") if main is not None and module == MAIN else _parsed(module, folder)
     if found is None:
         return
     tree, package = found
-    imported = dict(_imported(tree, package))
+    imported = {one.name: one.path(package) for one in imports_in(tree)}
     own = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     if name in own:
         for base in own[name].bases:
@@ -74,27 +78,13 @@ def _bases(dotted: str, folder: Path) -> Iterator[str]:
         yield imported[name]
 
 
-def _parsed(module: str, folder: Path) -> tuple[ast.Module, list[str]] | None:
-    """Return a module's text, and the names of the package that relative imports in it begin at."""
+def _parsed(module: str, folder: Path) -> tuple[ast.Module, str] | None:
+    """Return a module's text, and the package that relative imports in it begin at."""
     names = module.split(".")
     path = folder.joinpath(*names)
     for file, package in ((path.with_suffix(".py"), names[:-1]), (path / "__init__.py", names)):
         try:
-            return ast.parse(file.read_bytes()), package
+            return ast.parse(file.read_bytes()), ".".join(package)
         except (OSError, SyntaxError, ValueError):
             continue
     return None
-
-
-def _imported(tree: ast.Module, package: list[str]) -> Iterator[tuple[str, str]]:
-    """Give what imports bind, with what it is."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for one in node.names:
-                first = one.name.partition(".")[0]
-                yield (one.asname, one.name) if one.asname else (first, first)
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) + 1 - node.level] if node.level else []
-            source = ".".join([*above, *([node.module] if node.module else [])])
-            for one in node.names:
-                yield one.asname or one.name, f"{source}.{one.name}".lstrip(".")

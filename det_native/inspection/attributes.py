@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from det_native.inspection.own_code import is_library_file
 from det_native.inspection.parts import inner_codes, slots_of
 
 # What changes a container of Python: what its counterpart that cannot be changed does not have.
@@ -34,7 +35,7 @@ def is_own_module(name: str) -> bool:
     if is_library_of_ours(name):
         return False
     file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return bool(file) and "site-packages" not in file and not file.startswith((sys.prefix, sys.base_prefix))
+    return bool(file) and not is_library_file(file)
 
 
 def settings_in(value: Any) -> Iterator[tuple[str, Any]]:

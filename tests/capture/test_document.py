@@ -159,6 +159,8 @@ def test_declared_values_are_made_by_running_their_cells(ask: Ask) -> None:
     used = sent(ask(BUILD, *data, "half = x[:32]", CONFIG, init, TRAIN))
     assert "code cell 3" in used, "another cell needs it"
     assert "code cell 4" not in used
+    seeded = ("import numpy as np\nnp.random.seed(1)\nx = np.random.rand(64, 1)", "y = np.ones(64)")
+    assert "code cell 2" in sent(ask(BUILD, *seeded, CONFIG, init, TRAIN)), "it does more than make the value"
 
 
 def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
@@ -171,10 +173,13 @@ def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
     assert "not sent: code cell 3 (create). Those above it do not train on the worker" in warning
 
 
-def test_a_trial_class_of_a_module_tells_its_framework_when_it_runs(ask: Ask) -> None:
+def test_a_trial_class_of_a_module_tells_its_framework_by_its_text_or_when_it_runs(ask: Ask, tmp_path: Path) -> None:
     cells = TRIAL.replace("class Line(PyTorchTrial):\n    pass", "from models import Line")
     answer = ask(cells, CONFIG, "det.experimental.create(Line, config)")
     assert "which framework its trial class is of" in answer["must_run"][-1]["why"]
+    (tmp_path / "models.py").write_text("from det_native import pytorch\nclass Line(pytorch.PyTorchTrial):\n    pass\n")
+    known = ask(cells, CONFIG, "det.experimental.create(Line, config)")
+    assert (known["call"]["framework"], known["must_run"]) == ("torch", [])
 
 
 def test_another_call_than_the_last_can_be_chosen(ask: Ask) -> None:
@@ -315,6 +320,25 @@ def test_what_stands_in_the_way_is_listed_with_its_cell(ask: Ask, cells: list[st
 def test_names_that_functions_look_up_are_resolved(ask: Ask) -> None:
     answer = ask(BUILD.replace("import tensorflow as tf\n", ""), DATA, CONFIG, INIT, TRAIN)
     assert "`tf` is used" in answer["problems"][0]["what"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "def make():\n    global x, y\n    x = y = 1\nmake()",
+        "exec('x = y = 1')",
+        "try:\n    x, y = tpu\nexcept NameError:\n    x = y = 1",
+        "y = 1\nif (x := y):\n    scale = lambda: x",
+    ],
+)
+def test_names_that_may_be_there_are_no_problem(ask: Ask, data: str) -> None:
+    assert ask(BUILD, data, CONFIG, INIT, TRAIN)["problems"] == []
+
+
+def test_a_cell_that_asks_somebody_is_told_where_it_is_needed(ask: Ask) -> None:
+    assert ask(BUILD, DATA, "input()", CONFIG, INIT, TRAIN)["problems"] == []
+    problems = ask(BUILD, "x = y = input()", CONFIG, INIT, TRAIN)["problems"]
+    assert "code cell 2, which makes it, cannot run there: it asks for input()" in problems[0]["what"]
 
 
 @pytest.mark.parametrize(

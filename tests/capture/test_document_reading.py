@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.capture.document_calls import FoundCall, find_calls
+from det_native.capture.document import Document, DocumentCell
+from det_native.capture.document_calls import FoundCall, find_calls, instruction_position
 from det_native.capture.document_literals import Literals, Unread, unread_parts
-from det_native.capture.document_sites import instruction_position
+from det_native.capture.document_program import collect_document
+from det_native.capture.request import Request
 
 IMPORT = "import det_native as det"
 INIT = "context = det.experimental.keras.init(config)"
@@ -260,3 +263,24 @@ def test_the_place_of_a_loop_is_where_python_calls_train() -> None:
 
     exec(compile(source, "<cell>", "exec"), {"context": Context(), "loader": None})  # noqa: S102 (our own text)
     assert places == [instruction_position(source, found.node)]
+
+
+def test_of_declared_values_an_object_of_a_cells_class_is_made_again(tmp_path: Path) -> None:
+    cells = (
+        IMPORT,
+        "class Line:\n    pass",
+        "line = Line()\nslope = 2.0",
+        "config = {}\nbuild = Line",
+        INIT,
+        WRAP,
+        "model.fit(line, slope)",
+    )
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec("\n".join(cells[1:3]), namespace)  # noqa: S102 (the test's own cells)
+    document = Document([DocumentCell(str(at), source) for at, source in enumerate(cells)])
+    request = Request("keras", "fit", values=("line", "slope"))
+    found = collect_document(document, request, tmp_path, namespace=namespace)
+    assert [value.name for value in found.capture.values] == ["slope"]
+    assert "line = Line()\nslope = 2.0" in [cell.source for cell in found.capture.program.cells]
+    assert [warning for warning in found.capture.warnings if "`line`" in warning]
+    assert found.problems == []

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from det_native.capture.document import Document, DocumentCell
-from det_native.capture.document_variables import set_variable
+from det_native.capture.document_literals import set_variable
 from det_native.experimental.document_plan import Plan, plan_document
 
 NAME = "KERAS_BACKEND"

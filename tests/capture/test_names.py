@@ -29,6 +29,7 @@ def test_what_may_fail_may_use_what_is_not_there() -> None:
     "sources",
     [
         ("x = 1", "print(x)"),
+        ("def f():\n    return nobody_asks_for_it",),
         ("def f():\n    return later", "later = 1", "f()"),
         ("import os.path as p", "p.join('a')"),
         ("[y for y in range(3)]",),
@@ -55,10 +56,9 @@ def test_programs_that_are_complete(sources: tuple[str, ...]) -> None:
     [
         (("print(x)",), "cell [1]", "x"),
         (("y = x", "x = 1"), "cell [1]", "x"),
-        (("z = 1", "def f():\n    return g()"), "cell [2]", "g"),
-        (("class A:\n    def m(self):\n        return lost",), "cell [1]", "lost"),
+        (("def f():\n    return g()", "f()"), "cell [2]", "g"),
+        (("class A:\n    def m(self):\n        return lost\nA().m()",), "cell [1]", "lost"),
         (("[a for a in lost]",), "cell [1]", "lost"),
-        (("f = lambda: lost",), "cell [1]", "lost"),
     ],
 )
 def test_a_name_from_nowhere_is_a_problem(sources: tuple[str, ...], where: str, name: str) -> None:

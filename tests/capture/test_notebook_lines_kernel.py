@@ -178,7 +178,7 @@ def test_a_cell_that_took_long_stays_behind(kernel: Kernel, replayed: Replayed) 
     found = kernel.found()
     assert found.warnings == []
     assert found.needs_none_of(2)
-    assert found.row("cell [2]").note == "stays behind: took long; took 1 min 15 s"
+    assert found.row("cell [2]").note == "stays behind: took 1 min 15 s"
     assert replayed(found, "table") == {"table": "[1]"}
 
 

@@ -122,6 +122,22 @@ def test_what_no_run_has_made_travels_or_is_refused() -> None:
     assert [(one.name, one.maker) for one in plan.refusals] == [("x", None)]
 
 
+def test_a_call_may_ask_for_a_name_that_is_not_there_but_not_in_the_functions_that_it_calls() -> None:
+    guarded = "try:\n    tpu\nexcept NameError:\n    tpu = None\nfit(tpu)"
+    call = Execution(1, 2, "1", source=guarded, text=guarded, effects=Effects())
+    runs = runs_of([FIT, call], 5, Facts())
+    assert choose(runs, lambda name: Travel(), present=["fit"]).refusals == []
+    lost = execution(1, "def build():\n    return lost", "build")
+    assert [one.name for one in planned(FIT, lost, execution(2, "fit(build())")).refusals] == ["lost"]
+
+
+def test_what_a_run_has_bound_itself_by_then_or_is_built_in_is_not_missing() -> None:
+    loop = execution(0, "for i in range(2):\n    loss = i\nprint(loss)", "i loss")
+    builtin = execution(2, "del sum\nget_ipython().run_line_magic('x', sum([1]))")
+    cells = (loop, execution(1, "sum = max", "sum"), builtin, execution(3, "print(loss)"))
+    assert steps(planned(*cells)) == [(0, "whole"), (1, "whole"), (2, "whole"), (3, "whole")]
+
+
 def test_what_a_magic_of_the_same_cell_made_is_refused_in_the_call_and_its_result_travels_else() -> None:
     plan = planned(FIT, execution(1, "x = [1]", "x"), execution(2, CALL, changed="x", magics=("%run more.py",)))
     assert [(one.name, one.user, one.maker) for one in plan.refusals] == [("x", 2, 2)]
@@ -167,6 +183,13 @@ def test_a_failed_run_runs_again_as_far_as_the_statement_that_failed() -> None:
     plan = planned(FIT, failed, execution(2, CALL))
     assert plan.steps[1].source == "x = [1]\nx.append(1 / 0)\n"
     assert plan.steps[1].optional_from == 2
+
+
+def test_a_failed_run_that_could_do_without_the_name_that_it_failed_for_runs_again() -> None:
+    again, head = divide("x = 1\nif x > 1:\n    x = grow(x)\ngrow(x)", 4)
+    plan = planned(FIT, execution(1, again, "x", failed=True, failed_line=4, head=head), execution(2, CALL))
+    assert [step.run for step in plan.steps] == [0, 1, 2]
+    assert plan.values == []
 
 
 def test_what_an_interrupted_statement_has_changed_travels() -> None:

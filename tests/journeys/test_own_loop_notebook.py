@@ -24,11 +24,11 @@ def test_the_loop_learns_the_digits_here_on_the_cluster_and_searched(ran: list[R
     assert any("largest difference to the history here: 0e+00" in one.stdout for one in ran), "both have one thread"
 
 
-def test_the_loop_without_det_native_is_not_sent(ran: list[Ran], notebook: Notebook) -> None:
+def test_the_loop_without_det_native_runs_again(ran: list[Ran], notebook: Notebook) -> None:
     notebook.run("cluster_experiment.notebook('sent.ipynb')")
     sent = (notebook.folder / "sent.ipynb").read_text()
     assert "def loss_of" in sent
-    assert "loss.backward()" not in sent
+    assert "loss.backward()" in sent, "what ran, runs again: it is quick"
 
 
 def test_the_search_has_a_trial_for_each_rate_and_a_figure(ran: list[Ran], notebook: Notebook) -> None:

@@ -194,7 +194,7 @@ def _is_by_library(frame: FrameType | None) -> bool:
 
 
 def _is_of_library(file: str) -> bool:
-    from det_native.capture.modules import is_library_file  # it loads half of capture
+    from det_native.inspection.own_code import is_library_file
 
     return is_library_file(file) and "ipykernel_" not in file and not file.startswith("<")
 

@@ -19,7 +19,10 @@ SECONDS = 10.0
 #: Bytes of values that travel unasked.
 ROOM = 64 << 20
 #: Names that a program always has.
-ALWAYS_THERE = frozenset(dir(builtins)) | {"__name__", "__doc__", "__builtins__", "__spec__", "__loader__"}
+ALWAYS_THERE = frozenset(dir(builtins)) | {
+    *("__name__", "__doc__", "__file__", "__builtins__", "__spec__", "__loader__", "__package__", "__annotations__"),
+    *("display", "get_ipython"),
+}
 #: Why a value does not travel that could.
 TOO_MUCH = f"values that are sent unasked come to more than {ROOM >> 20} MiB together"
 #: Why a run stays behind that would not be quick.
@@ -200,7 +203,7 @@ class _Choice:
         for name in run.bound | run.removed:
             state.stale.pop(name, None)
         state.known |= run.bound
-        state.known -= run.removed - run.bound
+        state.known -= run.removed - run.bound - ALWAYS_THERE
         state.stale |= dict.fromkeys(run.lost | run.drawn, index)
 
     def _leave(self, index: int, run: Run, why: str, state: _State) -> None:

@@ -56,11 +56,11 @@ def runs_of(
         code = reads_of(source, last=call_line if is_call else None) if source else Reads()
         reads = _reads(code, looked_up, names, texts) if source else {}
         if execution.failed and not is_call:
-            before = reads_of(execution.head).reads  # what the statement that failed has not found is not there again
+            before = reads_of(execution.head)  # what the statement that failed has not found is not there again
             reads = {
-                name: read if read.path[0] in before else read._replace(certain=False)
+                name: read if name in before.certain else read._replace(certain=False)
                 for name, read in reads.items()
-                if name in names or read.path[0] in before
+                if name in names or read.path[0] in before.reads
             }
         bound, removed, changed, between = _effects(execution, code, facts, is_call)
         lost = _lost(execution, code, bound | changed)
@@ -140,7 +140,8 @@ def _reads(
             meant = matching(name, names) if name != "*" else texts & set(names)
             waiting += [(one, Read((*read.path[:-1], one), read.line, certain=False)) for one in sorted(meant)]
             continue
-        if name not in ALWAYS_THERE or name in names:
+        asked = read.path == (name,) and name in code.guarded
+        if name in names or not (asked or name in ALWAYS_THERE):
             found.setdefault(name, read)
         for inner in sorted(looked_up.get(name, ())):
             waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
@@ -154,7 +155,7 @@ def _effects(
     stars = {name for star in code.stars for name in facts.stars.get(star, ())}
     effects = execution.effects
     if effects is None:  # nobody looked: its text tells
-        bound = code.bound | stars | execution.shell.keys()
+        bound = code.bound | code.late_bound | stars | execution.shell.keys()
         touched = {name for name in code.stored_into | code.called if name in code.reads}
         changed = touched - bound - facts.fixed - ALWAYS_THERE
         return frozenset(bound), frozenset(code.deleted), frozenset(changed), frozenset()

@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, requires, version
 from pathlib import Path
 
+from det_native.capture.bindings import imports_in
 from det_native.errors import ArgumentError
 
 #: What trains; taken along where no notebook says what is used.
@@ -97,11 +98,7 @@ def _modules(source: str) -> Iterator[str]:
         tree = ast.parse(text)
     except SyntaxError:  # a cell in another language: %%bash
         return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
+    yield from (one.module.partition(".")[0] for one in imports_in(tree) if one.module and not one.level)
 
 
 def _pin(name: str) -> str | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.client.handles import Experiment
 from det_native.errors import of_the_users
-from det_native.experimental import document_place
 from det_native.experimental.cell_end import at_the_end
 from det_native.experimental.local.calls import after_search, search_of
 from det_native.experimental.local.experiment import LocalExperiment
@@ -80,7 +79,7 @@ def _batches(call: TorchCall, settings: Settings, origin: Origin) -> Generator[A
         if search is not None:
             print(_SEARCHED)
             after_search(search.run(experiment, steps), call.kind)
-            document_place.done(experiment.handle)
+            origin.answers.done(experiment.handle)
             return
         with experiment.running():
             if experiment.in_processes:
@@ -100,7 +99,7 @@ def _batches(call: TorchCall, settings: Settings, origin: Origin) -> Generator[A
     except Exception as error:  # noqa: BLE001 (raised again)
         __tracebackhide__ = True
         raise of_the_users(error)
-    document_place.done(call.context.experiment)
+    origin.answers.done(call.context.experiment)
 
 
 def _close_at_the_end(batches: Generator[Any, None, None]) -> None:

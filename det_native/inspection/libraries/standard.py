@@ -24,6 +24,7 @@ LIBRARY = Library(
     {
         "random.Random": _Random(),
         "_collections._tuplegetter": Ending(),
+        "_abc._abc_data": Ending(),  # what an abstract class remembers of the questions that it was asked
         **_never("lock", "_thread.lock", "_thread.RLock", "threading.Condition", "threading.Event"),
         **_never("lock", "threading.Semaphore", "_thread._local", "multiprocessing.SemLock"),
         **_never("thread", "threading.Thread"),

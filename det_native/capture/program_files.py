@@ -1,0 +1,101 @@
+"""The files of a program, whoever made it: the user's modules, and the data files that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from det_native.capture.collector import DataFiles
+from det_native.capture.data import collect_data
+from det_native.capture.explain_secrets import secret_problems
+from det_native.capture.model import Capture
+from det_native.capture.modules import ModuleFiles, collect_modules, imported_modules
+from det_native.capture.packages import packages_of
+from det_native.capture.request import Request
+from det_native.capture.seen_files import SeenFiles
+from det_native.capture.value_paths import ValuePaths
+from det_native.errors import Problem
+from det_native.schema.manifests import ReadEntry
+
+
+@dataclass
+class ProgramFiles:
+    """What was added to a capture, and what there is to say of it.
+
+    Attributes
+    ----------
+    modules : ModuleFiles
+    data : DataFiles
+    texts : list of (source, label)
+        The modules' own.
+    problems : list of Problem
+    warnings : list of str
+    """
+
+    modules: ModuleFiles
+    data: DataFiles
+    texts: list[tuple[str, str]]
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def add_files(
+    capture: Capture,
+    sources: Sequence[tuple[str, str]],
+    request: Request,
+    roots: Sequence[Path],
+    working_directory: Path,
+    *,
+    titles: Mapping[str, str] | None = None,
+    of_values: Iterable[tuple[str, str]] = (),
+    arguments: Sequence[str] = (),
+    maker: Callable[[Path], str | None] = lambda path: None,
+    seen: SeenFiles | None = None,
+    values: ValuePaths | None = None,
+) -> ProgramFiles:
+    """Add to a capture the files that its program needs, and the packages that it imports.
+
+    Parameters
+    ----------
+    capture : Capture
+        With its program.
+    sources : sequence of (source, label)
+        The cells of the program, or the script.
+    request : Request
+    roots : sequence of Path
+        Folders whose modules are sent; the first one is that of the user's files.
+    working_directory : Path
+        What relative paths are relative to.
+    titles : mapping of str to str, optional
+        How labels are called at the beginning of a sentence.
+    of_values : iterable of (module, label)
+        Modules that values need.
+    arguments : sequence of str
+        What the program is started with.
+    maker : callable, optional
+    seen : SeenFiles, optional
+    values : ValuePaths, optional
+        See ``collect_data``.
+    """
+    of_values = list(of_values)
+    calls = (capture.program.call, capture.program.init) if capture.program.kind == "cells" else ()
+    names = [(name, label) for source, label in sources for name in imported_modules(source)]
+    names += [*of_values, *((Path(one.file).stem, "") for one in calls if one is not None and one.file is not None)]
+    context = request.context_dir
+    modules = collect_modules(names, list(dict.fromkeys(roots)), request.include, context)
+    python = [file for file in modules.files if file.path.suffix == ".py"]
+    texts = [(file.path.read_text("utf-8"), file.target) for file in python]
+    data = collect_data(
+        [*sources, *texts], roots[0], working_directory, context, titles, arguments, maker, seen=seen, values=values
+    )
+    capture.packages = packages_of([*sources, *modules.sources], of_values)
+    capture.files = [*modules.files, *data.files]
+    capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
+    capture.outside = data.outside
+    capture.rows.extend([*modules.rows, *data.rows])
+    found = ProgramFiles(modules, data, texts, list(modules.problems), [*modules.warnings, *data.warnings])
+    for file, (text, target) in zip(python, texts, strict=True):
+        if file.path not in request.include:
+            found.problems.extend(secret_problems(text, target, request.values, form_only=True))
+    return found
