@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from os.path import isabs
+from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -20,6 +22,7 @@ from det_native.inspection.adapter import Encoded
 from det_native.inspection.attributes import is_library_of_ours
 from det_native.inspection.registry import adapter_of
 
+_LONGEST_PATH = 4_096  # characters; a longer text is data
 #: What travels by its name: what it holds is what its module has where it arrives.
 _BY_NAME = (ModuleType, FunctionType, BuiltinFunctionType, type)
 
@@ -112,12 +115,17 @@ class ValuesToSend:
         return self.travels[name]
 
     def drawn(self, run: Run) -> frozenset[str]:
-        """Return the names that a run which asked for random bytes may have made of them; no code, none of ours."""
+        """Return the names that a run which asked for random bytes may have made of them.
+
+        No code, none of ours, and no place of this machine: the worker makes its own.
+        """
         settled = settings_of(run.source, (), ()).names
+        names = [name for name in (run.bound | run.changed) - settled if self._is_data_or_object(name)]
+        values = {name: self.namespace.get(name) for name in names}
         return frozenset(
             name
-            for name in (run.bound | run.changed) - settled
-            if self._is_data_or_object(name) and not is_library_of_ours(type(self.namespace.get(name)).__module__)
+            for name, value in values.items()
+            if not is_library_of_ours(type(value).__module__) and not _is_place(value)
         )
 
     def _encode(self, name: str) -> Travel:
@@ -200,3 +208,8 @@ class ValuesToSend:
         for name in self._wanted:
             if name in self.declared and name not in sent:
                 yield f"values={name!r}: the call does not need `{name}`, so it is not sent."
+
+
+def _is_place(value: Any) -> bool:
+    """Whether a value is an absolute path."""
+    return isinstance(value, str | PurePath) and len(str(value)) < _LONGEST_PATH and isabs(value)

@@ -84,6 +84,8 @@ class Adapter:
         The attribute that has the object around which such ones are made anew each time they are needed.
     caches : frozenset of str
         Attributes that are set when they are merely used.
+    asks_in_vain : bool
+        To make one asks the system for random bytes, which are thrown away where the first argument is a seed.
     """
 
     never_sent: str = ""
@@ -94,6 +96,7 @@ class Adapter:
     changes_alone: bool = True
     wraps: str = ""
     caches: frozenset[str] = frozenset()
+    asks_in_vain: bool = False
 
     def content(self, value: Any, reader: Content) -> bool:
         """Tell what every process has of an equal value; False if it is to be read like any other object."""

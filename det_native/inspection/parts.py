@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import struct
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 #: Parts of an object, each with what follows the object's own path.
 Parts = tuple[tuple[str, Any], ...]
 
+_POINTER = struct.calcsize("P")
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that was made by a class statement, or looks like one
 
 
@@ -51,6 +53,12 @@ def slots_of(kind: type) -> Iterator[tuple[type, str, Any]]:
         for name, slot in type.__getattribute__(base, "__dict__").items():
             if type(slot) is types.MemberDescriptorType and name not in ("__dict__", "__weakref__"):
                 yield base, name, slot
+
+
+def keeps_attributes_only(kind: type) -> bool:
+    """Whether objects of a class have no room for anything but attributes: no base that is written in C has its own."""
+    pointers = sum(1 for _ in slots_of(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__itemsize__ == 0 and kind.__basicsize__ == object.__basicsize__ + pointers * _POINTER
 
 
 @functools.lru_cache(maxsize=4096)

@@ -14,8 +14,8 @@ from det_native.inspection.adapter import Adapter, Ending, Library
 _OURS = "det_native.inspection.libraries"
 #: Modules of the standard library that have classes of which something is known.
 _STANDARD = (
-    *("_collections", "_contextvars", "_io", "_socket", "_thread", "asyncio", "builtins", "io", "itertools", "mmap"),
-    *("multiprocessing", "queue", "random", "socket", "sqlite3", "subprocess", "threading"),
+    *("_abc", "_collections", "_contextvars", "_io", "_socket", "_thread", "asyncio", "builtins", "io", "itertools"),
+    *("mmap", "multiprocessing", "queue", "random", "socket", "sqlite3", "subprocess", "threading"),
 )
 #: The file of each library, by the package that its classes say they are of.
 LIBRARIES: dict[str, str] = {

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from det_native.inspection.attributes import changed_names, is_own_module, settings_in
-from det_native.inspection.parts import parts_of
+from det_native.inspection.parts import keeps_attributes_only, parts_of
 from det_native.inspection.registry import adapter_of
 from det_native.proof.arrays import Arrays
 from det_native.proof.configurations import configuration_of
@@ -239,8 +239,9 @@ class _Reader:
             self.cannot_see(type(value).__name__)
         elif not isinstance(reduced, str):
             arguments, state = reduced[1], reduced[2] if len(reduced) > 2 else None
-            if not state and all(isinstance(argument, type) or argument is None for argument in arguments or ()):
-                self.cannot_see(type(value).__name__)  # it has nothing but its class
+            told = state or not all(isinstance(argument, type) or argument is None for argument in arguments or ())
+            if not told and not keeps_attributes_only(type(value)):
+                self.cannot_see(type(value).__name__)  # it tells nothing but its class
             self.go((*(arguments or ()), state))
 
     def _configured(self, value: Any) -> None:

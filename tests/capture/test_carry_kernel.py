@@ -220,12 +220,13 @@ def test_what_is_over_the_room_is_made_again_and_travels_when_declared(kernel: K
     [
         ("import numpy as np\nrng = np.random.default_rng()\nx = rng.normal(size=200_000)", "float(x.sum())"),
         ("import numpy as np\nx = {'a': [np.random.default_rng().integers(0, 9, 5)]}", "x['a'][0].tolist()"),
+        ("import numpy as np\nseed = None\nx = np.random.RandomState(seed).rand(5)", "x.tolist()"),
         ("import random\nx = random.SystemRandom().sample(range(1000), 5)", "x"),
         ("import uuid\nx = [uuid.uuid4().hex]", "x"),
         ("import os\nx = os.urandom(4)", "x"),
         ("import secrets\nx = secrets.randbelow(10**9)", "x"),
     ],
-    ids=["default_rng", "nested", "SystemRandom", "uuid", "urandom", "secrets"],
+    ids=["default_rng", "nested", "RandomState", "SystemRandom", "uuid", "urandom", "secrets"],
 )
 def test_what_was_drawn_without_a_seed_travels(kernel: Kernel, replayed: Replayed, drawn: str, shown: str) -> None:
     kernel.cells(drawn, "y = [x]", "import random as r\nr.seed(1)\nz = [1]")
@@ -234,6 +235,12 @@ def test_what_was_drawn_without_a_seed_travels(kernel: Kernel, replayed: Replaye
     assert "z" not in program.value_names
     assert {2, 4} <= set(program.cells)
     assert replayed(program, shown, "str(y[0]) == str(x)") == kernel.live(shown, "str(y[0]) == str(x)")
+
+
+def test_places_of_the_machine_stay_there(kernel: Kernel) -> None:
+    made = "import pathlib, tempfile, uuid\nrun = uuid.uuid4().hex\ntmp = tempfile.gettempdir()\n"
+    kernel.cells(f"{made}folder = pathlib.Path.cwd() / run")
+    assert found(kernel, "run", "tmp", "folder").value_names == {"run"}
 
 
 def test_a_generator_without_a_seed_goes_on_where_it_was(kernel: Kernel, replayed: Replayed) -> None:
@@ -250,8 +257,18 @@ def test_a_row_says_what_was_drawn_without_a_seed_and_cannot_travel(kernel: Kern
     assert program.row("rng").note.startswith("drawn without a seed; cannot travel")
 
 
-def test_a_seeded_generator_draws_again(kernel: Kernel, replayed: Replayed) -> None:
-    kernel.cells("import numpy as np", "x = np.random.default_rng(3).normal(size=3)")
+@pytest.mark.parametrize(
+    "generator",
+    [
+        "np.random.default_rng(3)",
+        "np.random.RandomState(3)",
+        "np.random.RandomState(\n    seed=SEED\n)",
+        "make(SEED)",
+    ],
+)
+def test_a_seeded_generator_draws_again(kernel: Kernel, replayed: Replayed, generator: str) -> None:
+    made = "def make(seed):\n    return np.random.RandomState(seed + 1)"
+    kernel.cells(f"import numpy as np\n{made}", "SEED = 3", f"x = {generator}.normal(size=3)")
     program = found(kernel, "x")
     assert program.value_names == set()
     assert replayed(program, "x.tolist()") == kernel.live("x.tolist()")

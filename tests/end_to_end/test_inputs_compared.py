@@ -175,12 +175,15 @@ def test_other_layers_and_settings_are_an_error(kernel: Kernel, cluster: Cluster
     assert "Give settings that each process computes anew a fixed value" in trial.error.message
 
 
-def test_weights_of_an_unseeded_training_travel(kernel: Kernel, cluster: Cluster) -> None:
+def test_a_model_travels_in_place_of_its_unseeded_training(kernel: Kernel, cluster: Cluster) -> None:
     kernel.run(SPLIT)
     kernel.run(MODEL)
     trained = kernel.run("model.fit(x_train, y_train, epochs=1, verbose=0)").number
     experiment = _submit(kernel, cluster)
     ended(experiment, ExperimentState.COMPLETED)
-    [row] = [row for row in experiment.report if row.how == "weights"]
+    [row] = [row for row in experiment.report if row.how == "objects"]
     assert (row.what, row.cell) == ("model", f"[{trained}]")
+    [row] = [row for row in experiment.report if row.how == "stays"]
+    assert row.cell == f"[{trained}]"
+    assert row.note.startswith("stays behind: trained while TensorFlow had no seed")
     assert "in the notebook" not in str(experiment.logs())

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -240,6 +241,34 @@ def test_what_cannot_be_read_is_said_and_is_no_difference() -> None:
 def test_an_input_that_is_not_compared_is_named(value: Any) -> None:
     [sentence] = _proof({"x": value}).sentences
     assert sentence == f"x is not compared on the worker: {type(value).__name__} cannot be read."
+
+
+class _Default:
+    """Its class says all."""
+
+
+@dataclass
+class _Settings:
+    sizes: list[int] = field(default_factory=list)
+
+
+class _Abstract(ABC):
+    @abstractmethod
+    def body(self) -> float: ...
+
+    def scale(self) -> float:
+        return float(len(__class__.__mro__))  # type: ignore[name-defined]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [_Default(), _Settings.__init__, _Abstract.scale, type(iter([]))],
+    ids=["object", "dataclass", "abstract", "class"],
+)
+def test_what_its_class_says_all_of_is_compared(value: Any) -> None:
+    sent = _proof({"x": value})
+    assert sent.sentences == []
+    assert differences(sent, {"x": value}) == []
 
 
 class _Call:

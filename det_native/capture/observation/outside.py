@@ -132,7 +132,8 @@ class Outside:
 
     def _take_draw(self, caller: FrameType | None) -> None:
         if self._found is not None and not self.drew and caller is not None:
-            self.drew = not _is_of_library(caller.f_code.co_filename) and _is_of_the_user(caller)
+            used = not _is_of_library(caller.f_code.co_filename) and _is_of_the_user(caller)
+            self.drew = used and not entropy.throws_it_away(caller)
 
     def _take_action(
         self, caller: FrameType, kind: str, tell: Callable[[tuple[Any, ...]], str], given: tuple[Any, ...]

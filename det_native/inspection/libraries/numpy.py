@@ -88,6 +88,8 @@ class _BitGenerator(Plain):
 
 
 class _RandomState(Plain):
+    asks_in_vain = True
+
     def content(self, value: Any, reader: Content) -> bool:
         reader.say(_digest(value.get_state(legacy=False)))
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from det_native.inspection.adapter import Ending, Library, NeverSent, Plain, Reader, generator_stream
+from det_native.inspection.adapter import Content, Ending, Library, NeverSent, Plain, Reader, generator_stream
 
 
 class _Random(Plain):
@@ -13,6 +13,13 @@ class _Random(Plain):
         if type(value).__name__ != "Random":  # that of the system has no state
             return False
         reader.say(hash(value.getstate()))
+        return True
+
+
+class _Remembered(Ending):
+    """What use alone has left: no content."""
+
+    def content(self, value: Any, reader: Content) -> bool:
         return True
 
 
@@ -24,7 +31,7 @@ LIBRARY = Library(
     {
         "random.Random": _Random(),
         "_collections._tuplegetter": Ending(),
-        "_abc._abc_data": Ending(),  # what an abstract class remembers of the questions that it was asked
+        "_abc._abc_data": _Remembered(),  # what an abstract class remembers of the questions that it was asked
         **_never("lock", "_thread.lock", "_thread.RLock", "threading.Condition", "threading.Event"),
         **_never("lock", "threading.Semaphore", "_thread._local", "multiprocessing.SemLock"),
         **_never("thread", "threading.Thread"),
