@@ -107,7 +107,7 @@ def _functions_in(config: Any) -> Iterator[Any]:
 
 
 def _weights(value: Any) -> Sequence[Any] | None:
-    """Return the variables of a layer, or of a model; None where its first call makes them, and nobody has called it."""
+    """Return the variables of a layer, or of a model; None where its first call makes them and there was none."""
     try:
         return list(value.variables)
     except ValueError:
