@@ -95,6 +95,15 @@ def pack(
     return Packed(encoded, frozenset(packing.code), packing.holds_model)
 
 
+def has_state(value: Any) -> bool:
+    """Whether a value has numbers that an object of the same build can take."""
+    adapter = adapter_of(type(value))
+    try:
+        return adapter is not None and adapter.state(value) is not None
+    except _FAILURES:  # a class may be derived from one that is known, and not do what that does
+        return False
+
+
 @dataclass
 class _Packing:
     namespace: Mapping[str, Any]
@@ -221,7 +230,7 @@ def _kind(value: Any, names: Collection[str], states: Collection[str]) -> str:
     adapter = adapter_of(type(value))
     if adapter is None:
         return "rest"
-    is_numbers = adapter.is_data and adapter.state(value) is not None
+    is_numbers = adapter.is_data and has_state(value)
     return "alone" if is_numbers or adapter.shared_parts(value) else "rest"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -100,7 +101,9 @@ class CellCapture:
             replace(run, drawn=self.values.drawn(run)) if index != self.calling and logged.drew else run
             for index, (run, logged) in enumerate(zip(self.runs, self.log.executions, strict=False))
         ]
-        self.libraries = [name for name, value in self.namespace.items() if _is_of_library(value)]
+        libraries = {name: value for name, value in self.namespace.items() if _is_of_library(value)}
+        self.libraries = [*libraries]
+        self.standard = [name for name, value in libraries.items() if _is_of_python(value)]
 
     def run(self) -> Capture:
         """Return the capture.
@@ -354,7 +357,7 @@ class CellCapture:
         for index, why in self.plan.left.items():
             if why != NOTHING:
                 logged = self.log.executions[index]
-                undone = done_for_effect(self.runs[index].source, self.libraries)
+                undone = done_for_effect(self.runs[index].source, self.libraries, self.standard)
                 capture.rows.append(stays_row(self.executions[index], logged, why, index in settings, undone))
         for index, drawn in sorted(self.plan.unlike.items()):
             refused = {name: self.values.travels[name].refused for name in drawn if name in self.values.travels}
@@ -380,3 +383,9 @@ class CellCapture:
 
 def _is_of_library(value: object) -> bool:
     return issubclass(type(value), ModuleType) or is_library_class(value)
+
+
+def _is_of_python(library: Any) -> bool:
+    """Whether a module, or the class of a library, is of the standard library."""
+    module = library.__name__ if issubclass(type(library), ModuleType) else library.__module__
+    return str(module).partition(".")[0] in (*sys.stdlib_module_names, "builtins")

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from det_native.capture.carry import NO_LIMIT, pack
+from det_native.capture.carry import NO_LIMIT, has_state, pack
 from det_native.capture.execution import Execution
 from det_native.capture.model import CapturedValue
 from det_native.capture.modules import is_local
@@ -143,7 +143,7 @@ class ValuesToSend:
         try:
             packed = pack([name], self.namespace, checked=declared, limit=limit, is_local=is_local)
         except CannotSendError as error:
-            if adapter is None or error.kind in ("secret", "large") or adapter.state(value) is None:
+            if error.kind in ("secret", "large") or not has_state(value):
                 raise
             packed = pack([name], self.namespace, states=[name], checked=declared, limit=limit, is_local=is_local)
             self.states.add(name)

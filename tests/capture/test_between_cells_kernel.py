@@ -75,14 +75,24 @@ def test_settings_of_a_module_that_a_widget_changed(kernel: Kernel, replayed: Re
     assert "`rate` is used by cell [7], but what changed it before cell [7] ran was no cell" in kernel.found().error
 
 
-def test_what_keeps_settings_that_a_widget_changed_is_an_error(kernel: Kernel) -> None:
+def test_what_keeps_settings_that_a_widget_changed_travels_with_them(kernel: Kernel, replayed: Replayed) -> None:
     net = "import functools\nclass Net(functools.partial):\n    pass\nnet = Net(dict, params)"
     found = moved_between(kernel, SETUP + net, TIMER, "1", "fit(net)")
-    assert "`net` is used by cell [5], but what changed it before cell [5] ran was no cell: a widget" in found.error
+    assert found.value_names == {"net"}
+    shown = ("net()", "type(net) is Net")
+    assert replayed(found, *shown) == kernel.live(*shown) == {"net()": "{'rate': 0.5}", "type(net) is Net": "True"}
+
+
+def test_an_object_of_a_class_of_the_notebook_travels_as_a_widget_left_it(kernel: Kernel, replayed: Replayed) -> None:
+    found = moved_between(kernel, SETUP, TIMER, "1", "fit(own)")
+    assert found.value_names == {"own"}
+    shown = ("own.params", "type(own) is Own")
+    assert replayed(found, *shown) == kernel.live(*shown) == {"own.params": "{'rate': 0.5}", "type(own) is Own": "True"}
 
 
 def test_what_cannot_be_sent_is_an_error_that_says_so(kernel: Kernel) -> None:
-    found = moved_between(kernel, SETUP, TIMER, "1", "fit(own)")
+    setup = SETUP.replace("own.params = params", "own.params, own.lock = params, threading.Lock()")
+    found = moved_between(kernel, setup, TIMER, "1", "fit(own)")
     assert "what changed it before cell [5] ran was no cell: a widget, a timer or a thread" in found.error
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from histories import EXAMPLES, NAMES, QUICK, failing_line, history, program, total
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from det_native.capture.execution import Facts
@@ -56,8 +56,16 @@ def replayed(plan: Plan, live: dict[str, Any]) -> dict[str, Any]:
     return fresh
 
 
+#: A cell changes an object by way of a name to which it gives another value then.
+REPLACED = (["c[0].append(0)\nfor i in range(1):\n    c = i"], [0])
+#: A list of a loop lies where the one was that it has replaced.
+AT_THE_SAME_PLACE = (["a = 0", "for i in range(2):\n    b = [a]\n    b.append(1 // (1 - i))"], [1, 0, 1])
+
+
 @MANY
 @given(drawn=program, slow=places, stay=places, cannot=st.sets(st.sampled_from(NAMES)))
+@example(drawn=REPLACED, slow=set(), stay={1}, cannot=set())
+@example(drawn=AT_THE_SAME_PLACE, slow=set(), stay={3}, cannot=set())
 def test_the_plan_gives_the_values_of_the_kernel(
     drawn: Drawn, slow: set[int], stay: set[int], cannot: set[str]
 ) -> None:

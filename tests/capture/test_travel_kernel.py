@@ -153,11 +153,13 @@ def test_models_are_never_sent(kernel: Kernel) -> None:
     assert "Cannot send `net` (torch.nn.modules.module.Module)" in kernel.found().error
 
 
-def test_an_instance_of_a_notebook_class_is_made_again(kernel: Kernel, replayed: Replayed) -> None:
+def test_an_instance_of_a_notebook_class_is_of_the_class_that_its_cell_makes(
+    kernel: Kernel, replayed: Replayed
+) -> None:
     kernel.cells("class Config:\n    lr = 1", "config = Config()", "fit(config, values=['config'])")
     found = kernel.found()
-    assert any("is made of `Config`, which a cell defines; its cell runs again instead" in w for w in found.warnings)
-    assert replayed(found, "isinstance(config, Config)") == {"isinstance(config, Config)": "True"}
+    assert found.value_names == {"config"}
+    assert replayed(found, "type(config) is Config") == {"type(config) is Config": "True"}
 
 
 def test_values_that_are_too_many_together(kernel: Kernel) -> None:

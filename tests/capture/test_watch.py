@@ -484,6 +484,30 @@ def test_what_holds_an_object_that_a_cell_changed_under_another_name_has_changed
     assert (effects.changed, effects.unclear) == ({"row", "rows"}, set())
 
 
+@pytest.mark.parametrize("rest", ["rows = None", "del rows"])
+def test_what_shared_an_object_with_a_value_that_a_cell_changed_and_replaced_has_changed_too(rest: str) -> None:
+    row = [1]
+    namespace: dict[str, Any] = {"row": row, "rows": [row], "other": [1]}
+    watch = Watch()
+    source = f"rows[0].append(2)\n{rest}"
+    watch.begin(namespace, (), source)
+    exec(source, namespace)  # noqa: S102 (the test's own program)
+    effects = watch.end(namespace, (), source)
+    assert (effects.changed, effects.unclear) == ({"row"}, set())
+
+
+def test_a_value_that_lies_where_the_old_one_was_is_another_one() -> None:
+    source = "for _ in range(2):\n    value = Config(number)"
+    namespace: dict[str, Any] = {"Config": Config, "value": Config(1), "number": 1}
+    watch = Watch()
+    for number in range(2, 20):
+        namespace["number"] = number
+        watch.begin(namespace, (), source)
+        exec(source, namespace)  # noqa: S102 (the test's own program)
+        effects = watch.end(namespace, (), source)
+        assert "value" in effects.bound | effects.changed
+
+
 def test_a_look_keeps_nothing_alive() -> None:
     value = Config()
     gone = weakref.ref(value)

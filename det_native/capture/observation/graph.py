@@ -30,11 +30,13 @@ from det_native.capture.observation.kinds import (
     TOLD_BY_TEXT,
     Kind,
     Kinds,
+    attributes_of,
     is_importable,
+    is_of_det_native,
     is_own,
+    plain_key,
 )
 from det_native.inspection.adapter import Adapter
-from det_native.inspection.attributes import is_library_of_ours
 from det_native.inspection.parts import HEAP_TYPE, PARTS, names_looked_up
 from det_native.inspection.registry import adapter_of, is_derived
 
@@ -287,8 +289,8 @@ class Walk:
         parts = list(set.__iter__(one) if issubclass(type(one), set) else frozenset.__iter__(one))
         plain = [part for part in parts if type(part) in SMALL or type(part) in TEXTS or type(part) in TOLD_BY_TEXT]
         self.left -= len(plain) >> 5
-        self.say(len(parts), hash(frozenset(map(_plain_key, plain))))
-        self.go(sorted((part for part in parts if _plain_key(part) is None), key=id))
+        self.say(len(parts), hash(frozenset(map(plain_key, plain))))
+        self.go(sorted((part for part in parts if plain_key(part) is None), key=id))
 
     def _function(self, one: Any) -> None:
         if one.__globals__ is self.namespace:
@@ -338,12 +340,12 @@ class Walk:
             self.go(held.bases)
         for base in held.contents:
             self._content(one, base)
-        attributes = _attributes(one)
+        attributes = attributes_of(one)
         if attributes is not None:
             kept = [
                 (name, part)
                 for name, part in attributes.items()
-                if name not in held.caches and not _is_of_det_native(type(part))  # what wraps a model's methods
+                if name not in held.caches and not is_of_det_native(type(part))  # what wraps a model's methods
             ]
             self.go([name for name, _ in kept])
             self.go([part for _, part in kept])
@@ -372,21 +374,6 @@ class Walk:
             self._all(list(base.__iter__(one)))  # type: ignore[attr-defined]
 
 
-def _plain_key(part: Any) -> Hashable:
-    kind = type(part)
-    if kind in TEXTS:
-        return (kind, part)
-    return (kind, str(part)) if kind in SMALL or kind in TOLD_BY_TEXT else None
-
-
-def _attributes(one: Any) -> dict[str, Any] | None:
-    try:
-        found = object.__getattribute__(one, "__dict__")
-    except (AttributeError, TypeError):  # a proxy says that it is of another class
-        return None
-    return found if type(found) is dict else None
-
-
 _LOOKERS: dict[type, Callable[[Walk, Any], None]] = {
     list: lambda walk, one: walk._all(one),
     tuple: lambda walk, one: walk._all(one),
@@ -401,8 +388,3 @@ _LOOKERS: dict[type, Callable[[Walk, Any], None]] = {
     types.BuiltinFunctionType: Walk._bound_method,
     **dict.fromkeys(PARTS, lambda walk, one: walk.go(part for _, part in PARTS[type(one)](one))),
 }
-
-
-def _is_of_det_native(kind: type) -> bool:
-    module = type.__getattribute__(kind, "__dict__").get("__module__")
-    return isinstance(module, str) and is_library_of_ours(module)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from det_native.inspection.adapter import Adapter
+from det_native.inspection.attributes import is_library_of_ours
 from det_native.inspection.parts import HEAP_TYPE, slots_of
 from det_native.inspection.registry import adapter_of
 
@@ -166,3 +167,26 @@ def is_importable(function: Any) -> bool:
         except TypeError:
             return False
     return getattr(found, "__func__", found) is function
+
+
+def plain_key(part: Any) -> Hashable:
+    """Return what tells a number or a text from others, with its class; None of all else."""
+    kind = type(part)
+    if kind in TEXTS:
+        return (kind, part)
+    return (kind, str(part)) if kind in SMALL or kind in TOLD_BY_TEXT else None
+
+
+def attributes_of(one: Any) -> dict[str, Any] | None:
+    """Return what an object keeps in its ``__dict__``; None if it has none."""
+    try:
+        found = object.__getattribute__(one, "__dict__")
+    except (AttributeError, TypeError):  # a proxy says that it is of another class
+        return None
+    return found if type(found) is dict else None
+
+
+def is_of_det_native(kind: type) -> bool:
+    """Whether a class is ours, by what stands in it."""
+    module = type.__getattribute__(kind, "__dict__").get("__module__")
+    return isinstance(module, str) and is_library_of_ours(module)

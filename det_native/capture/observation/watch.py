@@ -18,6 +18,7 @@ from det_native.capture.observation.process import (
     what_was_set,
 )
 from det_native.capture.reads import reads_of
+from det_native.capture.reads_record import Reads
 from det_native.capture.transform import transform
 
 # What a look costs is counted in objects, of which 500 take a millisecond.
@@ -132,9 +133,14 @@ class Watch:
         touched = sorted(known, key=lambda name: (before[name].cost + before[name].read, name))
         unclear = {name for name in touched if before[name].can_change and not looks.take_again(name, before[name])}
         changed = {name for name in touched if _differ(before[name], now[name])}
-        same = [name for name in names if name not in bound and name not in reach]
-        self._look_at_holders(looks, same, changed, unclear)
-        if not all(now[name].closed for name in reach & now.keys()):  # it may have reached whatever is open, too
+        # A value may lie where the one was that the cell has freed.
+        again = _bound_by(source) & before.keys() & now.keys() - bound - reach
+        changed |= {name for name in again if looks.is_replaced(name, before[name])}
+        same = [name for name in names if name not in bound | reach | changed]
+        gone = reach & before.keys() & (bound | (before.keys() - now.keys()))  # it may have changed their old values
+        self._look_at_holders(looks, same, changed, unclear, gone)
+        known_whole = [now[name].closed for name in reach & now.keys()] + [before[name].closed for name in gone]
+        if not all(known_whole):  # it may have reached whatever is open, too
             unclear.update(name for name in same if not now[name].closed and not now[name].exact)
         unclear -= changed
         for name in unclear:  # the next look before a cell is for what has changed since
@@ -160,10 +166,13 @@ class Watch:
         """Return names of which the value cannot change."""
         return frozenset(name for name, one in self.looks.items() if not one.can_change)
 
-    def _look_at_holders(self, looks: _Looks, names: Iterable[str], changed: set[str], unclear: set[str]) -> None:
-        """Look at names that the cell does not have, and whose values hold an object that it has changed."""
+    def _look_at_holders(
+        self, looks: _Looks, names: Iterable[str], changed: set[str], unclear: set[str], gone: set[str]
+    ) -> None:
+        """Look at names that the cell does not have, and whose values hold an object that it has changed, perhaps."""
         before, now = self.looks, looks.now
         objects: set[int] = set().union(*(now[name].objects | before[name].objects for name in changed | unclear))
+        objects.update(*(before[name].objects for name in gone))
         if not objects:
             return
         waiting = []
@@ -177,7 +186,7 @@ class Watch:
                     unclear.add(name)
             elif not now[name].closed:
                 waiting.append(name)
-        if waiting and may_be_held_elsewhere(changed | unclear, looks.namespace):
+        if waiting and changed | unclear and may_be_held_elsewhere(changed | unclear, looks.namespace):
             end = time.thread_time() + _HELD
             unclear.update(name for name in waiting if may_hold(looks.namespace.get(name), objects, end))
 
@@ -223,6 +232,14 @@ class _Looks:
         self._room -= taken.cost
         return taken.fingerprint
 
+    def is_replaced(self, name: str, known: Look) -> bool:
+        """Whether there is another value at the place in memory where the known one was, as far as there is room."""
+        self.take_again(name, known)
+        if not _differ(known, self.now[name]) and self.begins_otherwise(name, known):
+            self.take(name)
+            return True
+        return _differ(known, self.now[name])
+
     def take_again(self, name: str, known: Look) -> bool:
         """Look at the same value again, if there is room for it; return whether an equal look says that it is equal."""
         cost = known.cost + (known.read if known.limit else 0)
@@ -242,12 +259,8 @@ def _names(namespace: Mapping[str, Any], hidden: Collection[str]) -> list[str]:
 
 def reached(source: str, looks: Mapping[str, Look]) -> set[str]:
     """Return the names that a cell may reach: those it has, and those that functions among them look up."""
-    transformed = transform(source)
-    try:
-        code = reads_of(transformed.source) if not transformed.error else None
-    except SyntaxError:
-        code = None
-    if code is None or transformed.hidden or code.stars:
+    code = _code_of(source)
+    if code is None or transform(source).hidden or code.stars:
         return set(looks)
     waiting = [*code.reads]
     found: set[str] = set()
@@ -260,6 +273,20 @@ def reached(source: str, looks: Mapping[str, Look]) -> set[str]:
             if name in looks:
                 waiting.extend(looks[name].looked_up)
     return found
+
+
+def _bound_by(source: str) -> set[str]:
+    """Return the names to which a cell may give another value."""
+    code = _code_of(source)
+    return code.bound | code.late_bound if code is not None else set()
+
+
+def _code_of(source: str) -> Reads | None:
+    transformed = transform(source)
+    try:
+        return reads_of(transformed.source) if not transformed.error else None
+    except SyntaxError:
+        return None
 
 
 def _differ(before: Look, now: Look) -> bool:

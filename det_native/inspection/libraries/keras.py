@@ -36,12 +36,16 @@ class _Layer(_Object):
         return list(layers()) if callable(layers) else ()
 
     def state(self, value: Any) -> Any:
-        """Return the numbers of its variables, and of those of the optimizer that it was compiled with."""
+        """Return the numbers of its variables, and of those of the optimizer that it was compiled with, once made."""
+        if _weights(value) is None:
+            return None
         return _numbers(value.variables), _numbers(_variables_of(getattr(value, "optimizer", None)))
 
     def put_state(self, value: Any, state: Any) -> bool:
         """Take them where all shapes are the same; an optimizer that has not begun is built for it."""
         weights, of_optimizer = state
+        if _weights(value) is None:
+            return False
         optimizer: Any = getattr(value, "optimizer", None)
         if of_optimizer and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
             optimizer.build(_variables_that_it_trained(optimizer, value, of_optimizer))
@@ -53,13 +57,16 @@ class _Layer(_Object):
 
     def shared_parts(self, value: Any) -> Sequence[Any]:
         """Return its layers, its variables and its optimizer."""
-        return [*self.parts(value), *value.variables, *filter(None, (getattr(value, "optimizer", None),))]
+        return [*self.parts(value), *(_weights(value) or ()), *filter(None, (getattr(value, "optimizer", None),))]
 
     def reduced(self, value: Any) -> tuple[Any, ...] | None:
         """Return its configuration with the numbers, and the classes and functions of cells that it names.
 
         What Keras itself is pickled by has the time of day in it.
         """
+        state = self.state(value)
+        if state is None:
+            raise ValueError("its weights are not made before its first call")
         library = type(value).__mro__[[base.__name__ for base in type(value).__mro__].index("Layer")].__module__
         package = library.partition(".")[0]
         config = sys.modules[package].saving.serialize_keras_object(value)
@@ -69,7 +76,7 @@ class _Layer(_Object):
                 inspect.signature(type(part)).bind(**part.get_config())  # as its class is made there
         classes = set(map(type, parts))
         code = {one.__name__: one for one in (*classes, *_functions_in(config)) if is_own_module(one.__module__)}
-        return _rebuilt, (package, config, self.state(value), dict(sorted(code.items())))
+        return _rebuilt, (package, config, state, dict(sorted(code.items())))
 
 
 def _rebuilt(package: str, config: Any, state: Any, code: Any) -> Any:
@@ -97,6 +104,14 @@ def _functions_in(config: Any) -> Iterator[Any]:
     if isinstance(config, list | tuple):
         for part in config:
             yield from _functions_in(part)
+
+
+def _weights(value: Any) -> Sequence[Any] | None:
+    """Return the variables of a layer, or of a model; None where its first call makes them and there was none."""
+    try:
+        return list(value.variables)
+    except ValueError:
+        return None
 
 
 def _variables_of(optimizer: Any) -> Sequence[Any]:
