@@ -21,6 +21,7 @@ from det_native.capture.facts import human_size, size_of, type_name
 from det_native.capture.values import (
     CannotSendError,
     bounded,
+    encode_plain,
     refuse_secrets,
     refused_kind,
     too_large,
@@ -48,6 +49,39 @@ class Packed:
     encoded: Encoded
     code: frozenset[str] = frozenset()
     holds_model: bool = False
+
+
+def encode(
+    name: str,
+    namespace: Mapping[str, Any],
+    *,
+    declared: bool = False,
+    limit: int = NO_LIMIT,
+    is_local: Callable[[str], bool] = lambda _: False,
+) -> Packed:
+    """Return the value of a name: in the format of its kind, or pickled.
+
+    Parameters
+    ----------
+    name : str
+    namespace : mapping
+        Of the notebook.
+    declared : bool
+        The user has named it: it may travel whatever stands in it.
+    limit : int
+        Bytes that may not be exceeded.
+    is_local : callable
+        Whether a module (by name) is a file of the user's.
+
+    Raises
+    ------
+    CannotSendError
+        Something in it does not travel.
+    """
+    plain = encode_plain(name, namespace[name], declared=declared, limit=limit)
+    if plain is not None:
+        return Packed(plain)
+    return pack([name], namespace, checked=declared, limit=limit, is_local=is_local)
 
 
 def pack(
@@ -141,7 +175,7 @@ class _Packing:
         self.references[id(value)] = ("root", number)
 
     def _pickled(self, value: Any) -> bytes:
-        with bounded(self.limit, value) as writer:
+        with bounded(self.limit, self.namespace[self.name]) as writer:
             pickler = _Pickler(writer, self)
             pickler.dump(value)
         self.kept.append(pickler)

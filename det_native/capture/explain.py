@@ -10,12 +10,14 @@ from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import CallRecord, LoggedExecution
 from det_native.capture.program.choose import ROOM, TOO_MUCH, TOOK_LONG
 from det_native.capture.program.records import Kind, Plan, Read, Refusal, Run
-from det_native.capture.values import VALUE_LIMIT, CannotSendError
+from det_native.capture.values import CannotSendError
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 
 #: Seconds above which running a cell again is worth a warning.
 SLOW = 60.0
+#: Bytes above which a row says that a value is made again.
+LARGE = 1 << 20
 
 
 def refusal_problem(
@@ -236,7 +238,7 @@ def remade_rows(names: Sequence[str], namespace: Mapping[str, Any], execution: E
     """Large values that are not sent: the cell that makes them runs again."""
     for name in names:
         size = size_of(namespace[name]) if name in namespace else None
-        if size is not None and size > VALUE_LIMIT:
+        if size is not None and size > LARGE:
             yield CaptureRow(
                 what=name,
                 how="made again",
