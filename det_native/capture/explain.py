@@ -213,10 +213,10 @@ def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, re
 
 
 def stays_row(
-    execution: Execution, logged: LoggedExecution, why: str, has_settings: bool, undone: Sequence[str]
+    execution: Execution, duration: float | None, why: str, has_settings: bool, undone: Sequence[str]
 ) -> CaptureRow:
     """One row for a cell that stays behind, but for its settings if it has some."""
-    seconds = logged.duration or 0.0
+    seconds = duration or 0.0
     took = [f"took {human_time(seconds)}"] if seconds >= 1 else []
     reasons = took if took and why == TOOK_LONG else [why, *took]
     kept = ", but for its imports, definitions and plain settings" if has_settings else ""
