@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from det_native.capture.carry import NO_LIMIT, encode, pack
+from det_native.capture.carry import NO_LIMIT, CannotSendError, encode, pack
 from det_native.capture.execution import Execution
 from det_native.capture.model import CapturedValue
 from det_native.capture.modules import is_local
@@ -14,7 +14,6 @@ from det_native.capture.observation.looks import Look
 from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel
 from det_native.capture.program.settings import settings_of
-from det_native.capture.values import CannotSendError
 from det_native.errors import Problem
 from det_native.inspection.adapter import Encoded
 from det_native.inspection.attributes import is_library_of_ours

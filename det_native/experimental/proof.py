@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from det_native.capture.carry import encode
+from det_native.capture.carry import CannotSendError, encode
 from det_native.capture.log import current_log
 from det_native.capture.secrets import looks_secret
-from det_native.capture.values import CannotSendError
 from det_native.experimental.early_contents import EarlyContents
 from det_native.inspection.adapter import Encoded
 from det_native.proof.call import facts_of, in_words

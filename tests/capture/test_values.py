@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.capture import carry
+from det_native.capture.carry import CannotSendError
 from det_native.capture.facts import human_size
-from det_native.capture.values import CannotSendError
 from det_native.inspection.adapter import Encoded
 from det_native.inspection.objects import only_object
 

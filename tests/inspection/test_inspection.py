@@ -19,10 +19,9 @@ import pyarrow as pa
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from det_native.capture.carry import encode
+from det_native.capture.carry import CannotSendError, encode
 from det_native.capture.facts import size_of
 from det_native.capture.observation.looks import look
-from det_native.capture.values import CannotSendError
 from det_native.inspection import registry
 from det_native.inspection.registry import adapter_of
 from det_native.inspection.streams import current_streams, decoded, encoded, put_back
