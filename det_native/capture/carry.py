@@ -1,4 +1,4 @@
-"""Values that travel in place of the cells that made them: names that share objects come out of one pickle.
+"""How values travel, or why they do not: in the format of their kind, else pickled, what they share in one pickle.
 
 Classes and functions of cells go by reference: their cells run again before. What a slow cell has changed of an object
 that a quick one makes goes in place there; see ``det_native.inspection.objects``.
@@ -10,7 +10,8 @@ import copy
 import io
 import pickle
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -18,13 +19,7 @@ from typing import Any
 import cloudpickle
 
 from det_native.capture.facts import human_size, size_of, type_name
-from det_native.capture.values import (
-    CannotSendError,
-    bounded,
-    refuse_secrets,
-    refused_kind,
-    too_large,
-)
+from det_native.capture.secrets import looks_secret, text_of_bytes
 from det_native.inspection.adapter import Encoded
 from det_native.inspection.objects import FILLED, Root
 from det_native.inspection.registry import adapter_of
@@ -38,6 +33,15 @@ _FAILURES = (
 )
 
 
+class CannotSendError(ValueError):
+    """A value cannot travel; the message says why in words that fit after the value's name."""
+
+    def __init__(self, message: str, *, remedy: str = "", kind: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+        self.kind = kind
+
+
 @dataclass(frozen=True)
 class Packed:
     """Values as bytes, and what the program has to have by then: `code` are names of classes and functions.
@@ -48,6 +52,39 @@ class Packed:
     encoded: Encoded
     code: frozenset[str] = frozenset()
     holds_model: bool = False
+
+
+def encode(
+    name: str,
+    namespace: Mapping[str, Any],
+    *,
+    declared: bool = False,
+    limit: int = NO_LIMIT,
+    is_local: Callable[[str], bool] = lambda _: False,
+) -> Packed:
+    """Return the value of a name: in the format of its kind, or pickled.
+
+    Parameters
+    ----------
+    name : str
+    namespace : mapping
+        Of the notebook.
+    declared : bool
+        The user has named it: it may travel whatever stands in it.
+    limit : int
+        Bytes that may not be exceeded.
+    is_local : callable
+        Whether a module (by name) is a file of the user's.
+
+    Raises
+    ------
+    CannotSendError
+        Something in it does not travel.
+    """
+    plain = _encode_plain(name, namespace[name], declared=declared, limit=limit)
+    if plain is not None:
+        return Packed(plain)
+    return pack([name], namespace, checked=declared, limit=limit, is_local=is_local)
 
 
 def pack(
@@ -150,7 +187,7 @@ class _Packing:
         self.references[id(value)] = ("root", number)
 
     def _pickled(self, value: Any) -> bytes:
-        with bounded(self.limit, value) as writer:
+        with _bounded(self.limit, self.namespace[self.name]) as writer:
             pickler = _Pickler(writer, self)
             pickler.dump(value)
         self.kept.append(pickler)
@@ -160,7 +197,7 @@ class _Packing:
         file = io.BytesIO()
         pickle.dump(value, file, protocol=5)
         if file.tell() > self.limit:
-            raise CannotSendError(human_size(file.tell()), kind="large", size=file.tell())
+            raise CannotSendError(human_size(file.tell()), kind="large")
         return file.getvalue()
 
     def reference(self, part: Any) -> tuple[Any, ...] | None:
@@ -171,9 +208,9 @@ class _Packing:
         if id(part) in self.references:
             return self.references[id(part)]
         if not self.checked:
-            refuse_secrets(self.name, part)
+            _refuse_secrets(self.name, part)
             if (size := size_of(part)) is not None and size > self.limit:
-                raise too_large(part, size)
+                raise CannotSendError(f"{type_name(part)}, {human_size(size)}", kind="large")
         if kind is str or kind is bytes:
             return None
         if isinstance(part, _CODE):
@@ -181,7 +218,7 @@ class _Packing:
         adapter = adapter_of(kind)
         if adapter is not None and adapter.never_sent:
             if not adapter.can_be_rebuilt:
-                raise refused_kind(part, adapter.never_sent)
+                raise _refused_kind(part, adapter.never_sent)
             self.holds_model = True
         self._note(part.__name__ if isinstance(part, types.ModuleType) else kind.__module__)
         return None
@@ -244,3 +281,80 @@ def _rank(value: Any, kind: str) -> tuple[int, int]:
 def _at(namespace: Mapping[str, Any], path: str) -> Any:
     name, *attributes = path.split(".")
     return reduce(lambda value, attribute: getattr(value, attribute, None), attributes, namespace.get(name))
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+class _BoundedWriter(io.RawIOBase):
+    """Collects what is written, up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self.parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, part: Any) -> int:
+        size = memoryview(part).nbytes  # large arrays come as buffers
+        self.size += size
+        if self.size > self.limit:
+            raise _TooLargeError
+        self.parts.append(bytes(part))
+        return size
+
+
+@contextmanager
+def _bounded(limit: int, value: Any) -> Iterator[_BoundedWriter]:
+    """Give a file to pickle a value into; that it comes to more than so many bytes is its error."""
+    writer = _BoundedWriter(limit)
+    try:
+        yield writer
+    except _TooLargeError:
+        size = size_of(value)
+        raise CannotSendError(
+            f"{type_name(value)}, {human_size(size) if size else 'over ' + human_size(limit)}", kind="large"
+        ) from None
+
+
+def _encode_plain(name: str, value: Any, *, declared: bool, limit: int) -> Encoded | None:
+    """Return an array, a table or a tensor in the format of its kind, within the limit; None of all else.
+
+    Raises
+    ------
+    CannotSendError
+        It looks like a secret.
+    """
+    if not declared and (size_of(value) or limit) >= limit:
+        return None
+    if not declared:
+        _refuse_secrets(name, value)
+    adapter = adapter_of(type(value))
+    return None if adapter is None else adapter.codec(value)
+
+
+def _refused_kind(value: Any, kind: str) -> CannotSendError:
+    """Return the error of what never travels."""
+    remedy = "Create it inside the function or in setup()."
+    if kind in ("model", "optimizer", "dataset", "loader"):
+        remedy = "Run the cell that makes it again, so that its code can be sent."
+    return CannotSendError(type_name(value), remedy=remedy, kind=kind)
+
+
+def _refuse_secrets(name: str, part: Any) -> None:
+    """Raise if an object by itself, without those in it, looks like a secret."""
+    if isinstance(part, bytes | bytearray):
+        part = text_of_bytes(part)
+    if isinstance(part, str) and looks_secret(part, name):
+        raise CannotSendError("looks like a secret", kind="secret")
+    if isinstance(part, dict):
+        for key, inner in part.items():
+            if isinstance(key, str) and isinstance(inner, str) and looks_secret(inner, key):
+                raise CannotSendError("holds what looks like a secret", kind="secret")
+        return
+    adapter = adapter_of(type(part))
+    if adapter is not None and any(map(looks_secret, adapter.texts(part))):
+        raise CannotSendError("holds what looks like a secret", kind="secret")

@@ -356,9 +356,9 @@ class CellCapture:
         settings = {step.run for step in self.plan.steps if step.kind == "settings"}
         for index, why in self.plan.left.items():
             if why != NOTHING:
-                logged = self.log.executions[index]
+                duration = self.log.executions[index].duration
                 undone = done_for_effect(self.runs[index].source, self.libraries, self.standard)
-                capture.rows.append(stays_row(self.executions[index], logged, why, index in settings, undone))
+                capture.rows.append(stays_row(self.executions[index], duration, why, index in settings, undone))
         for index, drawn in sorted(self.plan.unlike.items()):
             refused = {name: self.values.travels[name].refused for name in drawn if name in self.values.travels}
             capture.rows.extend(drawn_rows(self.executions[index], sorted(drawn), refused))

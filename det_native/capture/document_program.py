@@ -11,6 +11,7 @@ from det_native.capture.call import with_includes
 from det_native.capture.document import Document
 from det_native.capture.document_names import missing_problem
 from det_native.capture.execution import Execution, Facts
+from det_native.capture.explain import stays_row
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.model import Capture
 from det_native.capture.program.choose import choose
@@ -103,7 +104,8 @@ class _Collector:
             capture.rows.append(CaptureRow(what=f"cell {mark}", how="runs again", size=0, cell=mark, note=reasons[at]))
             capture.rows.extend(secret_rows(source, mark))
             self.problems.extend(secret_problems(source, document.label(at), self.request.values))
-        capture.rows.extend(self._rows_of_what_stays(plan))
+        for at in (at for at in plan.left if self.runs[at].source and not self.runs[at].never and at not in sent):
+            capture.rows.append(stays_row(self.executions[at], None, "makes only what values= sends", False, ()))
         titles = {document.mark(at): document.label(at) for at in sent}
         roots = [self.request.context_dir or self.folder, self.folder]
         modules = [(module, "") for one in self.values.encoded.values() for module in sorted(one.modules)]
@@ -164,12 +166,6 @@ class _Collector:
         if any(at == init.running for init in self.document.inits):
             return "calls init()"
         return "stands above the call"
-
-    def _rows_of_what_stays(self, plan: Plan) -> Iterator[CaptureRow]:
-        steps = {step.run for step in plan.steps}
-        for at in (at for at in plan.left if self.runs[at].source and not self.runs[at].never and at not in steps):
-            what, mark, note = self.document.within(at), self.document.mark(at), "makes only what values= sends"
-            yield CaptureRow(what=what, how="stays here", size=0, cell=mark, status="not sent", note=note)
 
 
 def _runs(document: Document) -> tuple[list[Execution], list[Run], bool]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from det_native.capture.carry import CannotSendError
 from det_native.capture.execution import Execution
 from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import CallRecord, LoggedExecution
 from det_native.capture.program.choose import ROOM, TOO_MUCH, TOOK_LONG
 from det_native.capture.program.records import Kind, Plan, Read, Refusal, Run
-from det_native.capture.values import VALUE_LIMIT, CannotSendError
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 
 #: Seconds above which running a cell again is worth a warning.
 SLOW = 60.0
+#: Bytes above which a row says that a value is made again.
+LARGE = 1 << 20
 
 
 def refusal_problem(
@@ -211,10 +213,10 @@ def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, re
 
 
 def stays_row(
-    execution: Execution, logged: LoggedExecution, why: str, has_settings: bool, undone: Sequence[str]
+    execution: Execution, duration: float | None, why: str, has_settings: bool, undone: Sequence[str]
 ) -> CaptureRow:
     """One row for a cell that stays behind, but for its settings if it has some."""
-    seconds = logged.duration or 0.0
+    seconds = duration or 0.0
     took = [f"took {human_time(seconds)}"] if seconds >= 1 else []
     reasons = took if took and why == TOOK_LONG else [why, *took]
     kept = ", but for its imports, definitions and plain settings" if has_settings else ""
@@ -236,7 +238,7 @@ def remade_rows(names: Sequence[str], namespace: Mapping[str, Any], execution: E
     """Large values that are not sent: the cell that makes them runs again."""
     for name in names:
         size = size_of(namespace[name]) if name in namespace else None
-        if size is not None and size > VALUE_LIMIT:
+        if size is not None and size > LARGE:
             yield CaptureRow(
                 what=name,
                 how="made again",

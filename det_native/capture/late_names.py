@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import ast
 import symtable
-import textwrap
 
 
 def late_names(node: ast.AST) -> frozenset[str]:
     """Return the global names that a function looks up when it is called."""
-    if isinstance(node, ast.Lambda):
-        source = ast.unparse(ast.Expr(node))
-    else:
-        bare = ast.parse(ast.unparse(node)).body[0]
-        source = textwrap.dedent(ast.unparse(bare))
+    source = ast.unparse(node)
     try:
         table = symtable.symtable(source, "<cell>", "exec")
     except SyntaxError:  # its ``nonlocal`` names are those of a function around it

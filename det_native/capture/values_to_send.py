@@ -8,7 +8,7 @@ from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from det_native.capture.carry import NO_LIMIT, has_state, pack
+from det_native.capture.carry import NO_LIMIT, CannotSendError, encode, has_state, pack
 from det_native.capture.execution import Execution
 from det_native.capture.model import CapturedValue
 from det_native.capture.modules import is_local
@@ -16,7 +16,6 @@ from det_native.capture.observation.looks import Look
 from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel
 from det_native.capture.program.settings import settings_of
-from det_native.capture.values import CannotSendError, encode_plain
 from det_native.errors import Problem
 from det_native.inspection.adapter import Encoded
 from det_native.inspection.attributes import is_library_of_ours
@@ -135,13 +134,9 @@ class ValuesToSend:
         if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
             raise CannotSendError("defined by code that is in no cell", kind="notebook")
         shares, adapter = self._sharing(name), adapter_of(type(value))
-        plain = encode_plain(name, value, declared=declared, limit=ROOM)
-        if plain is not None:
-            self.encoded[name] = plain
-            return Travel(len(plain.content), shares=shares, is_data=adapter is not None and adapter.is_data)
         limit = NO_LIMIT if declared else ROOM
         try:
-            packed = pack([name], self.namespace, checked=declared, limit=limit, is_local=is_local)
+            packed = encode(name, self.namespace, declared=declared, limit=limit, is_local=is_local)
         except CannotSendError as error:
             if error.kind in ("secret", "large") or not has_state(value):
                 raise
@@ -153,6 +148,7 @@ class ValuesToSend:
             weights=name in self.states,
             code=packed.code,
             shares=shares,
+            is_data=packed.encoded.codec != "objects" and adapter is not None and adapter.is_data,
             holds_model=packed.holds_model,
         )
 

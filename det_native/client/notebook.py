@@ -18,14 +18,12 @@ ReadBlob = Callable[[str], bytes]
 
 _CELL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SUFFIXES: dict[Codec, str] = {
-    "cloudpickle": ".pkl",
     "npy": ".npy",
     "objects": ".pkl",
     "parquet": ".parquet",
     "safetensors": ".safetensors",
 }
 _LOADS: dict[Codec, tuple[tuple[str, ...], str]] = {
-    "cloudpickle": (("pathlib", "pickle"), "pickle.loads(pathlib.Path({path}).read_bytes())"),
     "npy": (("numpy",), "numpy.load({path}, allow_pickle=False)"),
     "objects": (("pathlib", "det_native.inspection.objects"), "pathlib.Path({path}).read_bytes()"),
     "parquet": (("pandas",), "pandas.read_parquet({path})"),

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from det_native.capture.carry import CannotSendError, encode
 from det_native.capture.log import current_log
 from det_native.capture.secrets import looks_secret
-from det_native.capture.values import CannotSendError, encode
 from det_native.experimental.early_contents import EarlyContents
 from det_native.inspection.adapter import Encoded
 from det_native.proof.call import facts_of, in_words
@@ -150,9 +150,10 @@ def _changes_in_place(value: Any) -> bool:
 
 def _encoded(name: str, value: Any, limit: int) -> Encoded | None:
     try:
-        return encode(name, value, declared=False, limit=limit, arrays=True)
+        packed = encode(name, {name: value}, limit=limit)
     except CannotSendError:
         return None
+    return None if packed.holds_model else packed.encoded
 
 
 def _encoded_weights(weights: list[Any]) -> Encoded:

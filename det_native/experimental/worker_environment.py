@@ -14,7 +14,7 @@ from det_native.capture.model import Bundle
 from det_native.client.session import Session
 from det_native.errors import NotFoundError, Problem, WorkerEnvironmentError
 from det_native.schema.home import Home, read_runtime
-from det_native.schema.manifests import PICKLED, BundleManifest
+from det_native.schema.manifests import BundleManifest
 from det_native.schema.packages import Installed, modules_here, normal_name, read_installed, stamp
 from det_native.schema.rest import CaptureRow
 from det_native.schema.worker_environment import (
@@ -134,7 +134,7 @@ def _check_python(manifest: BundleManifest, there: EnvironmentAnswer, machine: s
     if minor == manifest.interpreter.minor:
         return []
     if manifest.bound_to_python:
-        names = ", ".join(value.name for value in manifest.values if value.codec in PICKLED)
+        names = ", ".join(value.name for value in manifest.values if value.codec == "objects")
         raise WorkerEnvironmentError(
             _HEADLINE,
             [

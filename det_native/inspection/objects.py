@@ -75,6 +75,15 @@ def put_objects(content: bytes, names: MutableMapping[str, Any], wanted: Mapping
         names.update({name: targets[number] for name in root.names if name in wanted})
 
 
+def only_object(content: bytes) -> Any:
+    """Return the object of a pickle that has one, made anew."""
+    listed, _ = pickle.loads(content)
+    name = Root(*listed[0]).names[0]
+    names: dict[str, Any] = {}
+    put_objects(content, names, {name: False})
+    return names[name]
+
+
 def taken(there: Any, value: Any) -> Any:
     """Return the object that is there, if it takes the state of another one, else the other one."""
     if type(there) is not type(value):

@@ -12,10 +12,8 @@ from det_native.schema.cell_titles import cell_title
 from det_native.schema.proof import CallProof
 
 Sha256 = str
-#: Formats of values. Arrays of weights are among a call's facts only.
-Codec = Literal["cloudpickle", "npy", "objects", "parquet", "safetensors", "weights"]
-#: What only the same minor version of Python can load.
-PICKLED = frozenset({"cloudpickle", "objects"})
+#: Formats of values; what is pickled is "objects". Arrays of weights are among a call's facts only.
+Codec = Literal["npy", "objects", "parquet", "safetensors", "weights"]
 CallKind = Literal["fit", "train", "create", "train_and_evaluate", "init"]
 # The name of a framework, by which its description is found. Whether there is one, hangs on the Python that is asked.
 FRAMEWORK_NAME = "^[a-z][a-z0-9_]{0,15}$"
@@ -226,7 +224,7 @@ class BundleManifest(_Model):
     @property
     def bound_to_python(self) -> bool:
         """Whether it has what only the same minor version of Python can load; source and plain arrays are none."""
-        return any(value.codec in PICKLED for value in self.values)
+        return any(value.codec == "objects" for value in self.values)
 
     @property
     def id(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Of how inputs are read; what another version has noted would look like other inputs.
-VERSION = 4
+VERSION = 5
 
 #: Stands for a text that must not be shown, nor sent.
 SECRET = "a text that looks like a secret"
@@ -38,7 +38,7 @@ class LeafValue(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    codec: Literal["cloudpickle", "npy", "parquet", "safetensors", "weights"]
+    codec: Literal["npy", "objects", "parquet", "safetensors", "weights"]
     sha256: str
     size: int
 

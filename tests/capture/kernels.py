@@ -108,7 +108,7 @@ INSTALL = (
 #: recorded call, then prints names of its namespace.
 REPLAY = """
 import __future__, ast, asyncio, base64, importlib, inspect, json, os, sys, traceback, types
-import cloudpickle, numpy  # once, and not in each fork
+import numpy  # once, and not in each fork
 from det_harness.program.values import bind
 from det_harness.trial import rng
 from det_native.schema.manifests import Program, ValueEntry

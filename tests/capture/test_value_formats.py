@@ -11,7 +11,7 @@ from det_harness.program.values import decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from det_native.capture.values import encode
+from det_native.capture.carry import encode
 
 torch = pytest.importorskip("torch")
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def there_and_back(value: Any, codec: str) -> Any:
-    encoded = encode("value", value, declared=True)
+    encoded = encode("value", {"value": value}, declared=True).encoded
     assert encoded.codec == codec
     return decode(encoded.codec, encoded.content)
 
@@ -68,7 +68,7 @@ def test_any_table_of_numbers_comes_back(columns: dict[str, list[float]]) -> Non
     ids=["mixed", "intervals", "a name twice", "complex", "numbers as names"],
 )
 def test_a_table_that_parquet_would_change_or_refuse_comes_back_the_same(table: pd.DataFrame) -> None:
-    encoded = encode("value", table, declared=True)
+    encoded = encode("value", {"value": table}, declared=True).encoded
     pd.testing.assert_frame_equal(decode(encoded.codec, encoded.content), table)
 
 
@@ -77,7 +77,7 @@ def test_what_parquet_would_lose_of_a_table_is_kept() -> None:
     noted = pd.DataFrame({"x": [1]})
     noted.attrs["unit"] = "m"
     for table in (named, noted):
-        encoded = encode("value", table, declared=True)
+        encoded = encode("value", {"value": table}, declared=True).encoded
         back = decode(encoded.codec, encoded.content)
         pd.testing.assert_frame_equal(back, table, check_names=True)
         assert back.columns.names == table.columns.names
@@ -117,7 +117,7 @@ def test_a_tensor_travels_as_safetensors(make: Any) -> None:
 )
 def test_a_tensor_that_safetensors_would_change_or_refuse_comes_back_the_same(make: Any) -> None:
     tensor = make()
-    encoded = encode("value", tensor, declared=True)
+    encoded = encode("value", {"value": tensor}, declared=True).encoded
     back = decode(encoded.codec, encoded.content)
     assert type(back) is type(tensor)
     assert back.requires_grad == tensor.requires_grad

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import nbformat
 import numpy as np
 import pytest
 from nbclient import NotebookClient
 
+from det_native.capture.carry import pack
 from det_native.client.notebook import write_notebook
 from det_native.errors import ArgumentError, BundleCorruptError
 from det_native.schema.manifests import BundleManifest, Cell, FileEntry, Interpreter, Program, ValueEntry
@@ -21,6 +21,10 @@ def npy(array: Any) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array)
     return buffer.getvalue()
+
+
+def pickled(name: str, value: Any) -> bytes:
+    return pack([name], {name: value}).encoded.content
 
 
 class Blobs(dict[str, bytes]):
@@ -64,8 +68,8 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
         files=(blobs.file("helper.py", b"def double(x):\n    return 2 * x\n"),),
         values=(
             blobs.value("x", "npy", npy(np.arange(4))),
-            blobs.value("scale", "cloudpickle", cloudpickle.dumps(10)),
-            blobs.value("bias", "cloudpickle", cloudpickle.dumps(0.5), before_cell=1),
+            blobs.value("scale", "objects", pickled("scale", 10)),
+            blobs.value("bias", "objects", pickled("bias", 0.5), before_cell=1),
         ),
         requirements=("numpy",),
     )

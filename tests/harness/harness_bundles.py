@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-
 from det_native import PROTOCOL
+from det_native.capture.carry import pack
 from det_native.schema.manifests import (
     BundleManifest,
     CallSite,
@@ -65,7 +64,7 @@ def make_bundle(
             call=call,
         ),
         values=tuple(
-            ValueEntry(name=name, codec="cloudpickle", before_cell=before, **_blob(blobs, cloudpickle.dumps(value)))
+            ValueEntry(name=name, codec="objects", before_cell=before, **_blob(blobs, _pickled(name, value)))
             for name, before, value in values
         ),
         files=tuple(FileEntry(path=path, **_blob(blobs, text.encode())) for path, text in (files or {}).items()),
@@ -76,6 +75,10 @@ def write_files(directory: Path, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(text)
+
+
+def _pickled(name: str, value: Any) -> bytes:
+    return pack([name], {name: value}, checked=True).encoded.content
 
 
 def _blob(blobs: BlobStore, content: bytes) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from det_harness.program.reads import notices, unreadable
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import describe
 from det_harness.program.values import decode
+from det_native.capture.bindings import imports_in
 from det_native.capture.names import check_bundle_names
 from det_native.errors import DetError, Problem, ProblemsError
 from det_native.frameworks import get_framework
@@ -108,11 +109,7 @@ def _imported_names(bundle: BundleManifest, work: Path) -> list[str]:
         sources = [(work / bundle.program.command[0]).read_text(encoding="utf-8")]
     names: dict[str, None] = {}
     for source in sources:
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Import):
-                names.update(dict.fromkeys(alias.name for alias in node.names))
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names[node.module] = None
+        names.update(dict.fromkeys(one.module for one in imports_in(ast.parse(source)) if not one.level))
     return [name for name in names if name.partition(".")[0] in local]
 
 

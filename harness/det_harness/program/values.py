@@ -7,7 +7,7 @@ from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 from det_native.errors import TrialDefinitionError
-from det_native.inspection.objects import AnotherBuildError, put_objects, taken
+from det_native.inspection.objects import AnotherBuildError, only_object, put_objects, taken
 from det_native.schema.manifests import Codec, ValueEntry
 
 
@@ -51,10 +51,8 @@ def decode(codec: Codec, content: bytes) -> Any:
 
     A ``safetensors`` file that holds one tensor called ``value`` is that tensor, else a dictionary of tensors.
     """
-    if codec == "cloudpickle":
-        import cloudpickle
-
-        return cloudpickle.loads(content)
+    if codec == "objects":
+        return only_object(content)
     if codec in ("npy", "weights"):
         import numpy as np
 
