@@ -10,11 +10,17 @@ from pathlib import Path
 from det_native.capture.collector import FEW, Collector, DataFiles
 from det_native.capture.facts import human_size
 from det_native.capture.folders import files_in, is_hidden, size_of_file
-from det_native.capture.missing_files import files_only_read, is_of_the_system, paths_elsewhere, reads_elsewhere
+from det_native.capture.missing_files import (
+    files_only_read,
+    is_of_the_system,
+    paths_elsewhere,
+    program_texts,
+    reads_elsewhere,
+)
 from det_native.capture.modules import is_installed
 from det_native.capture.observation.paths_seen import real_path
-from det_native.capture.path_flow import Flow
-from det_native.capture.path_texts import changed_folders, path_literals, path_patterns
+from det_native.capture.path_flow import Flow, Handed
+from det_native.capture.path_texts import Role
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.capture.seen_files import SeenFiles
 from det_native.capture.syntax import tree_of
@@ -62,29 +68,29 @@ def collect_data(
     """
     all_titles = {COMMAND_LINE: "The command line", **(titles or {})}
     collector = _Collector(root.resolve(), working_directory.resolve(), context_dir is not None, all_titles, maker)
-    trees = [(tree_of(source), label) for source, label in sources]
     watched = seen.labels if seen is not None else frozenset()
     flow = Flow(
-        (tree for tree, label in trees if label in watched),
+        (tree_of(source) for source, label in sources if label in watched),
         values.is_pythons if values is not None else lambda name: False,
     )
-    flows = [(tree, label, flow if label in watched else None) for tree, label in trees]
-    for source, _ in sources:
-        for folder in changed_folders(source):
+    texts = list(program_texts(sources))
+    handed = [flow.handed(one.node) if label in watched else Handed.ANYWHERE for one, label in texts]
+    for one, _ in texts:
+        for folder in one.literals if one.role is Role.ENTERED else ():
             collector.add_folder(folder)
     if seen is not None:
         collector.add_seen(seen, [source for source, _ in sources])
     for word in read_arguments(arguments):
         collector.add(word, COMMAND_LINE)
-    for tree, label, known in flows:
-        for text in path_literals(tree, known):
-            if known is None or not collector.was_sought(text):
+    for (one, label), calls in zip(texts, handed, strict=True):
+        for text in one.literals if calls else ():
+            if label not in watched or not collector.was_sought(text):
                 collector.add(text, label)
     if values is not None:
         collector.add_values(values.texts(flow.values_of(values.namespace)))
     # Last: what a name as it stands, or a folder, takes in needs no pattern.
-    for tree, label, known in flows if context_dir is None else ():
-        for pattern in path_patterns(tree, known):
+    for (one, label), calls in zip(texts, handed, strict=True) if context_dir is None else ():
+        for pattern in one.patterns if calls is Handed.ANYWHERE else ():
             collector.add_pattern(pattern, label)
     _warn(collector, sources, arguments, seen)
     return collector.found
