@@ -172,7 +172,7 @@ def _text_of_call(call: ast.Call, used: set[int], names: Names) -> str | None:
     if first is None:
         return None
     parts = [first, *(_known(_text(argument, used, names)) for argument in call.args[1:])]
-    return posixpath.join(*(parts[:1] + [part for part in parts[1:] if part]))
+    return posixpath.join(*parts)
 
 
 def _known(text: str | None) -> str:
