@@ -14,7 +14,7 @@ from det_native.capture.facts import human_size, size_of
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.made_again import MadeAgain
 from det_native.capture.modules import imported_modules, is_local
-from det_native.capture.path_texts import path_literals, path_patterns
+from det_native.capture.path_texts import path_texts
 from det_native.capture.program.records import Step
 from det_native.capture.secrets import find_secrets
 from det_native.capture.seen_files import seen_files
@@ -90,8 +90,8 @@ def _named(source: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     modules = tuple(imported_modules(source)) if "import" in source else ()
     if '"' not in source and "'" not in source:
         return modules, (), False
-    tree = tree_of(source)
-    return modules, tuple(path_literals(tree)), any(True for _ in path_patterns(tree))
+    texts = path_texts(tree_of(source))
+    return modules, tuple(text for one in texts for text in one.literals), any(one.patterns for one in texts)
 
 
 def _exists(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -14,20 +15,20 @@ CODE = frozenset({".ipynb", ".py", ".pyc"})
 
 def files_in(folder: Path) -> list[Path]:
     """Return all files in a folder, but for caches and hidden ones; what goes away meanwhile is left out."""
-    found: list[Path] = []
-    for inside, folders, files in os.walk(folder):  # unlike Path.rglob(), it bears with folders that vanish
-        folders[:] = [name for name in folders if not is_hidden(Path(name))]
-        found += [path for name in files if not is_hidden(Path(name)) and (path := Path(inside, name)).is_file()]
-    return sorted(found)
+    return sorted(path for _, files in _walk(folder) for path in files if path.is_file())
 
 
 def links_in(folder: Path) -> list[Path]:
     """Return the links in a folder that lead to folders, but for hidden ones."""
-    found: list[Path] = []
-    for inside, folders, _ in os.walk(folder):
+    return sorted(path for folders, _ in _walk(folder) for path in folders if path.is_symlink())
+
+
+def _walk(folder: Path) -> Iterator[tuple[list[Path], list[Path]]]:
+    """Yield the folders and files of a folder and of those in it; unlike Path.rglob(), bear with some that vanish."""
+    for inside, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not is_hidden(Path(name))]
-        found += [path for name in folders if (path := Path(inside, name)).is_symlink()]
-    return sorted(found)
+        shown = [name for name in files if not is_hidden(Path(name))]
+        yield [Path(inside, name) for name in folders], [Path(inside, name) for name in shown]
 
 
 def files_of_pattern(base: Path, pattern: str, limit: int) -> list[Path]:

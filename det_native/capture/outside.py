@@ -7,18 +7,18 @@ its working directory, and the program is compiled with that path. All else is n
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 from det_native.capture.facts import human_size
-from det_native.capture.hash_cache import FileStat, HashCache
+from det_native.capture.hash_cache import FileHash, FileStat, HashCache
 from det_native.capture.missing_files import OF_THE_SYSTEM
 from det_native.capture.model import Capture, OutsidePath
-from det_native.capture.stored import Stored
+from det_native.capture.stored import Stored, in_store
 from det_native.schema.datasets import MOST_FILES
-from det_native.schema.manifests import FileEntry, PlaceEntry, ReadEntry, Sha256
+from det_native.schema.manifests import FileEntry, PlaceEntry, ReadEntry
 from det_native.schema.rest import CaptureRow
 
 #: In the working directory of a worker: the store's files by their absolute paths here.
@@ -61,10 +61,11 @@ def settle_outside(capture: Capture, hashes: HashCache, stored: Stored | None) -
     found.rows = [row for row in capture.rows if not (row.how == "path" and row.what in texts)]
     links: dict[str, FileEntry] = {}
     inside = [_files_of(one.path) for one in capture.outside]
-    sizes = sorted({stat.size for files in inside for _, stat in files})
-    there = stored(sizes) if stored is not None and sizes else {}
+    stats = {path: stat for files in inside for path, stat in files}
+    kept = in_store(stats, hashes, stored) if stored is not None else {}
     for one, files in zip(capture.outside, inside, strict=True):
-        entries = _stored_entries(files, hashes, there) if files else None
+        has_all = all(path in kept and _is_portable(path) for path, _ in files)
+        entries = [_entry(path, kept[path]) for path, _ in files] if has_all else []
         if entries:
             links.update((entry.path, entry) for entry in entries)
             found.places.append(PlaceEntry(text=one.text, target=_target(one.path)))
@@ -105,25 +106,14 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield from (path for name in names if (path := Path(inside, name)).is_file())
 
 
-def _stored_entries(
-    files: Sequence[tuple[Path, FileStat]], hashes: HashCache, there: Mapping[int, set[Sha256]]
-) -> list[FileEntry] | None:
-    """Return the entries of files if the store has them all; only such are read of whose sizes it has some."""
-    if any("\\" in path.name for path, _ in files):
-        return None
-    if any(stat.size not in there for _, stat in files):
-        return None
-    entries = []
-    try:
-        found = hashes.hash_files([(os.fspath(path), stat) for path, stat in files])
-        for (path, _), one in zip(files, found, strict=True):
-            if one.sha256 not in there[one.stat.size]:
-                return None
-            _target(path).encode()
-            entries.append(FileEntry(path=_target(path), sha256=one.sha256, size=one.stat.size))
-    except (OSError, UnicodeEncodeError):  # gone meanwhile, or of a name that another machine cannot have
-        return None
-    return entries
+def _is_portable(path: Path) -> bool:
+    """Whether another machine can have a file by this name."""
+    name = path.as_posix()
+    return "\\" not in path.name and name.encode(errors="ignore").decode() == name
+
+
+def _entry(path: Path, content: FileHash) -> FileEntry:
+    return FileEntry(path=_target(path), sha256=content.sha256, size=content.stat.size)
 
 
 def _stored_row(one: OutsidePath, entries: Sequence[FileEntry]) -> CaptureRow:

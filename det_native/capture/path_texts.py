@@ -3,140 +3,125 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from functools import lru_cache
 from string import Formatter
+from typing import NamedTuple
 
-from det_native.capture.path_flow import Flow, Handed
-from det_native.capture.syntax import TREES, nodes_of, once
+from det_native.capture.bindings import bound_by
+from det_native.capture.syntax import TREES
 
 #: Stands in a text for a part that only the running code knows; no path has it.
 HOLE = "\0"
 
 #: What names of a program stand for.
-Names = Mapping[str, ast.expr]
+Names = Mapping[str, str]
 _NO_NAMES: Names = {}
 _JOINING = frozenset({"os.path.join", "path.join", "join", "Path", "pathlib.Path", "PurePath"})
 #: What functions are called that write to a path which they are given, first or after what they write.
 _WRITING = re.compile(r"(to_|save|dump|write)\w*")
+#: What functions are called that read a path which they are given first.
+_READING = re.compile(r"(read|load|open|list)\w*")
 _PATH_KEYWORDS = frozenset({"buf", "excel_writer", "f", "file", "filename", "filepath", "fname", "path", "path_or_buf"})
 _PERCENT = re.compile(r"%(?:%|(?:\(\w+\))?[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[diouxXeEfFgGcrsa])")
-_LONGEST = 400
+LONGEST = 400
 _NAMES_A_FILE = re.compile(r"\.[A-Za-z]\w{0,9}$")
 
 
-def path_literals(tree: ast.Module, flow: Flow | None = None) -> Iterator[str]:
-    """Yield the strings of a piece of source that may be paths; parts that are joined count once, joined.
+class Role(Enum):
+    """What a piece of source does with a text."""
 
-    Paths that the code only writes to, ``open("run.log", "w")``, are none of them; with `flow`, neither is what comes
-    to no call.
-    """
-    for node, text in _literals(tree):
-        if flow is None or flow.handed(node):
-            yield text
-
-
-@lru_cache(maxsize=TREES)
-def _literals(tree: ast.Module) -> tuple[tuple[ast.expr, str], ...]:
-    nodes = list(ast.walk(tree))
-    found: list[tuple[ast.expr, str]] = []
-    written = (path for path in _written_in(nodes) if joined_text(path) is not None)
-    used = {id(part) for path in written for part in ast.walk(path)} | set(map(id, _globs_after_holes(nodes)))
-    for node in nodes:
-        if not isinstance(node, ast.Call | ast.BinOp) or id(node) in used:
-            continue
-        joined = joined_text(node)
-        if joined is not None:
-            used.update(id(part) for part in ast.walk(node))
-            found.append((node, joined))
-    for node in nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in used:
-            found.append((node, node.value))
-    return tuple(found)
+    NAMED = "named"
+    BOUND = "bound"  # to a name that stands for it wherever it is used
+    READ = "read"  # with no remedy at hand if that fails
+    WRITTEN = "written"
+    ENTERED = "entered"  # it becomes the working directory
 
 
-def path_patterns(tree: ast.Module, flow: Flow | None = None) -> Iterator[str]:
-    """Yield the paths of a piece of source that have parts which only the running code knows, as patterns of a glob.
+class PathText(NamedTuple):
+    """An expression that is a text, as it runs: what only the running code knows is a hole."""
 
-    ``f"data/part{i}.csv"`` gives ``data/part*.csv``, and so do the other ways to format and to join. Paths that the
-    code only writes to, absolute ones, and texts that do not look like paths are none of them; with `flow`, neither is
-    what comes to no call.
-    """
-    for node, pattern in _patterns(tree):
-        if flow is None or flow.handed(node) >= Handed.ANYWHERE:
-            yield pattern
+    node: ast.expr
+    text: str
+    role: Role
+
+    @property
+    def literals(self) -> list[str]:
+        """The text if it is known and not only written to; of one that goes on in a folder, the folder."""
+        known = self.text.partition(HOLE)[0]
+        is_whole = known == self.text or known.endswith("/")
+        return [known] if is_whole and self.role is not Role.WRITTEN and not isinstance(self.node, ast.Name) else []
+
+    @property
+    def patterns(self) -> list[str]:
+        """The patterns of a glob for a relative path with holes, ``data/part*.csv`` of ``f"data/part{i}.csv"``."""
+        if self.role is Role.WRITTEN or isinstance(self.node, ast.Name) or len(self.text) > LONGEST:
+            return []
+        texts = [self.text] if HOLE in self.text else [_with_fields(self.text), _with_percents(self.text)]
+        return [_as_glob(text) for text in texts if text is not None and HOLE in text and _may_be_path(text)]
+
+
+def path_texts(tree: ast.Module, names: Names = _NO_NAMES) -> tuple[PathText, ...]:
+    """Return the outermost expressions of a piece of source that are texts, parts that are joined as one."""
+    return _texts(tree, tuple((name, names[name]) for name in sorted(_loaded(tree) & names.keys())))
 
 
 @lru_cache(maxsize=TREES)
-def _patterns(tree: ast.Module) -> tuple[tuple[ast.expr, str], ...]:
-    nodes = list(ast.walk(tree))
-    found: list[tuple[ast.expr, str]] = []
+def _loaded(tree: ast.Module) -> frozenset[str]:
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+@lru_cache(maxsize=TREES)
+def _texts(tree: ast.Module, known: tuple[tuple[str, str], ...]) -> tuple[PathText, ...]:
+    names = dict(known)
+    roles = _roles(tree, names)
     used: set[int] = set()
-    for path in _written_in(nodes):
-        _text(path, used)
-    for node in nodes:
-        if not isinstance(node, ast.expr) or id(node) in used:
+    found: list[PathText] = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.expr) or id(node) in used or isinstance(getattr(node, "ctx", None), ast.Store):
             continue
-        text = _text(node, used)
-        if text is None or len(text) > _LONGEST:
-            continue
-        for candidate in [text] if HOLE in text else [_with_fields(text), _with_percents(text)]:
-            if candidate is not None and HOLE in candidate and _may_be_path(candidate):
-                found.append((node, _as_glob(candidate)))
+        text = _text(node, used, names)
+        if text:
+            found.append(PathText(node, text, roles.get(id(node), Role.NAMED)))
     return tuple(found)
 
 
-@once
-def changed_folders(source: str) -> Iterator[str]:
-    """Yield the folders that a piece of source makes the working directory by ``os.chdir``, in order."""
-    calls = [node for node in nodes_of(source) if isinstance(node, ast.Call) and call_name(node) == "chdir"]
-    for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
-        folder = joined_text(call.args[0]) if call.args else None
-        if folder is not None:
-            yield folder
+def constant_names(trees: Sequence[ast.Module]) -> dict[str, str]:
+    """Return the names that pieces of a program bind once, to an expression that is a text, with that text."""
+    bindings = [_bindings(tree) for tree in trees]
+    bound = Counter(name for names, _ in bindings for name in names)
+    found: dict[str, str] = {}
+    for _, assigned in bindings:
+        for name, value in assigned:
+            text = _text(value, set(), found)
+            if text is not None and bound[name] == 1:
+                found[name] = text
+    return found
 
 
-def _globs_after_holes(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
-    """Yield the ends of formatted strings that would be taken for a glob of their own: ``f"part{i}*.csv"``."""
-    for node in nodes:
-        if isinstance(node, ast.JoinedStr):
-            yield from (part for part in node.values[1:] if isinstance(part, ast.Constant) and "*" in str(part.value))
-
-
-@once
-def written_texts(source: str) -> Iterator[str]:
-    """Yield the paths that a piece of source writes to, as far as they are texts."""
-    for path in _written_in(nodes_of(source)):
-        text = joined_text(path)
-        if text is not None:
-            yield text
+@lru_cache(maxsize=TREES)
+def _bindings(tree: ast.Module) -> tuple[tuple[str, ...], tuple[tuple[str, ast.expr], ...]]:
+    """Return the names that are bound anywhere, and what its own lines assign to single ones."""
+    bound = tuple(name for node in ast.walk(tree) for name in bound_by(node))
+    pairs = ((line.targets, line.value) for line in tree.body if isinstance(line, ast.Assign))
+    return bound, tuple((targets[0].id, value) for targets, value in pairs if isinstance(targets[0], ast.Name))
 
 
 def names_a_file(text: str) -> bool:
     """Whether a text looks like the path of a file, by its ending."""
-    return bool(_NAMES_A_FILE.search(text)) and "\n" not in text and len(text) <= _LONGEST
+    return bool(_NAMES_A_FILE.search(text)) and "\n" not in text and len(text) <= LONGEST
 
 
 # Texts --------------------------------------------------------------------------------------------------------------
 
 
-def joined_text(node: ast.expr) -> str | None:
-    """Return the text that an expression stands for, its parts joined; None if only the running code knows it."""
-    text = _text(node, set())
-    return None if text is None or HOLE in text else text
-
-
-def known_text(node: ast.expr, names: Names) -> str | None:
-    """Return the text of an expression, with holes for what only the running code knows; None if it is none.
-
-    Parameters
-    ----------
-    node : ast.expr
-    names : mapping of str to ast.expr
-        What names stand for.
-    """
-    return _text(node, set(), names)
+def known_text(node: ast.AST, names: Names = _NO_NAMES) -> str | None:
+    """Return the text of an expression, with holes for what only the running code knows; None if it is none."""
+    return _text(node, set(), names) if isinstance(node, ast.expr) else None
 
 
 def _text(node: ast.expr, used: set[int], names: Names = _NO_NAMES) -> str | None:
@@ -152,7 +137,7 @@ def _text(node: ast.expr, used: set[int], names: Names = _NO_NAMES) -> str | Non
     elif isinstance(node, ast.Call):
         text = _text_of_call(node, used, names)
     elif isinstance(node, ast.Name) and node.id in names:
-        text = _text(names[node.id], set())
+        text = names[node.id]
     if text is not None:
         used.add(id(node))
     return text
@@ -170,7 +155,7 @@ def _text_of_operation(node: ast.BinOp, used: set[int], names: Names) -> str | N
         return None if left is None else _with_percents(left)
     if isinstance(node.op, ast.Div):
         # What comes first says where to look; without it the rest says too little.
-        return None if left is None else f"{left}/{_known(_text(node.right, used, names))}"
+        return None if left is None else posixpath.join(left, _known(_text(node.right, used, names)))
     if isinstance(node.op, ast.Add):
         right = _text(node.right, used, names)
         return None if left is None and right is None else _known(left) + _known(right)
@@ -187,7 +172,7 @@ def _text_of_call(call: ast.Call, used: set[int], names: Names) -> str | None:
     if first is None:
         return None
     parts = [first, *(_known(_text(argument, used, names)) for argument in call.args[1:])]
-    return "/".join(part for part in parts if part)
+    return posixpath.join(*parts)
 
 
 def _known(text: str | None) -> str:
@@ -222,13 +207,28 @@ def _as_glob(text: str) -> str:
     return re.sub(rf"[*{HOLE}]*{HOLE}[*{HOLE}]*", "*", text.replace("[", "[[]"))
 
 
-# Writing ------------------------------------------------------------------------------------------------------------
+# What is done with them -----------------------------------------------------------------------------------------------
 
 
-def _written_in(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
-    for node in nodes:
-        if isinstance(node, ast.Call):
-            yield from _written(node)
+def _roles(tree: ast.Module, names: Names) -> dict[int, Role]:
+    """Return what is done with the expressions of a tree, by their identities."""
+    nodes = list(ast.walk(tree))
+    bodies = [line for node in nodes if isinstance(node, ast.Try) and node.handlers for line in node.body]
+    tried = {id(part) for line in bodies for part in ast.walk(line)}
+    roles = {id(value): Role.BOUND for name, value in _bindings(tree)[1] if name in names}
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    roles |= {id(path): Role.READ for call in calls if id(call) not in tried for path in _read(call)}
+    roles |= {id(path): Role.ENTERED for call in calls if call_name(call) == "chdir" for path in call.args[:1]}
+    return roles | {id(path): Role.WRITTEN for call in calls for path in _written(call)}
+
+
+def _read(call: ast.Call) -> list[ast.expr]:
+    """Return the expression for the path that a call reads."""
+    if not _READING.match(call_name(call)):
+        return []
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    is_path = receiver is not None and _text(receiver, set()) is not None  # Path("a.txt").read_text()
+    return [receiver] if is_path and receiver is not None else call.args[:1]
 
 
 def _written(call: ast.Call) -> Iterator[ast.expr]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from det_native.capture.log import ExecutionLog
 from det_native.capture.made_again import MadeAgain
@@ -30,13 +30,13 @@ class SeenFiles:
         Folders that the runs made the working directory.
     """
 
-    files: dict[str, str]
-    folders: dict[str, str]
-    patterns: dict[str, str]
-    labels: frozenset[str]
-    gone: dict[str, str]
-    changed: dict[str, str]
-    moves: tuple[str, ...]
+    files: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
+    patterns: dict[str, str] = field(default_factory=dict)
+    labels: frozenset[str] = frozenset()
+    gone: dict[str, str] = field(default_factory=dict)
+    changed: dict[str, str] = field(default_factory=dict)
+    moves: tuple[str, ...] = ()
 
 
 def seen_files(
@@ -59,7 +59,7 @@ def seen_files(
     runs = [(label(index), paths) for index in sorted(program) if (paths := log.executions[index].paths) is not None]
     labels = {label(index) for index in watched if log.executions[index].paths is not None}
     moves = tuple(folder for _, paths in runs for folder in paths.moves)
-    found = SeenFiles({}, {}, {}, frozenset({*labels, *(name for name, _ in runs)}), {}, {}, moves)
+    found = SeenFiles(labels=frozenset({*labels, *(name for name, _ in runs)}), moves=moves)
     places = {"file": found.files, "folder": found.folders, "pattern": found.patterns}
     for name, paths in runs:
         for read in paths.reads():

@@ -122,9 +122,7 @@ def _stale_values(name: str, namespace: Mapping[str, Any], imported: Mapping[str
 
 def _differ(kept: object, present: object) -> bool:
     """Whether plain data are others; of a library's and the user's objects, and of code, nothing is said."""
-    if not _is_data(kept) or not _is_data(present):
-        return False
-    return repr(kept) != repr(present)
+    return _is_data(kept) and _is_data(present) and repr(kept) != repr(present)
 
 
 def _is_data(value: object) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from det_native.capture.bundle_rows import summaries_of
 from det_native.capture.files import DirectoryScan
-from det_native.capture.hash_cache import FileStat, HashCache
+from det_native.capture.hash_cache import FileHash, FileStat, HashCache
 from det_native.capture.model import SourceFile
 from det_native.schema.manifests import FileEntry, Sha256
 from det_native.schema.rest import CaptureRow
@@ -42,6 +43,18 @@ def sizes_of(scan: DirectoryScan | None, files: Iterable[SourceFile]) -> dict[st
     return sizes
 
 
+def in_store(stats: Mapping[Path, FileStat], hashes: HashCache, stored: Stored) -> dict[Path, FileHash]:
+    """Return which of these files the store has; only such are read of whose sizes it has some."""
+    there = stored(sorted({stat.size for stat in stats.values()})) if stats else {}
+    asked = [(os.fspath(path), stat) for path, stat in stats.items() if stat.size in there]
+    found = hashes.hash_files(asked)
+    return {
+        Path(name): one
+        for (name, _), one in zip(asked, found, strict=True)
+        if one.sha256 in there.get(one.stat.size, ())
+    }
+
+
 def leave_to_store(
     scan: DirectoryScan | None, files: Sequence[SourceFile], hashes: HashCache, stored: Stored | None, limit: int
 ) -> Left:
@@ -67,16 +80,7 @@ def _parted(
             stats.setdefault(file.path, FileStat.of(os.stat(file.path)))
         except OSError:
             continue
-    there = stored(sorted({stat.size for stat in stats.values() if stat.size >= least}))
-    candidates = {path: stat for path, stat in stats.items() if stat.size in there}
-    found = dict(
-        zip(
-            candidates,
-            hashes.hash_files([(os.fspath(path), stat) for path, stat in candidates.items()]),
-            strict=True,
-        )
-    )
-    kept = {path: one for path, one in found.items() if one.sha256 in there[one.stat.size]}
+    kept = in_store({path: stat for path, stat in stats.items() if stat.size >= least}, hashes, stored)
     links = {
         file.target: FileEntry(path=file.target, sha256=kept[file.path].sha256, size=kept[file.path].stat.size)
         for file in (*scanned, *files)

@@ -166,6 +166,21 @@ def test_a_pattern_takes_nothing_in_that_nobody_named(tmp_path: Path) -> None:
     assert [file.target for file in found_in(tmp_path, "open(f'[x]{i}.json')").files] == ["[x]1.json"]
 
 
+def test_a_name_that_is_bound_once_stands_for_its_text_in_other_cells(tmp_path: Path) -> None:
+    folds(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "part1.csv").write_text("1")
+    cells = [("import os\nMADE = os.path.join('da' + 'ta', '')", "[1]"), ("open(f'{MADE}part1.csv')", "[2]")]
+    found = collect_data(cells, tmp_path, tmp_path, tmp_path / "none")
+    assert (found.rows, found.warnings) == ([], [])
+    found = collect_data(
+        [("open(FOLDER + 'part1.csv')", "[3]"), ("FOLDER = 'other/'", "[4]"), *cells], tmp_path, tmp_path, None
+    )
+    targets = {file.target for file in found.files}
+    assert {"data/part1.csv", "other/part1.csv"} <= targets
+    assert "part1.csv" not in targets
+
+
 def test_a_file_that_is_named_and_matches_is_sent_once(tmp_path: Path) -> None:
     folds(tmp_path)
     found = found_in(tmp_path, "open(f'data/{n}.csv'), open(f'part{i}.csv'), open('part1.csv')")
@@ -266,6 +281,7 @@ def test_a_folder_that_vanishes_while_it_is_looked_through_is_left_out(
         "np.load(os.path.join('data', 'gone.npy'))",
         "text = Path('data/gone.txt').read_text()",
         "json.load(open('gone.json'))\njson.load(open('gone.json'))",
+        "pd.read_csv(GONE)\nGONE = 'data/gone.csv'",
     ],
 )
 def test_a_file_that_is_read_and_not_there_is_told_with_its_line(source: str, tmp_path: Path) -> None:

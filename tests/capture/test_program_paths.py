@@ -52,6 +52,9 @@ def test_a_file_is_read_at_its_place_however_it_is_named(expression: str) -> Non
         ("f'{x}/data/big.csv'", "a/data/big.csv"),
         ("'see /data/big.csv'", "see /data/big.csv"),
         ("{'path': '/data/big.csv'}['path']", "/w/o/data/big.csv"),
+        ("os.path.join('/data/', 'big.csv')", "/w/o/data/big.csv"),
+        ("(lambda str, type: '%s/big.csv' % '/data')(1, 2)", "/data/big.csv"),
+        ("'/data/pictures/%s' % x", "/w/o/data/pictures/a"),
     ],
 )
 def test_what_lies_in_a_folder_and_what_is_another_path(expression: str, found: str) -> None:
@@ -71,6 +74,14 @@ def test_paths_that_a_program_names() -> None:
     assert ("/data", "[1]", 3) in found
     assert ("/other/b.csv", "tools.py", 2) in found
     assert "/data/out.csv" not in [text for text, _, _ in found]
+
+
+def test_a_place_inside_of_the_path_itself_is_put_once() -> None:
+    trees = [ast.parse("D = '/data/x'\nfound = f'{D}'")]
+    put_places(trees[0], constant_names(trees), {"/data": "/data/run/.det_outside/data"})
+    space: dict[str, Any] = {}
+    exec(compile(ast.fix_missing_locations(trees[0]), "<cell>", "exec"), space)  # noqa: S102 (of this file)
+    assert space["found"] == "/data/run/.det_outside/data/x"
 
 
 @pytest.mark.parametrize(
