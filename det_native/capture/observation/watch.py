@@ -18,6 +18,7 @@ from det_native.capture.observation.process import (
     what_was_set,
 )
 from det_native.capture.reads import reads_of
+from det_native.capture.reads_record import Reads
 from det_native.capture.transform import transform
 
 # What a look costs is counted in objects, of which 500 take a millisecond.
@@ -128,11 +129,14 @@ class Watch:
                 looks.now[name] = before[name]
         now = looks.now
         reach = reached(source, {**before, **now})
-        known = reach & before.keys() & now.keys() - bound
+        code = _code(source)  # it may bind a new value that lies where the old one did: `loss = 1.5`, twice in a loop
+        rebound = code.bound - code.imports.keys() if code is not None else set()
+        known = (reach | rebound) & before.keys() & now.keys() - bound
         touched = sorted(known, key=lambda name: (before[name].cost + before[name].read, name))
-        unclear = {name for name in touched if before[name].can_change and not looks.take_again(name, before[name])}
+        checked = [name for name in touched if before[name].can_change or name in rebound]
+        unclear = {name for name in checked if not looks.take_again(name, before[name])}
         changed = {name for name in touched if _differ(before[name], now[name])}
-        same = [name for name in names if name not in bound and name not in reach]
+        same = [name for name in names if name not in bound | reach | known]
         self._look_at_holders(looks, same, changed, unclear)
         if not all(now[name].closed for name in reach & now.keys()):  # it may have reached whatever is open, too
             unclear.update(name for name in same if not now[name].closed and not now[name].exact)
@@ -242,12 +246,8 @@ def _names(namespace: Mapping[str, Any], hidden: Collection[str]) -> list[str]:
 
 def reached(source: str, looks: Mapping[str, Look]) -> set[str]:
     """Return the names that a cell may reach: those it has, and those that functions among them look up."""
-    transformed = transform(source)
-    try:
-        code = reads_of(transformed.source) if not transformed.error else None
-    except SyntaxError:
-        code = None
-    if code is None or transformed.hidden or code.stars:
+    code = _code(source)
+    if code is None or code.stars:
         return set(looks)
     waiting = [*code.reads]
     found: set[str] = set()
@@ -260,6 +260,17 @@ def reached(source: str, looks: Mapping[str, Look]) -> set[str]:
             if name in looks:
                 waiting.extend(looks[name].looked_up)
     return found
+
+
+def _code(source: str) -> Reads | None:
+    """Return what a cell does with names; None where that does not stand in it."""
+    transformed = transform(source)
+    if transformed.error or transformed.hidden:
+        return None
+    try:
+        return reads_of(transformed.source)
+    except SyntaxError:
+        return None
 
 
 def _differ(before: Look, now: Look) -> bool:
