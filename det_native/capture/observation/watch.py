@@ -137,6 +137,14 @@ class Watch:
         unclear = {name for name in checked if not looks.take_again(name, before[name])}
         changed = {name for name in touched if _differ(before[name], now[name])}
         same = [name for name in names if name not in bound | reach | known]
+        replaced = bound & reach & before.keys()  # `rows += [1]; rows = 0`: others may hold the list
+        if code is not None:
+            replaced &= code.stored_into | code.called
+        gone: set[int] = set().union(*(before[name].objects for name in replaced))
+        for name in same:
+            if not gone.isdisjoint(before[name].objects):
+                looks.take_again(name, before[name])
+                changed |= {name} if _differ(before[name], now[name]) else set()
         self._look_at_holders(looks, same, changed, unclear)
         if not all(now[name].closed for name in reach & now.keys()):  # it may have reached whatever is open, too
             unclear.update(name for name in same if not now[name].closed and not now[name].exact)
