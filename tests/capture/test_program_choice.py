@@ -108,6 +108,18 @@ def test_a_value_that_was_another_one_when_it_was_needed_does_not_travel() -> No
     assert {step.run for step in plan.steps if step.kind == "whole"} >= {1, 2, 4}
 
 
+def test_a_value_travels_once_so_that_what_a_quick_run_makes_of_it_still_shares_it_with_the_call() -> None:
+    cells = (
+        FIT,
+        execution(1, "x = open('f')", "x"),
+        execution(2, "loader = [x]", "loader"),
+        execution(3, "fit(loader, x)"),
+    )
+    plan = planned(*cells, slow=(1,), travels={"loader": Travel(refused="a loader")})
+    assert steps(plan) == [(0, "whole"), (2, "whole"), (3, "whole")]
+    assert [(value.name, value.before) for value in plan.values] == [("x", 2)]
+
+
 def test_what_cannot_run_again_and_cannot_travel_is_refused_by_its_run() -> None:
     cells = (FIT, execution(1, "", "x", language="%%bash"), execution(2, CALL))
     assert [value.name for value in planned(*cells).values] == ["x"]

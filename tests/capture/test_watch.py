@@ -277,6 +277,31 @@ def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:
     assert compare(watch, {"a": second, "new": 2})[:2] == ({"a"}, set())
 
 
+def test_a_change_of_what_another_name_holds_is_noted_though_its_own_name_is_bound_anew() -> None:
+    source, rows = "rows += [1]\nrows = 0", [2]
+    watch, namespace = Watch(), {"rows": rows, "table": [rows, 3], "other": [4]}
+    watch.begin(namespace, (), source)
+    exec(source, namespace)  # noqa: S102 (a cell)
+    effects = watch.end(namespace, ("__builtins__",), source)
+    assert (effects.bound, effects.changed, effects.unclear) == ({"rows"}, {"table"}, set())
+
+
+@pytest.mark.parametrize("value", ["[{}]", "float({})", "{{'n': {}}}"])
+def test_a_new_value_that_lies_where_the_old_one_did_is_noted(value: str) -> None:
+    source = f"for n in range(2, 4):\n    last = {value.format('n')}"
+    for _ in range(20):  # until the memory of the old value is taken again
+        watch, namespace = Watch(), {"n": 0}
+        exec("last = " + value.format(1), namespace)  # noqa: S102 (a cell)
+        watch.begin(namespace, ("__builtins__",), source)
+        place = id(namespace["last"])
+        exec(source, namespace)  # noqa: S102 (a cell)
+        effects = watch.end(namespace, ("__builtins__",), source)
+        assert "last" in effects.bound | effects.changed
+        if id(namespace["last"]) == place:
+            return
+    pytest.fail("no value came to lie where the old one did")
+
+
 def test_no_cell_that_follows_is_said_to_have_changed_what_a_look_that_was_interrupted_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -243,10 +243,12 @@ class _Choice:
                 self.unlike[need.user, need.name] = need.maker
                 continue
             self.refused[need.user, need.name] = Refusal(need.name, need.user, need.maker, travel.refused)
+        bound: set[str] = set()  # before an earlier run: a second copy would share nothing with what that one makes
         for need in sorted(state.needs, key=lambda need: need.user):
-            known = self.refused.keys() | self.unlike.keys()
+            known = self.refused.keys() | self.unlike.keys() | {(need.user, name) for name in bound}
             if (need.user, need.name) not in known and not self._travels(need, state).refused:
                 self._carry(need, state)
+                bound.add(need.name)
 
     def _carry(self, need: _Need, state: _State) -> None:
         """Have a value travel, and with it those that share objects with it, so that they still do so there."""
