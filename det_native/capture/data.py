@@ -70,8 +70,8 @@ def collect_data(
         collector.add(word, COMMAND_LINE)
     for one, label, handed in texts:
         for text in one.literals:
-            # What Python itself has searched for was seen.
-            if handed is Handed.ANYWHERE or (handed and not set("*?") & set(text)):
+            was_sought = set("*?") & set(text) and any(pattern.endswith(text) for pattern in seen.patterns)
+            if handed and not (label in seen.labels and was_sought):
                 collector.add(text, label)
     collector.add_values(values.texts(flow.values_of(values.namespace)))
     # Last: what a name as it stands, or a folder, takes in needs no pattern.
