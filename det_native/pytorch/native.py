@@ -71,6 +71,18 @@ class PyTorchNativeContext(PyTorchRunContext):
             # Python and numpy, the user's own, stay as they are.
             torch.manual_seed(environment.trial_seed)
 
+    def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
+        """Move `model` to the trial's device, and make the trial checkpoint it; returns it.
+
+        See ``PyTorchTrialContext.wrap_model``. Gradients that a loop by hand has left are dropped where it is trained:
+        the first step would add them, and on the cluster only the weights arrive.
+        """
+        wrapped = super().wrap_model(model)
+        if self.role != "cluster":
+            for parameter in wrapped.parameters():
+                parameter.grad = None
+        return wrapped
+
     def wrap_optimizer(
         self, optimizer: torch.optim.Optimizer, backward_passes_per_step: int = 1
     ) -> torch.optim.Optimizer:

@@ -287,3 +287,11 @@ def test_a_failure_is_kept_once_with_its_batch_and_the_users_lines() -> None:
     assert error.batch == 4
     assert "in evaluate_batch" in error.traceback
     assert "det_harness" not in error.traceback
+
+
+def test_gradients_of_a_loop_by_hand_are_not_in_the_first_step() -> None:
+    context = det.experimental.pytorch.init(local=True)
+    model = torch.nn.Linear(1, 1)
+    model(torch.ones(1, 1)).sum().backward()
+    context.wrap_model(model)
+    assert all(parameter.grad is None for parameter in model.parameters())
