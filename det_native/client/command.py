@@ -102,7 +102,8 @@ def down(context: click.Context, *, kill: bool) -> None:
         click.echo(f"No master runs in {home.path}.")
         if kill:
             click.echo(
-                "Trials that an earlier master has left go on: `det up`, then `det down --kill` stops them for now."
+                "Trials that an earlier master started may still run. `det up`, then `det down --kill` stops them; the "
+                "next master starts them again."
             )
         return
     left = "" if is_stopped(runtime.pid) else left_text(None, kill=kill)

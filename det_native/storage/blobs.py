@@ -250,12 +250,12 @@ class BlobStore:
             return
         if len(self._read) > _REMEMBERED:
             self._read.clear()
-        left = _READ_AGAIN_BYTES
+        room = _READ_AGAIN_BYTES
         for sha256 in hashes:
             with suppress(FileNotFoundError):
                 state = FileState.of(os.stat(self._folder.root / self._key(sha256)))
-                if self._read.get(sha256) != state and state.size <= left:
-                    left -= state.size
+                if self._read.get(sha256) != state and state.size <= room:
+                    room -= state.size
                     self.remove_damaged([sha256])
                     self._read[sha256] = state
 

@@ -94,6 +94,7 @@ def train_and_save(screen: Screen, lab: Lab, name: str) -> Path:
     path = write_notebook(lab.root / f"{name}.ipynb", *cells)
     screen.open(path)
     screen.run_all(5)
+    screen.show(FINISHED)  # a view that is scrolled away is not drawn
     expect(screen.cell(FINISHED).locator(".det-view .det-badge")).to_have_text("Completed")
     screen.show(GOING_ON)
     expect(screen.cell(GOING_ON).locator(".det-chart canvas").first).to_be_visible()

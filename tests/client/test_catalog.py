@@ -50,9 +50,9 @@ def test_a_named_master_that_does_not_answer_is_told_beside_the_local_runs(monke
     with pytest.warns(UserWarning, match=r"127\.0\.0\.1:9.*Only runs of this machine's own are listed\."):
         found = det.experiments(master_url="http://127.0.0.1:9")
     assert [each.id for each in found] == ["local-1"]
-    told = run("--master", "http://127.0.0.1:9", "experiment", "list")
-    assert "local-1" in told.output
-    assert isinstance(told.exception, MasterUnreachableError)
+    result = run("--master", "http://127.0.0.1:9", "experiment", "list")
+    assert "local-1" in result.output
+    assert isinstance(result.exception, MasterUnreachableError)
     with pytest.raises(MasterUnreachableError):
         det.experiment(1)
 
@@ -61,33 +61,33 @@ def test_the_command_line_lists_and_describes_local_runs() -> None:
     assert run("experiment", "list").output == "There are no experiments yet.\n"
     write_experiment(name="sweep", trials=2)
     assert run("experiment", "list").output == f"{pretty(det.experiments())}\n"
-    told = run("experiment", "describe", "local-1").output
-    assert "experiment     local-1: sweep" in told
-    assert "Completed" in told
+    result = run("experiment", "describe", "local-1").output
+    assert "experiment     local-1: sweep" in result
+    assert "Completed" in result
     for name in ("list-trials", "lt"):
         assert run("experiment", name, "local-1").output == run("trial", "list", "local-1").output
     assert run("e", "list-checkpoints", "local-1").output == run("checkpoint", "list", "local-1").output
-    told = run("trial", "describe", "local-1/2").output
-    assert "2 of experiment local-1: sweep" in told
-    assert "4 of 4" in told
+    result = run("trial", "describe", "local-1/2").output
+    assert "2 of experiment local-1: sweep" in result
+    assert "4 of 4" in result
 
 
 def test_nothing_is_said_of_the_experiments_of_a_master_that_does_not_run() -> None:
     Home.default().database.touch()
     for options in ((), ("--state", "Running")):
-        told = run("experiment", "list", *options)
-        assert (told.exit_code, told.stdout) == (0, "")
-        assert told.stderr.startswith("No master runs here: its experiments are not shown.")
+        result = run("experiment", "list", *options)
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert result.stderr.startswith("No master runs here: its experiments are not shown.")
 
 
 def test_a_master_that_does_not_run_is_told_beside_the_list() -> None:
     write_experiment(name="mine")
     assert run("experiment", "list").stderr == ""
     Home.default().database.touch()
-    told = run("e", "list")
-    assert "local-1" in told.stdout
-    assert told.stderr == "No master runs here: its experiments are not shown. `det up` starts it.\n"
-    assert told.exit_code == 0
+    result = run("e", "list")
+    assert "local-1" in result.stdout
+    assert result.stderr == "No master runs here: its experiments are not shown. `det up` starts it.\n"
+    assert result.exit_code == 0
 
 
 def test_times_are_written_as_a_master_writes_them() -> None:
@@ -148,11 +148,11 @@ def test_a_run_that_goes_on_cannot_be_paused_and_where_no_interrupt_reaches_it_n
     store.write_runner(this_process().model_copy(update={"interruptible": False}))
     with store.lock:
         for verb, word in (("pause", "paused"), ("resume", "resumed")):
-            told = run("experiment", verb, "local-1")
-            assert f"local-1 is a local run, which cannot be {word}: Ctrl-C ends it" in str(told.exception)
+            result = run("experiment", verb, "local-1")
+            assert f"local-1 is a local run, which cannot be {word}: Ctrl-C ends it" in str(result.exception)
         for verb in ("stop", "kill"):
-            told = run("experiment", verb, "local-1")
-            assert "cannot be interrupted from here; interrupt it there (Ctrl-C" in str(told.exception)
+            result = run("experiment", verb, "local-1")
+            assert "cannot be interrupted from here; interrupt it there (Ctrl-C" in str(result.exception)
     with pytest.raises(NotFoundError):
         det.experiment("local-4")
 
@@ -164,14 +164,14 @@ def test_a_run_of_another_process_is_followed_and_stopped_by_the_command_line(tm
         assert found.state is ExperimentState.ACTIVE
         assert [line.text for line in found.logs()] == ["at batch 0", "at batch 10", "waiting"]
         assert f"{WAITS_AT}/{BATCHES}" in run("experiment", "describe", "local-1").output
-        told = run("experiment", "stop", "local-1")
-        assert told.output == "Experiment local-1 was interrupted: it ends after this batch, with a checkpoint.\n"
+        result = run("experiment", "stop", "local-1")
+        assert result.output == "Experiment local-1 was interrupted: it ends after this batch, with a checkpoint.\n"
         assert training.go_on() == 0
     assert found.state is ExperimentState.CANCELED
     assert found.checkpoints[-1].batch == WAITS_AT + 1
     assert found.logs()[-1].text == "at batch 20"
-    told = run("experiment", "stop", "local-1")
-    assert "There is nothing to stop." in str(told.exception)
+    result = run("experiment", "stop", "local-1")
+    assert "There is nothing to stop." in str(result.exception)
 
 
 @pytest.mark.slow

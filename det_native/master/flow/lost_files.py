@@ -44,8 +44,8 @@ class LostFiles:
         lost = set(self._blobs.missing(sorted(manifest.hashes())))
         paths = [repr(entry.path) for entry in manifest.files if entry.sha256 in lost]
         others = f" and {len(paths) - 1} others" if len(paths) > 1 else ""
-        what = f"{paths[0]}{others}" if paths else "a value of the notebook"
-        return f"{WAITS_FOR_FILES} ({what}), lost in the master's store: submit the same again" if lost else ""
+        lost_parts = f"{paths[0]}{others}" if paths else "a value of the notebook"
+        return f"{WAITS_FOR_FILES} ({lost_parts}), lost in the master's store: submit the same again" if lost else ""
 
     def add(self, connection: Connection, trial_id: int, bundle_id: str) -> None:
         """Have a trial wait until the lost blobs of its bundle are there again."""
