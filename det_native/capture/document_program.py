@@ -146,7 +146,7 @@ class _Collector:
         away = Travel(refused="only what values= names is sent by value")
         plan = choose(
             self.runs,
-            lambda name: Travel() if name in names else away,
+            lambda name: self.values.travels.get(name, Travel()) if name in names else away,
             present=read | names,
             modules=imported,
             declared=[*names],

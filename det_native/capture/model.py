@@ -44,8 +44,7 @@ class OutsidePath:
 class CapturedValue:
     """A value to send, encoded. It is bound just before cell number `before_cell` of the program runs.
 
-    `after` is the execution that has made it, of weights. `in_place`: the program has made the object of which it is
-    the later state.
+    `in_place`: the program has made the object of which it is the later state.
     """
 
     name: str
@@ -54,7 +53,6 @@ class CapturedValue:
     before_cell: int
     description: str
     cell: str = ""
-    after: int = -1
     in_place: bool = False
 
 

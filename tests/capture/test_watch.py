@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from det_native.capture.observation import watch as watch_module
 from det_native.capture.observation.watch import Effects, Watch
 
 torch = pytest.importorskip("torch")
@@ -48,13 +47,6 @@ def compare(watch: Watch, namespace: dict[str, Any], hidden: Collection[str] = (
     now = watch.looks
     same = {name for name in now.keys() & before.keys() if now[name].exact and now[name] == before[name]}
     return Compared({*effects.changed, *(effects.bound & before.keys())}, same - effects.unclear)
-
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks have time to see everything, however busy the machine is."""
-    for limit in ("_OF_OTHERS", "_OF_ONE", "_SLOW", "_OF_REACHED", "_DEAR"):
-        monkeypatch.setattr(watch_module, limit, 60.0)
 
 
 def noted(value: Any, change: Callable[[Any], object]) -> bool:
@@ -129,7 +121,6 @@ LOOP.append(LOOP)
         ([{"id": n, "text": "a"} for n in range(10_000)], lambda v: v[5_000].update(text="b")),
     ],
 )
-@pytest.mark.usefixtures("patient")
 def test_a_change_is_noted(value: Any, change: Callable[[Any], object]) -> None:
     assert noted(value, change)
 
@@ -215,7 +206,6 @@ def enclosing() -> type:
         (tree(), lambda v: setattr(v.child.child, "parent", v)),
     ],
 )
-@pytest.mark.usefixtures("patient")
 def test_a_change_of_an_object_of_a_class_of_the_notebook(
     monkeypatch: pytest.MonkeyPatch, value: Any, change: Callable[[Any], object]
 ) -> None:
