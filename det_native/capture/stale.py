@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,8 +54,8 @@ def stale_modules(
     return warnings
 
 
-def overwritten_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecution]) -> Iterator[str]:
-    """Warn of data that were written again after a cell had used them: it begins with what is there now.
+def changed_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecution]) -> Iterator[str]:
+    """Warn of data that changed since a cell began to use them, by its own hand or later: they begin as they are now.
 
     Parameters
     ----------
@@ -64,12 +65,16 @@ def overwritten_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecu
     """
     for file in files:
         reader = ran.get(file.cell)
-        if reader is None or reader.started is None or reader.duration is None:
+        if reader is None or reader.started is None or reader.paths is None:
             continue
-        if file.path.stat().st_mtime > _ended(reader) + CLOCK:
+        path = os.path.abspath(file.path)
+        before = reader.paths.log.get(("file", path)) or reader.paths.log.get(("write", path))
+        written = file.path.stat()
+        is_later = reader.duration is not None and written.st_mtime > _ended(reader) + CLOCK
+        if is_later or (before is not None and before != written.st_mtime_ns):
             yield (
-                f"{file.target} was written again after cell {file.cell} had used it: the worker begins with the file "
-                "as it is now. Write what changes to a file of another name, or run that cell again."
+                f"{file.target} was changed after cell {file.cell} had begun to use it: the worker begins with the "
+                "file as it is now. Write what changes to a file of another name, or run that cell again."
             )
 
 
