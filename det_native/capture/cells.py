@@ -38,14 +38,11 @@ from det_native.capture.program.records import Plan, Read, Run
 from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.program.settings import done_for_effect
 from det_native.capture.program_files import add_files
-from det_native.capture.reads import reads_of
-from det_native.capture.reads_record import Import, Reads
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.second_program import second_program
 from det_native.capture.seen_files import SeenFiles
 from det_native.capture.sites import site_in_cells
-from det_native.capture.stale import changed_files, remade_values, stale_modules
-from det_native.capture.stars import star_names
+from det_native.capture.stale import changed_files, stale_modules
 from det_native.capture.transform import transform
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
@@ -316,19 +313,8 @@ class CellCapture:
         )
         names, ran = files.modules.names, {self._label(i): self.log.executions[i] for i in included}
         self.problems.extend(files.problems)
-        self.warnings.extend(stale_modules(names, self.log, self.namespace, self._imported()))
+        self.warnings.extend(stale_modules(names, self.log, ran))
         self.warnings.extend([*files.warnings, *changed_files(files.data.files, ran)])
-        self.warnings.extend(remade_values(names, self.log, ran))
-
-    def _imported(self) -> dict[str, Import]:
-        """Return the names that are what they were imported as."""
-        found: dict[str, Import] = {}
-        for run in self.runs:
-            code = reads_of(run.source) if run.source else Reads()
-            stars = {name: Import(star[0], name, star[1]) for star in code.stars for name in star_names(star[0]) or ()}
-            found = {name: one for name, one in found.items() if name not in run.touched}
-            found |= {name: one for name, one in (stars | code.imports).items() if name in run.bound}
-        return found
 
     # The report.
 
