@@ -70,7 +70,7 @@ def collect_data(
             was_sought = set("*?") & set(text) and any(pattern.endswith(text) for pattern in seen.patterns)
             if handed and not (label in seen.labels and was_sought):
                 collector.add(text, label)
-    collector.add_values(values.texts(flow.values_of(values.namespace)))
+    collector.add_values(values.texts(flow.values))
     # Last: what a name as it stands, or a folder, takes in needs no pattern.
     for one, label, handed in texts if context_dir is None else ():
         for pattern in one.patterns if handed is Handed.ANYWHERE else ():
