@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution
 from det_native.capture.facts import human_size, size_of
 from det_native.capture.log import ExecutionLog, LoggedExecution
-from det_native.capture.modules import imported_modules, is_local
 from det_native.capture.path_texts import path_texts
 from det_native.capture.program.records import Step
 from det_native.capture.secrets import find_secrets
@@ -78,19 +76,9 @@ def needs_large_files(step: Step, log: ExecutionLog, root: Path, context: Path |
 
 
 def _may_need_files(source: str) -> bool:
-    """Whether a cell imports a module of the user's, or names something that exists, or whose name it puts together."""
-    modules, paths, patterns = _named(source)
-    return patterns or any(map(is_local, modules)) or any(map(_exists, paths))
-
-
-@lru_cache(maxsize=4096)
-def _named(source: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """Return the modules that a cell imports, its strings that may be paths, and whether it puts some together."""
-    modules = tuple(imported_modules(source)) if "import" in source else ()
-    if '"' not in source and "'" not in source:
-        return modules, (), False
+    """Whether a cell names something that exists, or whose name it puts together."""
     texts = path_texts(tree_of(source))
-    return modules, tuple(text for one in texts for text in one.literals), any(one.patterns for one in texts)
+    return any(one.patterns or any(map(_exists, one.literals)) for one in texts)
 
 
 def _exists(text: str) -> bool:
