@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,10 @@ from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution
 from det_native.capture.facts import human_size, size_of
 from det_native.capture.log import ExecutionLog, LoggedExecution
-from det_native.capture.made_again import MadeAgain
-from det_native.capture.modules import imported_modules, is_local
 from det_native.capture.path_texts import path_texts
 from det_native.capture.program.records import Step
 from det_native.capture.secrets import find_secrets
-from det_native.capture.seen_files import seen_files
+from det_native.capture.seen_files import SeenFiles
 from det_native.capture.syntax import tree_of
 
 #: Bytes in memory that are better not made again unasked.
@@ -69,29 +66,19 @@ def secret_lines(source: str, consent: Collection[str]) -> frozenset[int]:
 def needs_large_files(step: Step, log: ExecutionLog, root: Path, context: Path | None) -> str:
     """Return that what runs again of a cell needs large files, if it does."""
     paths = log.executions[step.run].paths if step.kind != "settings" else None
-    may_read = paths is not None and (paths.opened or paths.sought)
+    may_read = paths is not None and any(True for _ in paths.reads())
     if not (may_read or _may_need_files(step.source)):
         return ""
-    seen = seen_files(log, [step.run] if may_read else [], lambda _: "", MadeAgain(log, [step.run]))
+    seen = SeenFiles(log, [step.run] if may_read else [])
     data = collect_data([(step.source, "")], root, Path.cwd(), context, seen=seen)
     size = sum(file.path.stat().st_size for file in data.files)
     return f"needs files of {human_size(size)}" if size > MOST_OF_FILES else ""
 
 
 def _may_need_files(source: str) -> bool:
-    """Whether a cell imports a module of the user's, or names something that exists, or whose name it puts together."""
-    modules, paths, patterns = _named(source)
-    return patterns or any(map(is_local, modules)) or any(map(_exists, paths))
-
-
-@lru_cache(maxsize=4096)
-def _named(source: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """Return the modules that a cell imports, its strings that may be paths, and whether it puts some together."""
-    modules = tuple(imported_modules(source)) if "import" in source else ()
-    if '"' not in source and "'" not in source:
-        return modules, (), False
+    """Whether a cell names something that exists, or whose name it puts together."""
     texts = path_texts(tree_of(source))
-    return modules, tuple(text for one in texts for text in one.literals), any(one.patterns for one in texts)
+    return any(one.patterns or any(map(_exists, one.literals)) for one in texts)
 
 
 def _exists(text: str) -> bool:

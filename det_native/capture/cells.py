@@ -31,7 +31,6 @@ from det_native.capture.explain import (
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
-from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams
 from det_native.capture.observation.process import is_library_class
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
@@ -39,14 +38,11 @@ from det_native.capture.program.records import Plan, Read, Run
 from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.program.settings import done_for_effect
 from det_native.capture.program_files import add_files
-from det_native.capture.reads import reads_of
-from det_native.capture.reads_record import Import, Reads
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.second_program import second_program
-from det_native.capture.seen_files import seen_files
+from det_native.capture.seen_files import SeenFiles
 from det_native.capture.sites import site_in_cells
-from det_native.capture.stale import overwritten_files, remade_values, stale_modules
-from det_native.capture.stars import star_names
+from det_native.capture.stale import changed_files, stale_modules
 from det_native.capture.transform import transform
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
@@ -302,13 +298,8 @@ class CellCapture:
             for module in sorted(self.values.encoded[value.name].modules)
         ]
         runs = [step.run for step in self.plan.steps if step.kind != "settings"]
-        made = MadeAgain(self.log, runs)
-        capture.made = made.maker
-
-        def maker(path: Path) -> str | None:
-            index = made.maker(path)
-            return self._label(index) if index is not None else None
-
+        seen = SeenFiles(self.log, runs, self._label, included)
+        capture.made = seen.maker
         files = add_files(
             capture,
             [(step.source, self._label(step.run)) for step in self.plan.steps],
@@ -317,25 +308,13 @@ class CellCapture:
             Path.cwd(),
             titles={self._label(i): self.executions[i].label for i in included},
             of_values=of_values,
-            maker=maker,
-            seen=seen_files(self.log, runs, self._label, made, included),
+            seen=seen,
             values=ValuePaths(self.namespace, set(self.runs[-1].reads)),
         )
         names, ran = files.modules.names, {self._label(i): self.log.executions[i] for i in included}
         self.problems.extend(files.problems)
-        self.warnings.extend(stale_modules(names, self.log, self.namespace, self._imported()))
-        self.warnings.extend([*files.warnings, *overwritten_files(files.data.files, ran)])
-        self.warnings.extend(remade_values(names, self.log, ran))
-
-    def _imported(self) -> dict[str, Import]:
-        """Return the names that are what they were imported as."""
-        found: dict[str, Import] = {}
-        for run in self.runs:
-            code = reads_of(run.source) if run.source else Reads()
-            stars = {name: Import(star[0], name, star[1]) for star in code.stars for name in star_names(star[0]) or ()}
-            found = {name: one for name, one in found.items() if name not in run.touched}
-            found |= {name: one for name, one in (stars | code.imports).items() if name in run.bound}
-        return found
+        self.warnings.extend(stale_modules(names, self.log, ran))
+        self.warnings.extend([*files.warnings, *changed_files(files.data.files, ran)])
 
     # The report.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,8 +51,8 @@ class Collector:
         All of it is sent, so that nothing needs an entry.
     titles : mapping of str to str
         How labels are called at the beginning of a sentence.
-    maker : callable
-        Returns the label of the cell that makes a file where the program runs.
+    seen : SeenFiles
+        What its runs were seen to read and make.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Collector:
         working_directory: Path,
         whole: bool,
         titles: Mapping[str, str],
-        maker: Callable[[Path], str | None],
+        seen: SeenFiles,
     ) -> None:
         self.found = DataFiles()
         self._root, self._working_directory, self._whole = root, working_directory, whole
-        self._titles, self._maker = titles, maker
+        self._titles, self._seen = titles, seen
         # Where the code itself looks for relative paths, here as on the worker.
         self._folders = [root]
         self._texts: set[str] = set()
@@ -82,8 +82,9 @@ class Collector:
             if path not in self._folders and self._root in path.parents and path.is_dir():
                 self._folders.append(path)
 
-    def add_seen(self, seen: SeenFiles, sources: Sequence[tuple[str, str]]) -> None:
+    def add_seen(self, sources: Sequence[tuple[str, str]]) -> None:
         """Take in what cells were seen to read."""
+        seen = self._seen
         for folder in seen.moves:
             self.add_folder(folder)
         for name, label in seen.files.items():
@@ -165,7 +166,7 @@ class Collector:
 
     def _if_few(self, paths: Iterable[Path], what: str, label: str, how: str, *, named: bool = True) -> list[Path]:
         """Return the files that are not sent already; none, and a row, if they are too much to be meant."""
-        new = [path for path in dict.fromkeys(paths) if path not in self._taken and self._maker(path) is None]
+        new = [path for path in dict.fromkeys(paths) if path not in self._taken and self._seen.maker(path) is None]
         most, size = _FEW[named]
         if len(new) <= most and sum(map(size_of_file, new)) <= size:
             return new
@@ -193,8 +194,8 @@ class Collector:
                 )
             elif file in self._taken:
                 continue
-            elif (maker := self._maker(file)) is not None:
-                self._leave(text, label, f"made by {self._place(maker)}, which runs again")
+            elif (maker := self._seen.maker(file)) is not None:
+                self._leave(text, label, f"made by {self._place(self._seen.label(maker))}, which runs again")
             elif is_environment_file(file.name):
                 self._add_row(environment_file_row(target, label))
             else:
@@ -217,21 +218,14 @@ class Collector:
 
     # What is not sent, and what is to be known of it.
 
-    def warn_of_seen(self, seen: SeenFiles) -> None:
-        """Warn of files that are not what a cell has read."""
-        for name, label in seen.gone.items():
+    def warn_of_gone(self) -> None:
+        """Warn of files that a cell has read and that are not there any more."""
+        for name, label in self._seen.gone.items():
             path = self._in_root(name)
             if path is not None:
                 self.found.warnings.append(
                     f"{self._title(label)} has read {path.relative_to(self._root).as_posix()!r}, which is not there "
                     "any more: the worker will not find it either. Put it back, or let the code make it."
-                )
-        for name, label in seen.changed.items():
-            if Path(name) in self._taken:
-                self.found.warnings.append(
-                    f"{self._title(label)} changes {Path(name).relative_to(self._root).as_posix()}, which was there "
-                    "before it: the worker begins with the file as it is now, and changes it again. Write what changes "
-                    "to a file of another name."
                 )
 
     def look_for(self, text: str, label: str, line: int) -> None:
@@ -254,10 +248,10 @@ class Collector:
         if not is_ours and path.exists() and not self._is_made(path):
             self.found.outside.append(OutsidePath(text, path, label, self._title(label, line)))
 
-    def name_elsewhere(self, files: Mapping[str, str]) -> None:
+    def name_elsewhere(self) -> None:
         """Name files that cells have read outside of what is sent, and that no text names."""
         folders: dict[Path, list[tuple[Path, str]]] = {}
-        for name, label in files.items():
+        for name, label in self._seen.files.items():
             path = Path(name)
             is_named = not self._elsewhere.isdisjoint((path, *path.parents))
             if self._in_root(name) is not None or self._root in path.parents or is_named or is_of_the_system(path):
@@ -328,7 +322,8 @@ class Collector:
 
     def _is_made(self, path: Path) -> bool:
         """Whether the program makes a file, or a folder with all that is in it."""
-        return self._maker(path) is not None and (path.is_file() or all(map(self._maker, files_in(path))))
+        maker = self._seen.maker
+        return maker(path) is not None and (path.is_file() or None not in map(maker, files_in(path)))
 
     def _in_home(self, file: Path) -> bool:
         """Whether a file lies in the home of a master."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from det_native.capture.collector import Collector, DataFiles
@@ -26,7 +26,6 @@ def collect_data(
     context_dir: Path | None,
     titles: Mapping[str, str] | None = None,
     arguments: Sequence[str] = (),
-    maker: Callable[[Path], str | None] = lambda path: None,
     seen: SeenFiles | None = None,
     values: ValuePaths | None = None,
 ) -> DataFiles:
@@ -46,17 +45,15 @@ def collect_data(
         How labels of cells are called at the beginning of a sentence; others as they are.
     arguments : sequence of str
         What the program is started with.
-    maker : callable, optional
-        Returns the label of the cell that makes a file where the program runs; None of a file that is to be sent.
     seen : SeenFiles, optional
-        What cells were seen to read. Of their strings then only those count that come to a call, which may open a file
-        out of sight, or later.
+        What cells were seen to read and make. Of their strings then only those count that come to a call, which may
+        open a file out of sight, or later.
     values : ValuePaths, optional
         The live values, for what is named nowhere else.
     """
     seen, values = seen or SeenFiles(), values or ValuePaths({}, ())
     all_titles = {COMMAND_LINE: "The command line", **(titles or {})}
-    collector = Collector(root.resolve(), working_directory.resolve(), context_dir is not None, all_titles, maker)
+    collector = Collector(root.resolve(), working_directory.resolve(), context_dir is not None, all_titles, seen)
     flow = Flow((tree_of(source) for source, label in sources if label in seen.labels), values.is_pythons)
     texts = [
         (one, label, flow.handed(one.node) if label in seen.labels else Handed.ANYWHERE)
@@ -65,7 +62,7 @@ def collect_data(
     words = list(read_arguments(arguments))
     for folder in (folder for one, _, _ in texts if one.role is Role.ENTERED for folder in one.literals):
         collector.add_folder(folder)
-    collector.add_seen(seen, sources)
+    collector.add_seen(sources)
     for word in words:
         collector.add(word, COMMAND_LINE)
     for one, label, handed in texts:
@@ -73,7 +70,7 @@ def collect_data(
             was_sought = set("*?") & set(text) and any(pattern.endswith(text) for pattern in seen.patterns)
             if handed and not (label in seen.labels and was_sought):
                 collector.add(text, label)
-    collector.add_values(values.texts(flow.values_of(values.namespace)))
+    collector.add_values(values.texts(flow.values))
     # Last: what a name as it stands, or a folder, takes in needs no pattern.
     for one, label, handed in texts if context_dir is None else ():
         for pattern in one.patterns if handed is Handed.ANYWHERE else ():
@@ -84,7 +81,7 @@ def collect_data(
 
 def _warn(collector: Collector, sources: Sequence[tuple[str, str]], words: Sequence[str], seen: SeenFiles) -> None:
     """Say what is not there, not sent, or not as it was."""
-    collector.warn_of_seen(seen)
+    collector.warn_of_gone()
     gone = {Path(name).name for name in seen.gone}
     for text, label, line in files_only_read(sources):
         if Path(text).name not in gone:
@@ -95,7 +92,7 @@ def _warn(collector: Collector, sources: Sequence[tuple[str, str]], words: Seque
     absolute = {word: (COMMAND_LINE, 0) for word in words if word.startswith(("/", "~/"))}
     for text, (label, line) in (absolute | named).items():
         collector.note_outside(text, label, line)
-    collector.name_elsewhere(seen.files)
+    collector.name_elsewhere()
 
 
 def read_arguments(arguments: Sequence[str]) -> Iterator[str]:

@@ -79,19 +79,12 @@ class DirectoryScan:
         return DirectoryScan(self.root, kept, (*self.rows, row), keys)
 
 
-def scan_directory(root: Path, *, limit: int = BUNDLE_LIMIT) -> list[SourceFile]:
-    """Return the files under a context directory that travel with a call, by target.
+def scan_tree(root: Path) -> DirectoryScan:
+    """Return the files under a context directory that travel with a call, by target, and what is not sent.
 
     Version control, virtual environments, caches, ``.env`` files and the like are left out, and what ``.detignore`` in
     `root` says (gitignore syntax; a line with ``!`` there takes back what is left out by default). A link to inside of
     `root` is followed, so that what it leads to is sent under the link's name.
-
-    Parameters
-    ----------
-    root : Path
-        The context directory.
-    limit : int
-        Raw bytes of all files that may not be exceeded.
 
     Raises
     ------
@@ -99,16 +92,7 @@ def scan_directory(root: Path, *, limit: int = BUNDLE_LIMIT) -> list[SourceFile]
         `root` is no directory.
     CaptureError
         A line of ``.detignore`` is not valid.
-    BundleTooLargeError
-        The files exceed the limit; lists the ten largest.
     """
-    scan = scan_tree(root)
-    check_size([(file.target, file.stat.size) for file in scan.files], limit, root)
-    return list(scan.files)
-
-
-def scan_tree(root: Path) -> DirectoryScan:
-    """Return the files under a directory with what is not sent; as :func:`scan_directory`, but without the limit."""
     root = Path(os.path.abspath(root.expanduser()))
     if not root.is_dir():
         kind = "is a file" if root.exists() else "does not exist"

@@ -139,14 +139,6 @@ class HashCache:
             )
         return [read.get(path) or self._known[path] for path, _ in files]
 
-    def forget(self, paths: Sequence[str]) -> None:
-        """Drop what is remembered of files, here and on disk."""
-        for path in paths:
-            self._known.pop(path, None)
-        with self._database(write=True) as database:
-            if database is not None:
-                database.executemany("DELETE FROM hashes WHERE path = ?", [(path,) for path in paths])
-
     def _is_known(self, path: str, found: FileStat) -> bool:
         known = self._known.get(path)
         return known is not None and known.settled and known.stat == found

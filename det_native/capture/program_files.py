@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,7 +50,6 @@ def add_files(
     titles: Mapping[str, str] | None = None,
     of_values: Iterable[tuple[str, str]] = (),
     arguments: Sequence[str] = (),
-    maker: Callable[[Path], str | None] = lambda path: None,
     seen: SeenFiles | None = None,
     values: ValuePaths | None = None,
 ) -> ProgramFiles:
@@ -73,7 +72,6 @@ def add_files(
         Modules that values need.
     arguments : sequence of str
         What the program is started with.
-    maker : callable, optional
     seen : SeenFiles, optional
     values : ValuePaths, optional
         See ``collect_data``.
@@ -87,7 +85,7 @@ def add_files(
     python = [file for file in modules.files if file.path.suffix == ".py"]
     texts = [(file.path.read_text("utf-8"), file.target) for file in python]
     data = collect_data(
-        [*sources, *texts], roots[0], working_directory, context, titles, arguments, maker, seen=seen, values=values
+        [*sources, *texts], roots[0], working_directory, context, titles, arguments, seen=seen, values=values
     )
     capture.packages = packages_of([*sources, *modules.sources], of_values)
     capture.files = [*modules.files, *data.files]

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from det_native.capture.data import collect_data
 from det_native.capture.log import ExecutionLog
-from det_native.capture.made_again import MadeAgain
 from det_native.capture.model import Capture, CapturedStreams, CapturedWider
 from det_native.capture.program.records import Plan, Step
-from det_native.capture.seen_files import seen_files
+from det_native.capture.seen_files import SeenFiles
 from det_native.inspection.streams import encoded
 from det_native.schema.manifests import Cell
 
@@ -43,9 +42,9 @@ def second_program(
     called = {place for site in sites if site is not None for place in (site.cell, site.running) if place is not None}
     if not called <= set(same):
         return None
-    made = MadeAgain(log, [step.run for step in second.steps if step.kind != "settings"])
+    made = SeenFiles(log, [step.run for step in second.steps if step.kind != "settings"])
     new = [step for step, place in zip(second.steps, same, strict=True) if place is None]
-    seen = seen_files(log, [step.run for step in new if step.kind != "settings"], lambda _: "", made)
+    seen = SeenFiles(log, [step.run for step in new if step.kind != "settings"])
     data = collect_data([(step.source, "") for step in new], root, Path.cwd(), context, seen=seen)
     sent = {file.target for file in capture.files}
     capture.files.extend(file for file in data.files if file.target not in sent and made.maker(file.path) is None)

@@ -1,20 +1,37 @@
-"""What the runs of a program were seen to read: its inputs, but for what they make themselves."""
+"""What the runs of a program were seen to read, and to make: sent along, that would be there before they make it."""
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from pathlib import Path
 
+from det_native.capture.explain import SLOW
 from det_native.capture.log import ExecutionLog
-from det_native.capture.made_again import MadeAgain
-from det_native.capture.observation.paths_seen import PathsSeen, real_path
-from det_native.capture.stale import CLOCK
+from det_native.capture.transform import transform
+
+_NEVER = (math.inf, -1, True)
 
 
-@dataclass(frozen=True)
 class SeenFiles:
     """What the runs of a program came upon.
+
+    A file is made again that was not there before the runs, and was last written by one of them. A run that reached a
+    network, started commands, took long or had lines that do not run again is none that makes something again: what it
+    has made travels, so that the program finds it where it looks first.
+
+    Parameters
+    ----------
+    log : ExecutionLog, optional
+        Without one nothing was seen.
+    program : iterable of int
+        The executions that run again.
+    label : callable
+        Returns how the report calls one.
+    watched : iterable of int
+        Executions of which a part runs again that reads nothing.
 
     Attributes
     ----------
@@ -24,59 +41,70 @@ class SeenFiles:
         The runs that were looked at.
     gone : dict of str to str
         Files that were read and are not there any more, likewise.
-    changed : dict of str to str
-        Files that a run has both found there and changed.
-    moves : tuple of str
+    moves : list of str
         Folders that the runs made the working directory.
     """
 
-    files: dict[str, str] = field(default_factory=dict)
-    folders: dict[str, str] = field(default_factory=dict)
-    patterns: dict[str, str] = field(default_factory=dict)
-    labels: frozenset[str] = frozenset()
-    gone: dict[str, str] = field(default_factory=dict)
-    changed: dict[str, str] = field(default_factory=dict)
-    moves: tuple[str, ...] = ()
+    def __init__(
+        self,
+        log: ExecutionLog | None = None,
+        program: Iterable[int] = (),
+        label: Callable[[int], str] = lambda index: "",
+        watched: Iterable[int] = (),
+    ) -> None:
+        executions = log.executions if log is not None else []
+        seen = {each.index: each.paths for each in executions if each.paths is not None}
+        runs = {index: seen[index] for index in sorted(program) if index in seen}
+        self.label = label
+        self.labels = frozenset(label(index) for index in (*runs, *watched) if index in seen)
+        self.moves = [folder for paths in runs.values() for folder in paths.moves]
+        self.files: dict[str, str] = {}
+        self.folders: dict[str, str] = {}
+        self.patterns: dict[str, str] = {}
+        self.gone: dict[str, str] = {}
+        self._makers: set[int] = set()
+        self._first: dict[str, tuple[float, int, bool]] = {}  # place in time, execution, whether it was there
+        self._folders: dict[Path, tuple[str, tuple[float, int, bool]]] = {}
+        self._spans = [(index, paths.started, paths.ended) for index, paths in seen.items()]
+        for index, paths in runs.items():
+            code = transform(executions[index].source)
+            is_whole = not (code.shell or code.hidden or code.repeated)
+            if is_whole and not paths.went_out and (paths.ended or time.time()) - paths.started <= SLOW:
+                self._makers.add(index)
+            for path, was_there in paths.in_order():
+                self._first.setdefault(path, (len(self._first), index, was_there))
+        places = {"file": self.files, "folder": self.folders, "pattern": self.patterns}
+        for index, paths in runs.items():
+            for kind, path in paths.reads():
+                if kind != "file" or os.path.exists(path):
+                    places[kind].setdefault(path, label(index))
+                elif self._first_maker(Path(path)) is None:
+                    self.gone.setdefault(path, label(index))
 
+    def maker(self, file: Path) -> int | None:
+        """Return the execution that makes a file, or a folder that it lies in; None if the file is to be sent."""
+        maker = self._first_maker(file) if self._first else None
+        if maker is None:
+            return None
+        try:
+            written = file.stat().st_ctime  # unlike the time of the content, nobody can set it
+        except OSError:
+            return None
+        writers = {
+            index for index, started, ended in self._spans if started <= written and (ended is None or written <= ended)
+        }
+        return maker if writers and writers <= self._makers else None
 
-def seen_files(
-    log: ExecutionLog, program: Iterable[int], label: Callable[[int], str], made: MadeAgain, watched: Iterable[int] = ()
-) -> SeenFiles:
-    """Return what the runs of a program were seen to read.
+    def _first_maker(self, file: Path) -> int | None:
+        """Return the execution that found nothing there, if it is the first that came upon it or a folder of it."""
+        folder, of_folders = self._of_folders(file.parent)
+        _, index, was_there = min(self._first.get(os.path.join(folder, file.name), _NEVER), of_folders)
+        return index if not was_there and index in self._makers else None
 
-    Parameters
-    ----------
-    log : ExecutionLog
-    program : iterable of int
-        The executions that run again.
-    label : callable
-        Returns how the report calls one.
-    made : MadeAgain
-        Of the same program.
-    watched : iterable of int
-        Executions of which a part runs again that reads nothing.
-    """
-    runs = [(label(index), paths) for index in sorted(program) if (paths := log.executions[index].paths) is not None]
-    labels = {label(index) for index in watched if log.executions[index].paths is not None}
-    moves = tuple(folder for _, paths in runs for folder in paths.moves)
-    found = SeenFiles(labels=frozenset({*labels, *(name for name, _ in runs)}), moves=moves)
-    places = {"file": found.files, "folder": found.folders, "pattern": found.patterns}
-    for name, paths in runs:
-        for read in paths.reads():
-            if read.path in places[read.kind]:
-                continue
-            if read.kind != "file" or os.path.exists(read.path):
-                places[read.kind][read.path] = name
-                if read.kind == "file" and _has_changed(read.path, paths):
-                    found.changed[read.path] = name
-            elif paths.ended is not None and not made.makes(read.path):
-                found.gone.setdefault(read.path, name)
-    return found
-
-
-def _has_changed(path: str, paths: PathsSeen) -> bool:
-    """Whether a run has changed a file that was there."""
-    before = paths.were.get(real_path(path)) if paths.were else None
-    written = os.stat(path)
-    is_later = paths.ended is not None and written.st_mtime > paths.ended + CLOCK
-    return before is not None and written.st_mtime_ns != before and not is_later
+    def _of_folders(self, folder: Path) -> tuple[str, tuple[float, int, bool]]:
+        """Return the real path of a folder, and what was first come upon of it and those that it lies in."""
+        if folder not in self._folders:
+            real = Path(os.path.realpath(folder))
+            found = (self._first.get(str(each), _NEVER) for each in (real, *real.parents))
+            self._folders[folder] = str(real), min(found)
+        return self._folders[folder]

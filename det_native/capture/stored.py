@@ -64,15 +64,6 @@ def leave_to_store(
     """
     if stored is None:
         return Left(scan, list(files), ())
-    left = _parted(scan, files, hashes, stored, _LEAST)
-    if sum(sizes_of(left.scan, left.files).values()) > limit:
-        left = _parted(scan, files, hashes, stored, 1)
-    return left
-
-
-def _parted(
-    scan: DirectoryScan | None, files: Sequence[SourceFile], hashes: HashCache, stored: Stored, least: int
-) -> Left:
     scanned = () if scan is None else scan.files
     stats = {file.path: file.stat for file in scanned}
     for file in files:
@@ -80,7 +71,10 @@ def _parted(
             stats.setdefault(file.path, FileStat.of(os.stat(file.path)))
         except OSError:
             continue
-    kept = in_store({path: stat for path, stat in stats.items() if stat.size >= least}, hashes, stored)
+    kept = in_store(stats, hashes, stored)
+    large = {path: one for path, one in kept.items() if one.stat.size >= _LEAST}
+    if sum(stat.size for path, stat in stats.items() if path not in large) <= limit:
+        kept = large
     links = {
         file.target: FileEntry(path=file.target, sha256=kept[file.path].sha256, size=kept[file.path].stat.size)
         for file in (*scanned, *files)

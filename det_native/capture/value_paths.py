@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import types
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from det_native.capture.path_flow import Way
 from det_native.capture.path_texts import names_a_file
 from det_native.inspection.registry import adapter_of
 
@@ -42,29 +42,35 @@ class ValuePaths:
         self._room = _MOST
         self._seen: dict[int, Any] = {}  # kept, so that no identity is given away twice
 
-    def texts(self, handed: Collection[Way]) -> Iterator[tuple[str, str]]:
+    def texts(self, handed: Iterable[tuple[str, ast.expr]]) -> Iterator[tuple[str, str]]:
         """Yield texts that may be paths, each with the name of its value.
 
         Parameters
         ----------
-        handed : collection of Way
+        handed : iterable of (str, ast.expr)
             Further values to look at: those that the code hands to calls.
         """
-        ways = {*map(Way, self._reached), *handed}
-        for way in sorted(way for way in ways if way.name in self.namespace):
-            for text in self._in(self._value(way), deep=way.name in self._reached):
-                yield text, way.name
+        for name in sorted(self.namespace.keys() & self._reached):
+            yield from ((text, name) for text in self._in(self.namespace[name], deep=True))
+        for name, node in handed:
+            if name in self.namespace and name not in self._reached:
+                try:
+                    value = self._part(node)
+                except (LookupError, TypeError):  # what that is shows only when its code runs
+                    value = self.namespace[name]
+                yield from ((text, name) for text in self._in(value, deep=False))
 
-    def _value(self, way: Way) -> Any:
-        """Return a part of a value; all of it where that cannot be told without running its code."""
-        whole = value = self.namespace[way.name]
-        for kind, step in way.steps:
-            try:
-                parts = value if kind == "key" else vars(value)
-                value = parts[step] if type(parts) in (dict, list, tuple) or kind == "attribute" else whole
-            except (KeyError, IndexError, TypeError):
-                return whole
-        return value
+    def _part(self, node: ast.expr) -> Any:
+        """Return what a name, or a part of its value, holds, without running any code of it."""
+        match node:
+            case ast.Subscript(value=of, slice=ast.Constant(value=key)):
+                whole = self._part(of)
+                if type(whole) not in (dict, list, tuple):
+                    raise TypeError
+                return whole[key]
+            case ast.Attribute(value=of, attr=name):
+                return vars(self._part(of))[name]
+        return self.namespace[node.id]  # type: ignore[attr-defined]
 
     def is_pythons(self, name: str) -> bool:
         """Whether a name holds something of Python's own: a module, or a class, function or object of one."""

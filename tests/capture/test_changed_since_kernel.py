@@ -23,7 +23,7 @@ def test_data_that_were_written_again_after_they_were_read(kernel: Kernel) -> No
         "fit(rows)",
     )
     [warning] = [one for one in kernel.found().warnings if "rows.csv" in one]
-    assert "was written again after cell [2] had used it" in warning
+    assert "was changed after cell [2] had begun to use it" in warning
 
 
 def test_a_cell_that_moved_files_stays_behind(kernel: Kernel, replayed: Replayed) -> None:

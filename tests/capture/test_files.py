@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from det_native.capture.files import scan_directory, scan_tree
+from det_native.capture.files import check_size, scan_tree
 from det_native.errors import ArgumentError, BundleTooLargeError, CaptureError
 
 
@@ -21,7 +21,11 @@ def make(root: Path, *names: str, content: bytes = b"x") -> None:
 
 
 def targets(root: Path) -> list[str]:
-    return [file.target for file in scan_directory(root)]
+    return [file.target for file in scan_tree(root).files]
+
+
+def check_limit(root: Path, limit: int) -> None:
+    check_size([(file.target, file.stat.size) for file in scan_tree(root).files], limit, root)
 
 
 def notes(root: Path) -> dict[str, str]:
@@ -30,7 +34,7 @@ def notes(root: Path) -> dict[str, str]:
 
 def test_files_come_by_target_with_forward_slashes(tmp_path: Path) -> None:
     make(tmp_path, "train.py", "data/b.csv", "data/a.csv", ".hidden", "deep/er/x")
-    found = scan_directory(tmp_path)
+    found = scan_tree(tmp_path).files
     assert [file.target for file in found] == [".hidden", "data/a.csv", "data/b.csv", "deep/er/x", "train.py"]
     assert [file.path for file in found] == [tmp_path / file.target for file in found]
 
@@ -97,7 +101,7 @@ def test_only_the_detignore_at_the_root_counts(tmp_path: Path) -> None:
 def test_a_wrong_line_is_named(tmp_path: Path) -> None:
     (tmp_path / ".detignore").write_text("*.csv\n!\n")
     with pytest.raises(CaptureError, match="line 2"):
-        scan_directory(tmp_path)
+        scan_tree(tmp_path)
 
 
 def test_links_inside_are_followed_as_content(tmp_path: Path) -> None:
@@ -175,23 +179,23 @@ def test_over_the_limit_the_ten_largest_are_listed_with_a_hint(tmp_path: Path) -
     for index in range(15):
         make(tmp_path, f"f{index:02}.bin", content=b"x" * (100_000 + index * 100_000))
     with pytest.raises(BundleTooLargeError) as caught:
-        scan_directory(tmp_path, limit=5_000_000)
+        check_limit(tmp_path, 5_000_000)
     names = [problem.where for problem in caught.value.problems]
     assert names == [f"f{index:02}.bin" for index in range(14, 4, -1)]
     assert ".detignore" in str(caught.value)
     assert "1.5 MB" in caught.value.problems[0].what
     assert "have 12.0 MB, 7.0 MB over the limit of 5.0 MB" in str(caught.value)
     total = sum(100_000 + index * 100_000 for index in range(15))
-    assert len(scan_directory(tmp_path, limit=total)) == 15
+    check_limit(tmp_path, total)
     with pytest.raises(BundleTooLargeError):
-        scan_directory(tmp_path, limit=total - 1)
+        check_limit(tmp_path, total - 1)
 
 
 def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
     make(tmp_path, "file")
     for wrong in (tmp_path / "file", tmp_path / "none"):
         with pytest.raises(ArgumentError, match="context_dir"):
-            scan_directory(wrong)
+            scan_tree(wrong)
 
 
 def test_an_unchanged_directory_gives_the_same_scan_and_any_change_another(tmp_path: Path) -> None:
@@ -217,7 +221,7 @@ def test_the_files_of_a_master_never_travel_with_the_directory(tmp_path: Path) -
     for name in ("token", "det.db", "master.log"):
         (tmp_path / "home" / name).write_text("secret")
     (tmp_path / "token").write_text("a word of a vocabulary")
-    assert [file.target for file in scan_directory(tmp_path)] == ["token"]
+    assert targets(tmp_path) == ["token"]
 
 
 @pytest.mark.parametrize("name", ["home", "."])

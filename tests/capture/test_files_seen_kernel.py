@@ -126,7 +126,7 @@ def test_a_file_that_a_cell_finds_and_changes_travels_and_is_told(
 ) -> None:
     found = captured(kernel, "n = 'other' + '.csv'", cell)
     assert sent(found) == ["other.csv"]
-    assert [one for one in found.warnings if "Cell [4] changes other.csv, which was there before it" in one] == (
+    assert [one for one in found.warnings if "other.csv was changed after cell [4] had begun to use it" in one] == (
         found.warnings if is_changed else []
     )
     assert bool(found.warnings) == is_changed

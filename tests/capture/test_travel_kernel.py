@@ -306,27 +306,18 @@ def test_a_module_edited_after_its_import(kernel: Kernel) -> None:
     kernel.run("%autoreload 0")
 
 
-@pytest.mark.parametrize(
-    ("name", "before", "after_it"), [("reloaded", "16.0", "8.0"), ("reloaded_dict", "{'a': [16]}", "{'a': [8]}")]
-)
-def test_a_value_imported_from_a_module_that_was_edited_and_reloaded(
-    kernel: Kernel, name: str, before: str, after_it: str
-) -> None:
-    module = kernel.folder / f"{name}.py"
-    module.write_text(f"SCALE = {before}\ndef twice(x):\n    return x\n")
+def test_a_value_imported_from_a_module_that_was_edited_and_reloaded(kernel: Kernel) -> None:
+    module = kernel.folder / "reloaded.py"
+    module.write_text("SCALE = 16.0\ndef twice(x):\n    return x\n")
     kernel.run("%load_ext autoreload\n%autoreload 2")
-    kernel.run(f"from {name} import *", cell="import")
-    kernel.run("y = twice(SCALE)")
-    module.write_text(f"SCALE = {after_it}\ndef twice(x):\n    return (x)\n")
+    kernel.run("from reloaded import *", cell="import")
+    kernel.run("y = twice(SCALE)", cell="use")
+    module.write_text("SCALE = 8.0\ndef twice(x):\n    return (x)\n")
     after = module.stat().st_mtime + 100
     os.utime(module, (after, after))
     kernel.run("fit(y)")
     [warning] = kernel.found().warnings
-    differ = f"here it is {before}, on the worker {after_it}"
-    assert f"`SCALE` was imported from {name}, which was edited since: {differ}" in warning
-    kernel.run(f"from {name} import *", cell="import")
-    kernel.run("fit(y)")
-    assert kernel.found().warnings == []
+    assert "reloaded.py was edited after cells" in warning
     kernel.run("%autoreload 0")
 
 

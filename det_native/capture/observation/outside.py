@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from det_native.capture.observation import entropy
+from det_native.capture.observation.owners import owner_of, owners
 from det_native.capture.observation.paths_seen import PATH_EVENTS, PathsSeen
 
 #: Events of Python's audit, see its documentation, and what they are.
@@ -34,7 +35,6 @@ _MOVE = "os.chdir"
 _MORE = _SETTING | {_TERMINAL, _MOVE}
 _LOCAL = frozenset({"", "None", "localhost", "127.0.0.1", "::1", "0.0.0.0"})
 _MOST, _MOST_VARIABLES = 20, 1_000
-_OURS = tuple(os.path.dirname(os.path.dirname(os.path.dirname(file))) + os.sep for file in (os.path.abspath(__file__),))
 
 
 @dataclass
@@ -176,12 +176,7 @@ def _matters(kind: str, what: str) -> bool:
 
 def _is_of_the_user(frame: FrameType | None) -> bool:
     """Whether it is done for a cell: what an import does it does for every import, and what we do is not the cell's."""
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if file.startswith("<frozen importlib") or file.startswith(_OURS):
-            return False
-        frame = frame.f_back
-    return True
+    return not {"ours", "import"}.intersection(owners(frame))
 
 
 def _is_by_library(frame: FrameType | None) -> bool:
@@ -195,9 +190,7 @@ def _is_by_library(frame: FrameType | None) -> bool:
 
 
 def _is_of_library(file: str) -> bool:
-    from det_native.inspection.own_code import is_library_file
-
-    return is_library_file(file) and "ipykernel_" not in file and not file.startswith("<")
+    return owner_of(file) != "user" and not file.startswith("<")  # what is in a text is of whoever runs it
 
 
 def _command(program: Any, arguments: Any) -> str:
