@@ -86,6 +86,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.runtime",
         "det_native.callsite",
         "det_native.capture.first_imports",
+        "det_native.capture.bindings",
         "det_native.capture.names",
         "det_native.capture.program_paths",
         "det_native.client.session",

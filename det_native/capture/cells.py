@@ -13,7 +13,6 @@ from typing import Any
 
 from det_native.capture.cell_costs import needs_large_files, seconds_of, secret_lines, why_it_stays
 from det_native.capture.explain import (
-    SLOW,
     drawn_rows,
     early_warning,
     execution_rows,
@@ -30,7 +29,7 @@ from det_native.capture.explain import (
 )
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
-from det_native.capture.log import CallRecord, ExecutionLog
+from det_native.capture.log import SLOW, CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedStreams
 from det_native.capture.observation.process import is_library_class
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose

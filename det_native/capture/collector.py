@@ -10,11 +10,19 @@ from pathlib import Path
 
 from det_native.capture.facts import human_size
 from det_native.capture.files import environment_file_row
-from det_native.capture.folders import CODE, SKIPPED, files_in, files_of_pattern, is_hidden, links_in, size_of_file
+from det_native.capture.folders import (
+    CODE,
+    SKIPPED,
+    files_in,
+    files_of_pattern,
+    is_hidden,
+    links_in,
+    real_path,
+    size_of_file,
+)
 from det_native.capture.missing_files import OF_THE_KERNEL, is_of_the_system
 from det_native.capture.model import OutsidePath, SourceFile
 from det_native.capture.modules import is_installed
-from det_native.capture.observation.paths_seen import real_path
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.capture.seen_files import SeenFiles
 from det_native.schema.home import Home

@@ -8,14 +8,12 @@ from typing import Any
 from det_native.capture.carry import CannotSendError
 from det_native.capture.execution import Execution
 from det_native.capture.facts import size_of, type_name
-from det_native.capture.log import CallRecord, LoggedExecution
+from det_native.capture.log import SLOW, CallRecord, LoggedExecution
 from det_native.capture.program.choose import ROOM, TOO_MUCH, TOOK_LONG
 from det_native.capture.program.records import Kind, Plan, Read, Refusal, Run
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 
-#: Seconds above which running a cell again is worth a warning.
-SLOW = 60.0
 #: Bytes above which a row says that a value is made again.
 LARGE = 1 << 20
 

@@ -51,3 +51,9 @@ def size_of_file(path: Path) -> int:
         return path.stat().st_size if path.is_file() else 0
     except FileNotFoundError:  # between the two
         return 0
+
+
+def real_path(path: str) -> str:
+    """Return an absolute path with that of its folder resolved: a link stays one."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from det_native.capture.observation.paths_seen import PathsSeen
     from det_native.capture.observation.watch import Effects
 
+#: Seconds above which running a cell again is worth a warning.
+SLOW = 60.0
 _TAG = re.compile(r"^\s*#\s*(det-skip|det-include)\b")
 
 

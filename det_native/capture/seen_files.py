@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from det_native.capture.explain import SLOW
-from det_native.capture.log import ExecutionLog
+from det_native.capture.log import SLOW, ExecutionLog
 from det_native.capture.transform import transform
 
 _NEVER = (math.inf, -1, True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from det_native.capture.folders import real_path
 from det_native.capture.observation.owners import owner_of, owners
 
 #: Events of Python's audit about paths, besides ``open``.
@@ -145,12 +146,6 @@ class PathsSeen:
             written = None
         self.log.pop(entry, None)  # what it asked for in vain before, it may read now
         self.log[entry] = None if emptied else written
-
-
-def real_path(path: str) -> str:
-    """Return an absolute path with that of its folder resolved: a link stays one."""
-    folder, name = os.path.split(path)
-    return os.path.join(os.path.realpath(folder), name)
 
 
 def _now() -> float:

@@ -1028,7 +1028,7 @@ export interface components {
       seed: number;
       /**
        * Version
-       * @default 3
+       * @default 5
        */
       version: number;
     };
@@ -1099,13 +1099,17 @@ export interface components {
      * @description One execution of the log that the call needs.
      *
      *     `source` is Python that compiles: magics, shell and display lines are blanked, so that line numbers stay those of
-     *     the notebook. `number` is what the notebook shows in brackets; `reason` is one line for the report.
+     *     the notebook. `number` is what the notebook shows in brackets; `reason` is one line for the report. From line
+     *     `optional_from` on, an error ends the cell and not the program: 1 where the call needs nothing of it, and the line
+     *     that failed in the notebook, too.
      */
     Cell: {
       /** Cell Id */
       cell_id: string | null;
       /** Number */
       number: number | null;
+      /** Optional From */
+      optional_from?: number | null;
       /**
        * Reason
        * @default
@@ -1778,7 +1782,7 @@ export interface components {
        * Codec
        * @enum {string}
        */
-      codec: 'cloudpickle' | 'npy' | 'parquet' | 'safetensors' | 'weights';
+      codec: 'npy' | 'objects' | 'parquet' | 'safetensors' | 'weights';
       /** Sha256 */
       sha256: string;
       /** Size */
@@ -2322,7 +2326,8 @@ export interface components {
      * ValueEntry
      * @description A value sent along; it is bound in the program's namespace before cell `before_cell` of the program runs.
      *
-     *     `weights` are not bound: the model of this name gets them.
+     *     `weights` are not bound: the model of this name gets them. `objects` are values of several names, with what these
+     *     share. `in_place`: the program has made an object that this is the later state of; others may hold it.
      */
     ValueEntry: {
       /**
@@ -2334,7 +2339,12 @@ export interface components {
        * Codec
        * @enum {string}
        */
-      codec: 'cloudpickle' | 'npy' | 'parquet' | 'safetensors' | 'weights';
+      codec: 'npy' | 'objects' | 'parquet' | 'safetensors' | 'weights';
+      /**
+       * In Place
+       * @default false
+       */
+      in_place: boolean;
       /** Name */
       name: string;
       /** Sha256 */
