@@ -200,7 +200,8 @@ for batch in batches_of():
     train(batch)
     if context.distributed.get_rank() == 1 and context.batch_idx == 3 and not pathlib.Path(once).exists():
         pathlib.Path(once).touch()
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, resource.RLIM_INFINITY))
+        context.state["large"] = os.urandom(1_000_000)  # the checkpoint finds no room, and the log does
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
 """
 
 LOST = """
