@@ -141,7 +141,8 @@ def load_into_model(model: Any, directory: Path, seed: int) -> None:
     made_of = state_files.load(folder, "training").get("made_of")
     fitting.check(model, made_of)
     with rng.preserved(), fitting.unchanged_on_error(model):
-        _build_optimizer(model)
+        if made_of is None:
+            _build_optimizer(model)
         fitting.build_optimizers(model, made_of)
         read_model(folder, model)
 
