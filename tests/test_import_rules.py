@@ -57,6 +57,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.local",
         "det_native.search",
     },
+    "det_native.pending": {"det_native.client", "det_native.schema"},
     "det_native.display": {"det_native.client", "det_native.schema", "det_native.local"},
     "det_native.storage": {"det_native.schema"},
     "det_native.master": {"det_native.schema", "det_native.search", "det_native.storage"},

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from det_harness.frameworks.keras.harness import controller_class
+from det_harness.trial.after_training import FOLDER
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.rng import seed_all
 from det_harness.trial.schedule import Schedule
@@ -70,6 +71,12 @@ class Folders:
         if self.after is not None:
             self.after(batch)
         return str(batch)
+
+    def save_end(self, write: Callable[[Path], None]) -> None:
+        after = self.directory / str(self.saved[-1] if self.saved else self.resume) / FOLDER
+        shutil.rmtree(after, ignore_errors=True)
+        after.mkdir()
+        write(after)
 
     @contextmanager
     def restore(self) -> Iterator[Path | None]:

@@ -13,7 +13,9 @@ from typing import Any
 import keras_programs
 import numpy as np
 import pytest
-from det_harness.frameworks.keras.model_state import load_weights
+import tensorflow as tf
+from det_harness.frameworks.keras.model_state import load_into_model, load_weights
+from det_harness.trial.after_training import weights_in
 from keras_programs import PROGRAMS, run
 from keras_support import Session, digits, equal_weights, make_model
 
@@ -147,3 +149,53 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     x, y, _, _ = digits()
     with pytest.raises(CheckpointCorruptError, match="not a checkpoint of a Keras model"):
         session.context.wrap_model(make_model()).fit(x, y, verbose=0)
+
+
+class Halving(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
+    """Halves the weights at the end of the training."""
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self.model.set_weights([weight / 2 for weight in self.model.get_weights()])
+
+
+def halved(directory: Path, epochs: int, resume: int | None = None) -> Any:
+    session = Session(directory)
+    session.folders.resume = resume
+    model = session.context.wrap_model(make_model(dropout=0.3, optimizer=tf.keras.optimizers.Adam(0.01)))
+    model.fit(*digits()[2:], batch_size=64, epochs=epochs, verbose=0, callbacks=[Halving()])
+    return session.runs[-1]
+
+
+def test_a_trial_goes_on_from_before_the_end_of_its_training_and_its_weights_are_those_after(tmp_path: Path) -> None:
+    short = halved(tmp_path / "trial", 2)
+    folder = tmp_path / "trial" / str(short.outcome.batches)
+    assert weights_in(folder) == folder / "after_training"
+    fresh = make_model(dropout=0.3)
+    load_into_model(fresh, folder, 1)
+    assert equal_weights(fresh, short.model)
+    # Ended and started again, it ends as it did; with more to train, as one that never had an end there.
+    again = halved(tmp_path / "trial", 2, resume=short.outcome.batches)
+    assert equal_weights(again.model, short.model)
+    longer = halved(tmp_path / "trial", 3, resume=short.outcome.batches)
+    whole = halved(tmp_path / "whole", 3)
+    assert equal_weights(longer.model, whole.model)
+    assert not equal_weights(whole.model, short.model)
+
+
+def test_means_that_an_optimizer_puts_into_the_model_at_the_end_are_those_that_are_loaded(tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    optimizer = tf.keras.optimizers.Adam(0.01, use_ema=True)
+    model = session.context.wrap_model(make_model(optimizer=optimizer))
+    model.fit(*digits()[2:], batch_size=64, epochs=1, verbose=0)
+    folder = tmp_path / str(session.runs[-1].outcome.batches)
+    fresh = make_model(optimizer=tf.keras.optimizers.Adam(use_ema=True))
+    load_into_model(fresh, folder, 1)
+    assert equal_weights(fresh, model)
+
+
+def test_an_end_that_changes_nothing_leaves_nothing(tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    stopping = tf.keras.callbacks.EarlyStopping("loss", patience=5)
+    session.context.wrap_model(make_model()).fit(*digits()[2:], epochs=1, verbose=0, callbacks=[stopping])
+    folder = tmp_path / str(session.runs[-1].outcome.batches)
+    assert weights_in(folder) == folder

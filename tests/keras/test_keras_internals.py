@@ -233,3 +233,24 @@ def test_each_private_name_is_named_by_a_test() -> None:
     used = set(re.findall(r"(?:\.|\")(_[a-zA-Z]\w+)", inspect.getsource(internals)))
     named = inspect.getsource(inspect.getmodule(made))  # type: ignore[arg-type]
     assert {name for name in used if name not in named} == set()
+
+
+def test_index_dict_and_unique_id_tell_what_an_optimizer_trains() -> None:
+    """``_index_dict`` of an optimizer, by ``_unique_id`` of variables."""
+    model = made(tf.keras.layers.Dense(3))
+    assert internals.trained_by(model.optimizer) is None or internals.trained_by(model.optimizer) == []
+    model.optimizer.build(model.trainable_variables[:2])
+    assert internals.trained_by(model.optimizer) == [internals.key_of(each) for each in model.trainable_variables[:2]]
+    assert internals.trained_by(tf.keras.optimizers.legacy.SGD()) is None
+
+
+def test_apart_keeps_what_a_model_has_no_place_for_from_it(tmp_path: Path) -> None:
+    """``_trackable_children``, ``_lookup_dependency``: a model that is compiled later does not look for the files."""
+    model, fresh = made(), tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+    model.fit(X, Y, verbose=0)
+    path = tf.train.Checkpoint(model=model).write(str(tmp_path / "saved"))
+    tf.train.Checkpoint(model=internals.Apart(fresh)).read(path).assert_existing_objects_matched()
+    for file in tmp_path.iterdir():
+        file.unlink()
+    fresh.compile("sgd", "mse")
+    assert all(np.array_equal(a, b) for a, b in zip(fresh.get_weights(), model.get_weights(), strict=True))

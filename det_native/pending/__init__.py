@@ -1,0 +1,1 @@
+"""Trainings that were submitted and whose weights are not in this process yet."""
