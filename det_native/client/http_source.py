@@ -88,6 +88,15 @@ class HttpSource(Source):
                 return rows
             after = rows[-1].batch
 
+    def epochs(self, trial_id: int) -> list[rest.EpochRow]:
+        """Return what the framework's own history has of a trial; nothing from a master of an earlier version."""
+        try:
+            found = self._session.get(f"/trials/{trial_id}/epochs")
+        except NotFoundError:
+            self.trial(trial_id)
+            return []
+        return [rest.EpochRow.model_validate(row) for row in found]
+
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
         """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
         found = self._session.get(f"/trials/{trial_id}/system", points=points)

@@ -78,6 +78,10 @@ class LocalSource(Source):
         """Return all rows of a kind after a batch."""
         return [row for row in self._store.rows(trial_id, kind) if row.batch > after_batch or not after_batch]
 
+    def epochs(self, trial_id: int) -> list[rest.EpochRow]:
+        """Return what the framework's own history has of a trial."""
+        return self._store.epochs(trial_id)
+
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
         """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
         return thin_by_rank(self._store.samples(trial_id), points or MOST_SAMPLES)

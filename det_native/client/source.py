@@ -48,6 +48,9 @@ class Source(Protocol):
     def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
         """Return all rows of a kind after a batch, in order of batches."""
 
+    def epochs(self, trial_id: int) -> list[rest.EpochRow]:
+        """Return what the framework's own history has of a trial, by epoch; of many frameworks nothing."""
+
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
         """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from det_native.client import rendering, selection
 from det_native.client.arguments import checked_kind, metric_names
 from det_native.client.checkpoint import Checkpoint
-from det_native.client.history import history_of, rows_of
+from det_native.client.history import history_of, recorded_history, rows_of
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.short_forms import trial_short
@@ -108,7 +108,10 @@ class Trial:
 
     @property
     def history(self) -> dict[str, list[float]]:
-        """Metrics by epoch so far, in the shape of Keras's ``History.history``."""
+        """Metrics by epoch so far, in the shape of Keras's ``History.history``; of Keras, what that has."""
+        recorded = self._source.epochs(self.id)
+        if recorded:
+            return recorded_history(recorded)
         return history_of(
             self._source.experiment(self.experiment_id),
             self._known.hparams,

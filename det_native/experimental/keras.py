@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.capture.calls import calling_place
 from det_native.client.arguments import Show
+from det_native.client.handles import Experiment
+from det_native.client.keras_experiment import KerasExperiment
 from det_native.errors import DetError
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import (
@@ -104,7 +106,7 @@ def init(
 
     context = TFKerasNativeContext(
         environment,
-        on_fit=partial(train_by_fit, fit_here=_fit_here, settings=settings, begun=begun),
+        on_fit=partial(_fit, settings=settings, begun=begun),
         role="local" if settings.place.local else "cluster",
         place=calling_place,
     )
@@ -132,6 +134,14 @@ def _names_metric(config: ConfigInput, environment: TrialEnvironment) -> bool:
         return load_config(config, local=True, warn=False).searcher.metric is not None
     except (DetError, OSError):  # a file of the kernel's machine
         return True
+
+
+def _fit(call: FitCall, settings: Settings, begun: Begun) -> Any:
+    """Train here or there; what comes back from the cluster is used as Keras's ``History`` is."""
+    result = train_by_fit(call, fit_here=_fit_here, settings=settings, begun=begun)
+    if settings.place.local or type(result) is not Experiment:
+        return result
+    return KerasExperiment(result.source, result.id, model=call.model, kind=call.history_kind)
 
 
 def _fit_here(call: FitCall, settings: Settings, origin: Origin) -> Any:

@@ -228,7 +228,7 @@ Words = tuple[int, bytes, float | None]
 
 @dataclass(frozen=True)
 class Stream:
-    """A global stream of random numbers of a library.
+    """What a library draws from for the whole process: random numbers, or the numbers of names.
 
     Attributes
     ----------
@@ -241,6 +241,9 @@ class Stream:
         Turns the short form into that of checkpoints, where arrays are pairs of a type of numpy's and bytes.
     begins : str
         The module whose first import begins it; empty if it is there from the beginning, or begins when it is seeded.
+    counts : bool
+        It only counts, to make names that nobody has given: the same in every trial, whatever its seed is, and nothing
+        that a training goes on with.
     """
 
     name: str
@@ -248,6 +251,7 @@ class Stream:
     put_back: Callable[[Mapping[str, Any]], None]
     written: Callable[[Any], dict[str, Any]]
     begins: str = ""
+    counts: bool = False
 
     def state(self) -> Any:
         """Return its state in the short form; None where it has not begun, or cannot be read."""
@@ -304,7 +308,7 @@ class Library:
     settings : callable or None
         What is set in it for the whole process, given its module.
     streams : tuple of Stream
-        Its global streams of random numbers.
+        Its global streams of random numbers, and its counters of names.
     """
 
     classes: Mapping[str, Adapter] = field(default_factory=dict)

@@ -1,5 +1,7 @@
 """States of the global streams of random numbers: noted before cells and in checkpoints, put back where they go on.
 
+What counts names (``auc``, ``auc_1``) is noted before cells, too: it moves as a stream does.
+
 A stream has its state in a short form, to be noted and compared often, and in the form of checkpoints: plain numbers
 and arrays, by names that begin with the stream's.
 """
@@ -55,9 +57,16 @@ def decoded(content: bytes) -> dict[str, Any]:
     return states
 
 
+def counters(states: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of some states that only count, to make names; random numbers are left out."""
+    names = {stream.name for library in _libraries() for stream in library.streams if stream.counts}
+    return {name: state for name, state in states.items() if name in names}
+
+
 def checkpointed(libraries: Iterable[str]) -> dict[str, Any]:
     """Return the states of the streams of these libraries, as far as they are loaded, in the form of checkpoints."""
-    written = _written({stream.name: stream.read() for stream in _streams(frozenset(libraries))})
+    drawn = [stream for stream in _streams(frozenset(libraries)) if not stream.counts]
+    written = _written({stream.name: stream.read() for stream in drawn})
     return {name: _array(*value) if isinstance(value, tuple) else value for name, value in written.items()}
 
 

@@ -1,12 +1,19 @@
-"""The metrics that a compiled model will report, as far as that is certain before it trains."""
+"""The metrics that a call of ``fit`` will report, as far as that is certain before it trains."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from det_native.errors import TrialDefinitionError
 from det_native.keras.generations import internals
+from det_native.schema.metric_names import PREFIXES, closest_metric, suggestion, without_prefix
+
+# What Keras adds to a name that it has given before.
+_NUMBER = re.compile(r"_\d+$")
 
 _OVERRIDABLE = ("compute_loss", "compute_metrics", "evaluate", "make_test_function", "test_step")
 
@@ -34,9 +41,73 @@ def certain_metrics(model: Any) -> list[str] | None:
     return None if None in names else ["loss", *(name for name in names if name)]
 
 
+def adds_metrics(callback: Any) -> bool:
+    """Return whether a callback may put metrics into ``logs``: its ``on_epoch_end`` is not Keras's."""
+    hook = getattr(callback, "on_epoch_end", None)
+    libraries = {module.partition(".")[0] for module in (tf.keras.callbacks.Callback.__module__, __name__)}
+    return (getattr(hook, "__module__", None) or "").partition(".")[0] not in libraries
+
+
+def check_compared(metric: str | None, model: Any, *, validated: bool, may_add: bool) -> None:
+    """Check that a call of ``fit`` gives the metric that trials are compared by, as far as that is known before it.
+
+    Parameters
+    ----------
+    metric : str or None
+    model : tf.keras.Model
+        Compiled.
+    validated : bool
+        Whether there are validation data.
+    may_add : bool
+        Whether callbacks may add metrics: those that the model has not, the end of the first epoch shows.
+
+    Raises
+    ------
+    TrialDefinitionError
+    """
+    if not metric:
+        return
+    known = certain_metrics(model)
+    if may_add and without_prefix(metric) not in {"loss", *(known or ())}:
+        return
+    if not validated:
+        if metric.startswith(PREFIXES):
+            raise TrialDefinitionError(
+                f"searcher.metric is '{metric}', but fit() has no validation data. Pass validation_data or "
+                "validation_split, or set searcher.metric to 'loss' or another training metric."
+            )
+        return
+    names = [f"val_{name}" for name in known or ()]
+    if not metric.startswith("val_"):
+        meant = closest_metric(metric, names)
+        remedy = f"set it to '{meant or f'val_{without_prefix(metric)}'}'"
+        if known is not None and meant is None:
+            remedy += f", with that metric in model.compile(metrics=[...]), or to one of {', '.join(names)}"
+        raise TrialDefinitionError(
+            f"searcher.metric is '{metric}', but validation metrics of Keras start with 'val_': {remedy}."
+        )
+    if known is not None and metric not in names:
+        raise TrialDefinitionError(
+            f"searcher.metric is '{metric}', but the model is compiled to report {', '.join(names)}. "
+            f"{suggestion(metric, names)}{_advice(metric, names)}"
+        )
+
+
 def greater_is_better(name: str) -> bool:
     """Return whether Keras takes greater values of a metric for better, as its callbacks do with ``mode="auto"``."""
     return internals.greater_is_better(name)
+
+
+def _advice(metric: str, names: Sequence[str]) -> str:
+    """Return what to do about a metric that the model does not report."""
+    base = _NUMBER.sub("", metric)
+    if base in {_NUMBER.sub("", name) for name in names}:
+        own = without_prefix(base)
+        return (
+            "Keras numbers the metrics that nobody has named, one after another in the whole kernel: give this one a "
+            f"name, such as name='{own}', and set searcher.metric to 'val_{own}'."
+        )
+    return "Add the metric to model.compile(metrics=[...]), or set searcher.metric to one of these."
 
 
 def _name(metric: Any) -> str | None:

@@ -27,14 +27,13 @@ from det_native.keras.data import (
 )
 from det_native.keras.fit_arguments import bind, check_numbers
 from det_native.keras.generations import internals
-from det_native.keras.metrics import certain_metrics
+from det_native.keras.metrics import adds_metrics, check_compared
 from det_native.keras.streams import GlobalState, ReplayableStream, global_state, seeded_state, swapped_state
 from det_native.keras.values import number_of
 from det_native.proof.inputs import Input
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
-from det_native.schema.metric_names import PREFIXES, closest_metric, suggestion, without_prefix
 
 logger = logging.getLogger("det_native")
 
@@ -70,6 +69,8 @@ class FitCall:
     validation_queue : mapping
         Arguments of Keras's queues (``workers`` and so on) for the validation data; `arguments` has those of the
         training data.
+    verbose : int
+        What was asked for, as Keras takes it; `arguments` has what Keras is to print.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -84,8 +85,11 @@ class FitCall:
     validation: Data | None
     random_state: GlobalState = field(default_factory=global_state, repr=False)
     validation_queue: Mapping[str, Any] = field(default_factory=dict)
+    verbose: int = field(init=False)
 
     def __post_init__(self) -> None:
+        asked = self.arguments["verbose"]
+        self.verbose = 1 if asked == "auto" else int(asked)
         self.validation_queue = {name: self.arguments[name] for name in QUEUE_ARGUMENTS} | {**self.validation_queue}
 
     @classmethod
@@ -184,6 +188,12 @@ class FitCall:
         """The model."""
         return [self.model]
 
+    @property
+    def history_kind(self) -> type:
+        """Keras's class of what ``fit()`` returns."""
+        kind: type = tf.keras.callbacks.History
+        return kind
+
     def leave_out_bar(self) -> None:
         """Have Keras draw no bar of its own, where something else shows how far it is, or nothing is to."""
         if self.arguments["verbose"] in ("auto", 1):
@@ -234,6 +244,11 @@ class FitCall:
         given = self.arguments["callbacks"]
         several = given.callbacks if isinstance(given, tf.keras.callbacks.CallbackList) else tf.nest.flatten(given)
         return [each for each in several if each is not None and not _is_backup(each)]
+
+    @property
+    def callbacks_may_add(self) -> bool:
+        """Whether a callback has an ``on_epoch_end`` of its own, which may put metrics into ``logs``."""
+        return any(adds_metrics(callback) for callback in self.callbacks())
 
     def length(self) -> Length:
         """Return how long the arguments say to train."""
@@ -321,30 +336,9 @@ class FitCall:
         self._check_dataset(environment)
         check_shards(self.training, environment, "The training data")
         check_shards(self.validation, environment, "The validation data")
-        metric = environment.metric or ""
-        if metric.startswith(PREFIXES) and self.validation is None:
-            raise TrialDefinitionError(
-                f"searcher.metric is '{metric}', but fit() has no validation data. Pass validation_data or "
-                "validation_split, or set searcher.metric to 'loss' or another training metric."
-            )
-        if not metric or self.validation is None:
-            return
-        known = certain_metrics(self.model)
-        names = [f"val_{name}" for name in known or ()]
-        if not metric.startswith("val_"):
-            meant = closest_metric(metric, names)
-            remedy = f"set it to '{meant or f'val_{without_prefix(metric)}'}'"
-            if known is not None and meant is None:
-                remedy += f", with that metric in model.compile(metrics=[...]), or to one of {', '.join(names)}"
-            raise TrialDefinitionError(
-                f"searcher.metric is '{metric}', but validation metrics of Keras start with 'val_': {remedy}."
-            )
-        if known is not None and metric not in names:
-            raise TrialDefinitionError(
-                f"searcher.metric is '{metric}', but the model is compiled to report {', '.join(names)}. "
-                f"{suggestion(metric, names)}Add the metric to model.compile(metrics=[...]), or set searcher.metric to "
-                "one of these."
-            )
+        check_compared(
+            environment.metric, self.model, validated=self.validation is not None, may_add=self.callbacks_may_add
+        )
 
     def _check_dataset(self, environment: TrialEnvironment) -> None:
         """Refuse Datasets that would be read by every process whole, or never end."""

@@ -21,6 +21,7 @@ from det_native.schema.states import MetricKind
 _AnyReport = (
     rest.StartedReport
     | rest.MetricsReport
+    | rest.EpochReport
     | rest.CheckpointReport
     | rest.WarningReport
     | rest.ComparisonReport
@@ -43,11 +44,14 @@ class LeftReports:
         Location and manifest of each.
     samples : list of SystemSample
         What the processes used.
+    epochs : list of EpochRow
+        What the framework's own history has.
     """
 
     rows: dict[str, list[rest.MetricRow]] = field(default_factory=lambda: {kind.value: [] for kind in MetricKind})
     checkpoints: list[tuple[str, CheckpointManifest]] = field(default_factory=list)
     samples: list[rest.SystemSample] = field(default_factory=list)
+    epochs: list[rest.EpochRow] = field(default_factory=list)
 
     @property
     def batches(self) -> int:
@@ -73,6 +77,8 @@ def left_reports(trial_folder: Path) -> LeftReports | None:
                 left.checkpoints.append((report.location, report.manifest))
         elif isinstance(report, rest.SystemReport):
             left.samples += report.samples
+        elif isinstance(report, rest.EpochReport):
+            left.epochs.append(report.row)
         elif isinstance(report, rest.MetricsReport):
             left.rows[report.kind] += [
                 rest.MetricRow(

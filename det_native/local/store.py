@@ -10,6 +10,7 @@
     local/3/process.json            Runner: the process that runs it, or ran it
     local/3/trials/1/trial.json     rest.Trial
     local/3/trials/1/training.jsonl, validation.jsonl    rest.MetricRow, one a line, added while it trains
+    local/3/trials/1/epochs.jsonl                        rest.EpochRow, one a line
     local/3/trials/1/system.jsonl                        rest.SystemSample, one a line
     local/3/trials/1/checkpoints.jsonl                   rest.Checkpoint, one a line
     local/3/trials/1/log.jsonl, log.1.jsonl              rest.LogLine, one a line; the second has the older ones
@@ -167,6 +168,17 @@ class LocalStore:
         """Add to a trial's rows of metrics, while it runs."""
         with (self.trial_folder(trial_id) / f"{kind}.jsonl").open("a") as file:
             file.write("".join(f"{row.model_dump_json()}\n" for row in rows))
+
+    def write_epochs(self, trial_id: int, rows: Iterable[rest.EpochRow]) -> None:
+        """Replace what the framework's own history has of a trial."""
+        _write_lines(self.trial_folder(trial_id) / "epochs.jsonl", rows)
+
+    def epochs(self, trial_id: int) -> list[rest.EpochRow]:
+        """Return what the framework's own history has of a trial, by epoch."""
+        kept = list(_read_lines(self._of_trial(trial_id, "epochs.jsonl"), rest.EpochRow))
+        left = self._left(trial_id)
+        rows = {row.batch: row for row in (*kept, *(left.epochs if left is not None else ()))}
+        return [rows[batch] for batch in sorted(rows)]
 
     def write_samples(self, trial_id: int, samples: Iterable[rest.SystemSample]) -> None:
         """Replace what is known of what a trial's processes use."""

@@ -404,6 +404,36 @@ class MetricsReport(_Model):
         return metrics
 
 
+class EpochRow(_Answer):
+    """What a framework's own history has of one epoch: all that callbacks saw at its end, and what they put there.
+
+    Attributes
+    ----------
+    batch : int
+        Batches done at its end.
+    epoch : int
+        Its number, as the framework counts them: Keras from 0, or from ``initial_epoch``.
+    logs : dict
+        Name to number, in the order of the framework; what numpy has is a type with its values, ``{"float32": [1.0]}``.
+        Not-a-number and infinities are words.
+    params : dict
+        What the framework tells its callbacks of the whole training: ``epochs``, ``steps``.
+    """
+
+    batch: int = Field(ge=0)
+    epoch: int = Field(ge=0)
+    logs: dict[str, Any] = Field(max_length=MOST_METRICS)
+    params: dict[str, int] = Field(default_factory=dict, max_length=20)
+
+
+class EpochReport(_Model):
+    """An epoch has ended. Its metrics are reported as rows, too; this is the history of whoever called ``fit()``."""
+
+    type: Literal["epoch"] = "epoch"
+    seq: int = Field(ge=1)
+    row: EpochRow
+
+
 class CheckpointReport(_Model):
     """A checkpoint is complete at `location`."""
 
@@ -465,6 +495,7 @@ class ExitReport(_Model):
 Report = Annotated[
     StartedReport
     | MetricsReport
+    | EpochReport
     | CheckpointReport
     | WarningReport
     | ComparisonReport
@@ -530,6 +561,8 @@ __all__ = [
     "Checkpoint",
     "CheckpointReport",
     "ComparisonReport",
+    "EpochReport",
+    "EpochRow",
     "ErrorBody",
     "Event",
     "ExitReport",

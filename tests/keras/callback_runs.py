@@ -26,6 +26,7 @@ from det_harness.trial.user_files import UserFiles
 from det_native.keras import FitCall, TFKerasNativeContext, TFKerasTrial
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.rest import EpochRow
 from det_native.storage.checkpoints import CheckpointStorage
 
 STEPS = 5
@@ -84,6 +85,7 @@ class Reports:
     rows: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     validations: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
     checkpoints: list[CheckpointManifest] = field(default_factory=list)
+    epochs: list[EpochRow] = field(default_factory=list)
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         for index, batch in enumerate(batches):
@@ -91,6 +93,9 @@ class Reports:
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         self.validations.append((batch, metrics))
+
+    def epoch(self, row: EpochRow) -> None:
+        self.epochs.append(row)
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         self.checkpoints.append(manifest)

@@ -284,7 +284,7 @@ class LocalExperiment:
         if stage.goes_on:
             checkpoints = [(one.location, one.manifest) for one in self._store.checkpoints(trial.id)]
             training, validation = (self._store.rows(trial.id, kind) for kind in ("training", "validation"))
-            reporter.take_up(training, validation, checkpoints)
+            reporter.take_up(training, validation, checkpoints, self._store.epochs(trial.id))
             reporter.system(self._store.samples(trial.id))
         reporter.watch = watch
         self._record.follow(reporter)

@@ -42,6 +42,7 @@ class Spool:
         self._store, self._trial_id, self._reporter, self._told = store, trial_id, reporter, told
         self._written = {"training": len(reporter.training_rows), "validation": len(reporter.validation_rows)}
         self._checkpoints = len(reporter.checkpoints)
+        self._epochs = len(reporter.epochs)
         self._samples = reporter.samples
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"det-spool-{store.id}", daemon=True)
@@ -71,6 +72,9 @@ class Spool:
                 self._written[kind] += len(new)
                 changed = True
             batches = max(batches, rows[-1].batch if rows else 0)
+        if len(reporter.epochs) > self._epochs:
+            self._epochs = len(reporter.epochs)
+            self._store.write_epochs(self._trial_id, reporter.epochs[: self._epochs])
         samples = reporter.samples
         if samples is not self._samples:
             self._store.write_samples(self._trial_id, samples)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import random
 import sys
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import FunctionType
@@ -216,6 +217,43 @@ def _put_back_keras_2(states: Mapping[str, Any]) -> None:
     _KERAS_2.put_back(states)
 
 
+_NAMES = "keras_names"
+
+
+def _names_of_keras_2() -> Any:
+    """Return what counts the names of layers and metrics in Keras 2, by pairs of a namespace and a word."""
+    for name in _BACKENDS[:2]:
+        backend: Any = sys.modules.get(name)
+        if hasattr(backend, "get_default_graph_uid_map"):
+            return backend.get_default_graph_uid_map()
+    return None
+
+
+def _read_names() -> tuple[Any, ...] | None:
+    """Return how many objects of each kind had a name made for them; None before Keras is used.
+
+    A second ``AUC()`` is called ``auc_1``, whatever model has it: its name is a matter of what the process has done.
+    """
+    module = sys.modules.get(_STATE_OF_KERAS_3)
+    if module is not None:
+        return tuple((module.get_global_attribute("object_name_uids") or {}).items())
+    names = _names_of_keras_2()
+    return None if names is None else tuple(names.items())
+
+
+def _put_back_names(states: Mapping[str, Any]) -> None:
+    """Have Keras count on from there."""
+    module = sys.modules.get(_STATE_OF_KERAS_3)
+    if module is not None:
+        counted = defaultdict(int, {name: count for name, count in states[_NAMES] if isinstance(name, str)})
+        module.set_global_attribute("object_name_uids", counted)
+        return
+    names = _names_of_keras_2()
+    if names is not None:
+        names.clear()
+        names.update({tuple(pair): count for pair, count in states[_NAMES] if not isinstance(pair, str)})
+
+
 _PACKAGES = ("keras", "tf_keras")
 LIBRARY = Library(
     {
@@ -228,5 +266,6 @@ LIBRARY = Library(
     streams=(
         Stream(_KERAS_3, _read_keras_3, _put_back_keras_3, lambda state: {_KERAS_3: state}),
         Stream("keras", _KERAS_2.read, _put_back_keras_2, _KERAS_2.written),
+        Stream(_NAMES, _read_names, _put_back_names, lambda state: {_NAMES: list(state)}, begins="keras", counts=True),
     ),
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, bindparam, select
 
 from det_native.errors import FencedError, NotFoundError, RequestError
-from det_native.master.store import checkpoints, events, metrics, system, trials
+from det_native.master.store import checkpoints, epochs, events, metrics, system, trials
 from det_native.master.store import experiments as experiment_store
 from det_native.master.store import logs as log_store
 from det_native.master.store import runs as run_store
@@ -222,6 +222,8 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
         case rest.MetricsReport():
             _check_columns(run, report)
             _apply_metrics(transaction, run, report)
+        case rest.EpochReport():
+            epochs.add(transaction, run.row.trial_id, run.row.number, report.row)
         case rest.StartedReport():
             _apply_started(transaction, run, report)
         case rest.CheckpointReport():

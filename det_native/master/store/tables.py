@@ -227,6 +227,18 @@ system_samples = Table(
     sqlite_with_rowid=False,
 )
 
+# What the framework's own history has of an epoch that ended after `batch` batches, as JSON; see epochs.py.
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("trial_id", Id, primary_key=True, autoincrement=False),
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    Column("row", Text, nullable=False),
+    ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
+    sqlite_with_rowid=False,
+)
+
 checkpoints = Table(
     "checkpoints",
     metadata,

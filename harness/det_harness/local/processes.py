@@ -30,6 +30,7 @@ from det_native.schema.ranks import rank_jobs
 from det_native.schema.rest import (
     CheckpointReport,
     ComparisonReport,
+    EpochReport,
     ExitReport,
     MetricsReport,
     Report,
@@ -263,6 +264,8 @@ def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
         reporter.checkpoint(report.location, report.manifest)
     elif isinstance(report, MetricsReport) and report.kind is MetricKind.TRAINING:
         reporter.training(report.batches, report.metrics)
+    elif isinstance(report, EpochReport):
+        reporter.epoch(report.row)
     elif isinstance(report, SystemReport):
         reporter.system(report.samples)
     elif isinstance(report, ComparisonReport):

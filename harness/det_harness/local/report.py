@@ -12,7 +12,7 @@ from typing import Any
 from det_harness.trial.services import Reporter
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.metric_names import companions
-from det_native.schema.rest import MetricRow, SystemSample
+from det_native.schema.rest import EpochRow, MetricRow, SystemSample
 from det_native.schema.system_samples import MOST_SAMPLES, only_new, thin_by_rank
 
 
@@ -31,6 +31,8 @@ class LocalReporter(Reporter):
     ----------
     training_rows, validation_rows : list of MetricRow
         In order of batches.
+    epochs : list of EpochRow
+        What the framework's own history has.
     checkpoints : list of (str, CheckpointManifest)
         Location and manifest of each, in the order in which they were completed.
     samples : list of SystemSample
@@ -64,6 +66,7 @@ class LocalReporter(Reporter):
         self._training_rows: list[MetricRow] = []
         self._making_rows = threading.Lock()
         self.validation_rows: list[MetricRow] = []
+        self.epochs: list[EpochRow] = []
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
         self.told: str | None = None
         self.length: int | None = None
@@ -77,8 +80,10 @@ class LocalReporter(Reporter):
         training: Iterable[MetricRow],
         validation: Iterable[MetricRow],
         checkpoints: Iterable[tuple[str, CheckpointManifest]],
+        epochs: Iterable[EpochRow] = (),
     ) -> None:
         """Begin with what the trial has reported before."""
+        self.epochs += epochs
         self._training_rows += training
         self.validation_rows += validation
         self.checkpoints += checkpoints
@@ -108,6 +113,10 @@ class LocalReporter(Reporter):
             self.stop_asked = self.watch(batch, row)
         if self._observe is not None:
             self._observe(batch, row)
+
+    def epoch(self, row: EpochRow) -> None:
+        """Keep what the framework's own history has of an epoch."""
+        self.epochs.append(row)
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Keep what is known of a checkpoint."""
@@ -175,6 +184,10 @@ class PrintingReporter(Reporter):
         """Pass on the metrics of a validation and say them."""
         self._reporter.validation(batch, metrics)
         print(f"  validated: {_listed(metrics)}")
+
+    def epoch(self, row: EpochRow) -> None:
+        """Pass on what the framework's own history has of an epoch."""
+        self._reporter.epoch(row)
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Pass on a checkpoint and say where it is."""

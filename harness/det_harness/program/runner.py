@@ -192,10 +192,14 @@ class ProgramRunner:
         bind([*entries], vars(self.module), self._read_blob)
 
     def _set_streams(self, index: int) -> None:
-        """Have a cell draw the random numbers that it drew in the notebook; never in a process that is the user's."""
+        """Have a cell draw the random numbers that it drew in the notebook, and make up the same names.
+
+        Never in a process that is the user's. Trials with other seeds draw others, but their names are the same.
+        """
         for entry in self._bundle.streams:
-            if entry.before_cell == index and self._private and (entry.in_every_trial or self.own_seed):
-                rng.apply_encoded(self._read_blob(entry.sha256))
+            if entry.before_cell == index and self._private:
+                other = not (entry.in_every_trial or self.own_seed)
+                rng.apply_encoded(self._read_blob(entry.sha256), only_names=other)
 
     def _run_cell(self, index: int, run_coroutine: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         last: Any = None

@@ -11,7 +11,7 @@ from det_native.errors import RankLostError
 from det_native.schema.environment import Ranks
 from det_native.schema.job import Gang
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.rest import CaptureRow, ExitReport, SystemSample, UserErrorInfo
+from det_native.schema.rest import CaptureRow, EpochRow, ExitReport, SystemSample, UserErrorInfo
 from det_native.schema.states import ExitReason
 
 _FAILED_SUFFIX = ".failed"
@@ -91,6 +91,9 @@ class SilentReporter:
         """Report nothing."""
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+        """Report nothing."""
+
+    def epoch(self, row: EpochRow) -> None:
         """Report nothing."""
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:

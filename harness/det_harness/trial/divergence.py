@@ -10,7 +10,7 @@ from det_harness.trial.services import Reporter
 from det_native.errors import DivergedError
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.rest import SystemSample
+from det_native.schema.rest import EpochRow, SystemSample
 
 logger = logging.getLogger("det_harness")
 
@@ -65,6 +65,10 @@ class LossWatch(Reporter):
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Pass on the metrics of a validation."""
         self._reporter.validation(batch, metrics)
+
+    def epoch(self, row: EpochRow) -> None:
+        """Pass on the history of an epoch."""
+        self._reporter.epoch(row)
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Pass on a checkpoint."""

@@ -30,6 +30,8 @@ from det_native.schema.rest import (
     CaptureRow,
     CheckpointReport,
     ComparisonReport,
+    EpochReport,
+    EpochRow,
     ExitReport,
     MetricsReport,
     ReportsAccepted,
@@ -48,6 +50,7 @@ logger = logging.getLogger("det_harness")
 AnyReport = (
     StartedReport
     | MetricsReport
+    | EpochReport
     | CheckpointReport
     | WarningReport
     | ComparisonReport
@@ -195,6 +198,12 @@ class SpoolReporter:
             self._append(MetricsReport(seq=self._next(), kind=MetricKind.VALIDATION, batches=[batch], metrics=columns))
             value = metrics.get(self._metric) if self._metric else None
             self._own.append(float("nan") if value is None else value)
+
+    def epoch(self, row: EpochRow) -> None:
+        """Report what the framework's own history has of an epoch that has ended."""
+        with self._wake:
+            self._append_rows()
+            self._append(EpochReport(seq=self._next(), row=row))
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Report a complete checkpoint."""

@@ -15,7 +15,7 @@ from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.rest import SystemSample
+from det_native.schema.rest import EpochRow, SystemSample
 
 
 class OwnProcessNeededError(BaseException):
@@ -33,6 +33,10 @@ class Reporter(Protocol):
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Report the metrics of one validation."""
+
+    def epoch(self, row: EpochRow) -> None:
+        """Report what the framework's own history has of an epoch that has ended."""
+        return
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Report a complete checkpoint."""

@@ -21,9 +21,18 @@ from det_native.master.api.answers import (
     reply_text,
 )
 from det_native.master.api.bodies import Route
-from det_native.master.store import checkpoints, experiments, logs, metrics, series, system, trials
+from det_native.master.store import checkpoints, epochs, experiments, logs, metrics, series, system, trials
 from det_native.schema.drawn import drawn
-from det_native.schema.rest import Checkpoint, LogLine, MetricCurve, MetricRow, MetricSeries, SystemSample, Trial
+from det_native.schema.rest import (
+    Checkpoint,
+    EpochRow,
+    LogLine,
+    MetricCurve,
+    MetricRow,
+    MetricSeries,
+    SystemSample,
+    Trial,
+)
 from det_native.schema.states import MetricKind
 from det_native.schema.system_samples import MOST_SAMPLES
 
@@ -94,6 +103,13 @@ async def get_curves(
         return list_json(drawn(found, framework)).encode()
 
     return await shared.answer(("curves", owner, trial_id, kind, buckets), read)
+
+
+@router.get("/{trial_id}/epochs", response_model=list[EpochRow], responses=refusals(404))
+def get_epochs(trial_id: TrialId, service: TheService, owner: TheOwner) -> Response:
+    """Return what the framework's own history has of each epoch; of Keras only, and of none before this route was."""
+    with service.database.read() as connection:
+        return reply_list(epochs.read(connection, trial_id, owner=owner))
 
 
 @router.get("/{trial_id}/system", response_model=list[SystemSample], responses=refusals(404))

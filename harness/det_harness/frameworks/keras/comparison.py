@@ -45,6 +45,8 @@ class Comparison:
         metric = self._services.environment.metric
         if self._looked or not metric or not logs:
             return
+        if self._call.callbacks_may_add and self._call.context.metric_said:
+            return  # the end of the epoch shows what there is
         self._looked = True
         names = list(logs)
         if self._call.validation is None:
@@ -60,6 +62,40 @@ class Comparison:
         elif metric.removeprefix(_VALIDATION) not in names and certain_metrics(self._call.model) is None:
             # A test_step() of the model's own most likely reports what its train_step() does; `validated` sees it.
             self._choose(_VALIDATION + names[0])
+
+    def epoch_ended(self, logs: Mapping[str, Any]) -> None:
+        """Look at what an epoch reports, with what callbacks have added.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the configuration names a metric that is not among it, and nothing validates that could have it.
+        """
+        metric = self._services.environment.metric
+        if self._looked or not metric or not logs:
+            return
+        self._looked = True
+        if self._call.validation is None and metric not in logs:
+            raise TrialDefinitionError(
+                f"searcher.metric is '{metric}', but the training of model.fit(), with its callbacks, reports "
+                f"{', '.join(logs)}. {suggestion(metric, list(logs))}Set searcher.metric to one of these."
+            )
+
+    def check_within_epoch(self, found: Mapping[str, Any]) -> None:
+        """See that a validation in the middle of an epoch has what trials are compared by.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If a callback gives that, at the end of an epoch.
+        """
+        metric = self._services.environment.metric
+        if metric and metric not in found and self._call.callbacks_may_add and self._call.context.metric_said:
+            raise TrialDefinitionError(
+                f"searcher.metric is '{metric}', and a validation before the end of an epoch reports "
+                f"{', '.join(found) or 'no metrics'}: callbacks add theirs at its end. Give searcher.max_length and "
+                "min_validation_period in epochs, and leave perform_initial_validation out."
+            )
 
     def validated(self, found: Mapping[str, Any]) -> dict[str, Any]:
         """Look at what a validation gave; return what is to be reported: metrics of several values are not."""

@@ -146,7 +146,9 @@ class KerasController(TrainingPort):
             found = self.ranks.merged(self.call.model, found) if self.ranks.several else found
         else:
             found = {}
-        yield self.comparison.validated(found) or None
+        found = self.comparison.validated(found)
+        self.comparison.check_within_epoch(found)
+        yield found or None
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""

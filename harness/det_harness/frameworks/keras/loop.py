@@ -12,20 +12,18 @@ import warnings
 from contextlib import ExitStack
 from typing import Any, Protocol
 
-import numpy as np
-import tensorflow as tf
-
 from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.batch_values import BatchValues
 from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import Feed, only_the_last_is_smaller
+from det_harness.frameworks.keras.epoch_reports import EpochReports, as_number
 from det_harness.frameworks.keras.hooks import AddedHooks, NamingCallbacks
 from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.frameworks.keras.training_step import Told, TrainingStep
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
-from det_harness.trial.metrics import check_names, scalar
+from det_harness.trial.metrics import check_names
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
 from det_native.keras.callbacks import Callback
@@ -98,6 +96,7 @@ class TrainingCallbacks(NamingCallbacks):
         self._context, self._stop_requested = controller.call.context, controller.services.stop_requested
         self._restored = restored
         self._rows: list[tuple[int, Any]] = []
+        self._epochs = EpochReports(controller, self._history)
         self._done = self._schedule.progress.batches
         self._epoch_start = 0
         self._until = 0
@@ -205,7 +204,7 @@ class TrainingCallbacks(NamingCallbacks):
             or not self._values.settled
             or done - self._epoch_start >= self._controller.steps
         ):
-            self.report()
+            self.report(ends=self._ends_epoch())
         if self._together is not None and (self.model.stop_training or done % self._controller.steps == 0):
             # Now, for a validation uses the same metrics.
             numbers = {name: as_number(logs[name]) for name in logs or {}}
@@ -226,8 +225,9 @@ class TrainingCallbacks(NamingCallbacks):
             logs.update(self._ranks.merged(self.model, logs, counts=self._controller.validates_own))
             self._ranks.swap_back_state(self.model, self._own_state)
         named = {f"val_{name}": value for name, value in (logs or {}).items()}
+        plain = dict(logs or {})  # theirs, as in Keras: what they add to it is no metric of the validation
         for callback in self.callbacks:
-            callback.on_test_end(dict(named) if isinstance(callback, Callback) else logs)
+            callback.on_test_end(dict(named) if isinstance(callback, Callback) else plain)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         if self._cut:
@@ -235,7 +235,12 @@ class TrainingCallbacks(NamingCallbacks):
         validation = {name: value for name, value in (logs or {}).items() if name.startswith("val_")}
         if self._ranks.several:
             self._share_epoch(logs)
+        self._epochs.look()
         super().on_epoch_end(epoch, logs)
+        added = self._epochs.ended(epoch, self._done, logs or {})
+        self.logs = {**self.logs, **added}
+        self._controller.comparison.epoch_ended(self.logs)
+        validation |= self._epochs.of_validation(added, validated=bool(validation))
         if self._says_epochs:
             said = ", ".join(f"{name} {_shown(value)}" for name, value in (logs or {}).items())
             print(f"Epoch {epoch + 1}/{self._controller.epochs()}: {said}", flush=True)
@@ -255,6 +260,10 @@ class TrainingCallbacks(NamingCallbacks):
         if before is not None and model_state.digest(self.model) != before:
             self._controller.checkpoints.save_end(self.logs)
 
+    def _ends_epoch(self) -> bool:
+        """Whether the batch that is done is the last one of its epoch."""
+        return self._done - self._epoch_start >= self._controller.steps or bool(self.model.stop_training)
+
     def _ended_by_callback(self) -> bool:
         """Make what is done the whole training where a callback, of any rank, has set ``stop_training``."""
         self._agree_on_end()
@@ -265,6 +274,7 @@ class TrainingCallbacks(NamingCallbacks):
 
     def finish(self) -> None:
         """Save what is unsaved where Keras ended before the schedule did."""
+        self._epochs.finish()
         if self._finished:
             return
         length = self._schedule.periods.length
@@ -314,7 +324,7 @@ class TrainingCallbacks(NamingCallbacks):
         if self._done >= self._schedule.periods.length and not whole:
             self.model.stop_training = True
         if whole or self.model.stop_training or not self._values.settled:
-            self.report()  # while the metrics are still those of the epoch
+            self.report(ends=self._ends_epoch())  # while the metrics are still those of the epoch
         if whole or self.model.stop_training:
             return
         self._act()
@@ -353,13 +363,15 @@ class TrainingCallbacks(NamingCallbacks):
         last = controller.epochs() - int(controller.call.arguments["initial_epoch"]) - 1
         return self._epoch_start >= last * controller.steps
 
-    def report(self, *, together: bool = True) -> None:
+    def report(self, *, together: bool = True, ends: bool = False) -> None:
         """Report the training metrics of the batches that were not reported yet.
 
-        Means over the ranks are a collective call; not `together`, each reports its own.
+        Means over the ranks are a collective call; not `together`, each reports its own. Where an epoch `ends` with
+        them, the last row waits for what callbacks add to it.
         """
         activity.step()
         self._report_at = time.monotonic() + _REPORT_INTERVAL
+        self._epochs.release()
         rows, self._rows = self._rows, []
         if not rows:
             return
@@ -371,7 +383,7 @@ class TrainingCallbacks(NamingCallbacks):
         found: dict[str, Any] = columns | more
         if together and self._controller.averages:
             found = self._ranks.averaged(found)
-        self._controller.services.reporter.training(batches, found)
+        self._epochs.report(batches, found, ends=ends)
         self._controller.comparison.trained(self.logs)
 
     def _restore(self) -> None:
@@ -381,13 +393,3 @@ class TrainingCallbacks(NamingCallbacks):
 def _shown(value: Any) -> str:
     number = as_number(value)
     return str(value) if number is None else shown_number(number)
-
-
-def as_number(value: Any) -> float | None:
-    """Return a number out of a metric of Keras's; None where it is none."""
-    if isinstance(value, tf.Tensor):
-        value = value.numpy()
-    elif not isinstance(value, np.generic | np.ndarray) and hasattr(value, "__array__"):  # of another backend
-        value = np.asarray(value)[()]
-    # The metrics of every batch come here: floats, nearly always.
-    return float(value) if isinstance(value, np.floating) else scalar(value)
