@@ -70,6 +70,8 @@ class FitCall:
     validation_queue : mapping
         Arguments of Keras's queues (``workers`` and so on) for the validation data; `arguments` has those of the
         training data.
+    wait : bool or None
+        Whether the call waits for its end on the cluster; None where the code that follows says it.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -84,6 +86,7 @@ class FitCall:
     validation: Data | None
     random_state: GlobalState = field(default_factory=global_state, repr=False)
     validation_queue: Mapping[str, Any] = field(default_factory=dict)
+    wait: bool | None = None
 
     def __post_init__(self) -> None:
         self.validation_queue = {name: self.arguments[name] for name in QUEUE_ARGUMENTS} | {**self.validation_queue}
@@ -183,6 +186,11 @@ class FitCall:
     def models(self) -> list[Any]:
         """The model."""
         return [self.model]
+
+    @property
+    def trained_parts(self) -> list[Any]:
+        """What the training changes: the model and its optimizer."""
+        return [self.model, self.model.optimizer]
 
     def leave_out_bar(self) -> None:
         """Have Keras draw no bar of its own, where something else shows how far it is, or nothing is to."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from det_native.capture.named_by_text import matching
@@ -161,6 +161,15 @@ class Watch:
             sampled=frozenset(name for name in touched if now[name].full is None),
             made=frozenset(now.keys() - before.keys()),
         )
+
+    def renew(self, namespace: Mapping[str, Any], objects: Set[int]) -> frozenset[str]:
+        """Look again at the names that hold one of these objects; return them. What is new there, no cell has done."""
+        looks = _Looks(namespace, _MOST)
+        names = frozenset(name for name, known in self.looks.items() if not objects.isdisjoint(known.objects))
+        for name in names & namespace.keys():
+            looks.take(name)
+        self.looks |= looks.now
+        return names
 
     def fixed(self) -> frozenset[str]:
         """Return names of which the value cannot change."""
