@@ -20,7 +20,7 @@ from det_native.capture.syntax import tree_of
 from det_native.capture.tracebacks import MAGIC_FILES
 from det_native.capture.transform import transform
 from det_native.pending.reach import Reach, in_namespace
-from det_native.pending.reading import main_namespace, reading_of
+from det_native.pending.reading import Reading, main_namespace, reading_of, reading_of_lines
 from det_native.pending.registry import PendingTraining
 
 _OURS = frozenset({"det_native", "det_harness"})
@@ -51,18 +51,35 @@ def is_read_later(training: PendingTraining, *, loop: bool) -> bool:
     reach = Reach(namespace, [training])
     trained = reach.wanted
     for frame in frames:
+        if _is_around_magic(frame, log):
+            continue
         place = _place(frame, log, namespace)
         path = _path_to(*place) if place is not None else None
         segments = _following(path, frame.f_code.co_name, loop=loop) if path is not None else None
-        if segments is None:
+        if place is None or path is None or segments is None:
             return True
         lookup = _in_frame(frame)
         for segment in segments:
-            reading = reading_of(segment, lookup, trained)
-            reach.add(reading, lookup)
+            reach.add(reading_of(segment, lookup, trained), lookup)
+        reach.add(_lines_after(frame, log, path), lookup)
         if reach.met():
             return True
     return False
+
+
+def _is_around_magic(frame: FrameType, log: ExecutionLog | None) -> bool:
+    """Whether a frame is that of a cell which is one cell magic: what that runs has a frame of its own."""
+    running, file = log.running if log is not None else None, frame.f_code.co_filename
+    return running is not None and running.source.lstrip().startswith("%%") and running.files.get(file) == 0
+
+
+def _lines_after(frame: FrameType, log: ExecutionLog | None, path: Sequence[ast.AST]) -> Reading:
+    """Return what lines of the cell read that are no Python, and may run after the place where it stands."""
+    running = log.running if log is not None else None
+    if running is None or not _is_top(frame, frame.f_globals):
+        return Reading()
+    transformed, first = transform(running.source), getattr(path[1], "lineno", 0)  # those of a loop run again
+    return reading_of_lines([(line, text) for line, text in transformed.left_out if line > first], transformed.hidden)
 
 
 def _frames(frame: FrameType | None, namespace: Mapping[str, Any]) -> list[FrameType] | None:
@@ -139,18 +156,22 @@ def _path_to(tree: ast.Module, span: Span) -> list[ast.AST] | None:
     while waiting:
         path = waiting.pop()
         node = path[-1]
-        if isinstance(node, ast.expr):
-            end = (node.end_lineno, node.end_col_offset)
-            if end == span[2:]:
-                if (node.lineno, node.col_offset) == span[:2]:
-                    exact = path
-                elif isinstance(node, ast.Call) and node.lineno <= span[0]:  # of a chain over lines, a part is named
-                    by_end = path
+        if isinstance(node, _LOOPS) and _span_of(node) == span:  # Python 3.11 tells so that a loop asks its iterator
+            exact = [*path, node.iter]
+        elif isinstance(node, ast.expr) and _span_of(node)[2:] == span[2:]:
+            if _span_of(node) == span:
+                exact = path
+            elif isinstance(node, ast.Call) and node.lineno <= span[0]:  # of a chain over lines, a part is named
+                by_end = path
         for child in ast.iter_child_nodes(node):
             begin, end_line = getattr(child, "lineno", 0), getattr(child, "end_lineno", None)
             if end_line is None or (begin <= span[2] and span[0] <= end_line) or isinstance(child, _STATEMENTS):
                 waiting.append([*path, child])
     return exact if exact is not None else by_end
+
+
+def _span_of(node: ast.expr | ast.stmt) -> Span:
+    return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
 
 
 _STATEMENTS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef  # their decorators stand above their line

@@ -11,6 +11,7 @@ import copy
 import re
 import sys
 import types
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,8 @@ from det_native.inspection.attributes import is_library_of_ours
 
 #: Functions with this attribute do nothing with the weights of a model that they are given.
 READS_NO_WEIGHTS = "_det_reads_no_weights"
+#: What puts something into a container of Python's.
+_ADDS = frozenset({"append", "appendleft", "extend", "insert", "add", "update"})
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -71,10 +74,15 @@ def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[
         return Reading({*_WORD.findall(raw)})
     reading = reading_of([*body], lookup, trained)
     reading.add(reading_of([*repeated], lookup, trained))
-    for _, line in transformed.left_out:
-        reading.names.update(_WORD.findall(line))
-    reading.everything |= bool(transformed.hidden)
+    reading.add(reading_of_lines(transformed.left_out, transformed.hidden))
     return reading
+
+
+def reading_of_lines(lines: Iterable[tuple[int, str]], hidden: Iterable[str]) -> Reading:
+    """Return what lines read that are no Python: every word counts as a name; some magics read what nobody knows."""
+    several = [line for _, line in lines]
+    words = {word for line in several for word in _WORD.findall(line)}
+    return Reading(words, everything=any(magic in several for magic in hidden))
 
 
 def reading_of(statements: Iterable[ast.stmt], lookup: Callable[[str], Any], trained: Collection[int]) -> Reading:
@@ -115,10 +123,22 @@ class _Shortened(ast.NodeTransformer):
         self.values[name] = attributes[node.attr]
         return ast.Name(name, node.ctx, lineno=node.lineno, col_offset=node.col_offset)
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if isinstance(node.ctx, ast.Store) and self._is_container(node.value):
+            node.value = _nothing(node)
+        return self.generic_visit(node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if hasattr(self._static(node.func), READS_NO_WEIGHTS):
-            return ast.Constant(None, lineno=node.lineno, col_offset=node.col_offset)
+            return _nothing(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS and self._is_container(node.func.value):
+            node.func = _nothing(node)
         return self.generic_visit(node)
+
+    def _is_container(self, node: ast.expr) -> bool:
+        """Whether an expression names a container of Python's: to put something in reads nothing of what is in it."""
+        named = isinstance(node, ast.Name) and node.id not in self._bound
+        return named and type(self._lookup(node.id)) in (list, dict, set, deque, defaultdict)  # type: ignore[attr-defined]
 
     def _static(self, node: ast.expr) -> Any:
         """Return the function that a call names, where that needs no more than a look into modules."""
@@ -133,6 +153,10 @@ class _Shortened(ast.NodeTransformer):
         else:
             return None
         return value if isinstance(value, types.ModuleType | types.FunctionType) else None
+
+
+def _nothing(node: ast.expr) -> ast.expr:
+    return ast.Constant(None, lineno=node.lineno, col_offset=node.col_offset)
 
 
 def _is_plain(value: Any) -> bool:

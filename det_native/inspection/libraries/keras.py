@@ -49,7 +49,8 @@ class _Layer(_Object):
         if own is None:
             return False
         optimizer: Any = getattr(value, "optimizer", None)
-        if of_optimizer and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
+        fits = _fits(_variables_of(optimizer), of_optimizer)
+        if not fits and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
             optimizer.build(_variables_that_it_trained(optimizer, value, of_optimizer))
         if of_optimizer and not _fits(_variables_of(optimizer), of_optimizer):
             return False
