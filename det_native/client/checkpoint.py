@@ -35,6 +35,11 @@ class Checkpoint:
         self._metric = metric
 
     @property
+    def facts(self) -> rest.Checkpoint:
+        """What is known of it."""
+        return self._known
+
+    @property
     def uuid(self) -> str:
         """Identity of the checkpoint."""
         return self._known.uuid

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_native.client import pareto, rendering, selection, waiting
+from det_native.client import loading_into, pareto, rendering, selection, waiting
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import Listing
@@ -272,6 +272,48 @@ class Experiment:
         )
         metric = sort_by or self.metric
         return Listing(Checkpoint(self._source, checkpoint, metric) for checkpoint in top)
+
+    def load_into(self, model: Any, optimizer: Any = None, *, checkpoint: Checkpoint | str | None = None) -> Checkpoint:
+        """Put the trained weights into models of this process, which stay the same objects, on their devices.
+
+        Waits for the end of the experiment. The weights are those that a local run would have left (``weights`` of the
+        configuration says otherwise), of the best trial in a search. If anything does not fit, nothing is changed.
+
+        Parameters
+        ----------
+        model : tf.keras.Model, torch.nn.Module, or list or dict of modules
+            Made as it was made then; its optimizer, if a Keras model is compiled, gets its state too. Several modules
+            are given in the order in which they were wrapped.
+        optimizer : torch.optim.Optimizer, or list or dict of them, optional
+            Of PyTorch modules; they go on as those of the experiment would.
+        checkpoint : Checkpoint or str, optional
+            Another checkpoint of the experiment, or the beginning of its uuid.
+
+        Returns
+        -------
+        Checkpoint
+            What was loaded.
+
+        Raises
+        ------
+        CheckpointError
+            If there is no checkpoint (any more), it is damaged, or the model has other layers or shapes.
+        ArgumentError
+            If `model` or `optimizer` is nothing that the experiment's framework trains.
+        ExperimentFailedError
+            If the experiment has failed before its first checkpoint.
+        """
+        loading_into.detail_of(self._source, self._id)
+        self._wait(None, set(), "view")
+        detail = loading_into.detail_of(self._source, self._id)
+        if checkpoint is None:
+            weights = loading_into.weights_setting(detail)
+            loaded = loading_into.checkpoint_to_load(self._source, self._id, detail, weights)
+            loading_into.warn_unfinished(self._source, self._id, detail, loaded)
+        else:
+            loaded = self.checkpoint(checkpoint.uuid if isinstance(checkpoint, Checkpoint) else checkpoint).facts
+        loading_into.into_objects(self._source, self._id, detail, loaded, model, optimizer)
+        return Checkpoint(self._source, loaded, self.metric)
 
     def checkpoint(self, uuid: str) -> Checkpoint:
         """Return one checkpoint.

@@ -51,8 +51,17 @@ class LocalSource(Source):
         return self._store.id
 
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
-        """Return the experiment as it is now."""
-        return self._store.experiment()
+        """Return the experiment as it is now.
+
+        Raises
+        ------
+        NotFoundError
+            If it was deleted.
+        """
+        try:
+            return self._store.experiment()
+        except FileNotFoundError:
+            raise NotFoundError(f"the run {self._store.id} was deleted from this machine") from None
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:
         """Return the experiment's trials, oldest first."""

@@ -8,7 +8,6 @@ from det_native.capture.log import current_log
 from det_native.client.handles import Experiment
 from det_native.errors import (
     DetError,
-    ExperimentFailedError,
     MasterError,
     NotFoundError,
     shown_shortly,
@@ -16,7 +15,6 @@ from det_native.errors import (
 from det_native.pending import registry
 from det_native.pending.reading import main_namespace
 from det_native.pending.registry import PendingTraining
-from det_native.schema.states import ExperimentState
 
 
 def bring_home(training: PendingTraining, again: str) -> None:
@@ -43,7 +41,6 @@ def bring_home(training: PendingTraining, again: str) -> None:
     experiment, name = training.experiment, _name(training)
     try:
         experiment.wait(show=training.show)
-        _check_completed(experiment)
         _load(training)
     except KeyboardInterrupt:
         what = f"Experiment {experiment.id} goes on. {again}, or call det.forget({name or 'model'}) to go on without "
@@ -64,19 +61,13 @@ def bring_home(training: PendingTraining, again: str) -> None:
 def _load(training: PendingTraining) -> None:
     from det_native.pending.loading import load_state
 
-    config = training.experiment.config
     objects = training.objects()
-    load_state(training.experiment, training.call, weights=config.get("weights") or "last")
+    load_state(training.experiment, training.call)
     objects |= training.objects()
     registry.end(training)
     log = current_log()
     if log is not None and training.execution is not None:
         log.note_loaded(training.execution, objects)
-
-
-def _check_completed(experiment: Experiment) -> None:
-    if experiment.detail().state is not ExperimentState.COMPLETED:
-        raise ExperimentFailedError(f"Experiment {experiment.id} was stopped before its training had ended.")
 
 
 def _remedy(experiment: Experiment, name: str) -> str:

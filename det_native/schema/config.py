@@ -41,6 +41,9 @@ from det_native.schema.storage_config import (
 )
 from det_native.schema.watchdog import Watchdog
 
+#: Which weights the objects of a notebook get once they were trained elsewhere.
+WeightsAfter = Literal["last", "best", "stay"]
+
 OFF = Length(unit=Unit.BATCHES, units=0)
 
 
@@ -71,6 +74,7 @@ class ExperimentConfig(Section):
     max_restarts: Whole = 5
     nan: Literal["stop", "warn"] | None = None
     proof: Literal["error", "warn", "off"] = "error"
+    weights: WeightsAfter = "last"
 
     checkpoint_storage: CheckpointStorage = Field(default_factory=MasterStorage)
     resources: Resources = Field(default_factory=Resources)

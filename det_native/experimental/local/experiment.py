@@ -197,7 +197,7 @@ class LocalExperiment:
                     print(f"{need}: the trial starts over in a process of its own.")
             last = self._run_in_processes(begun)
             if last is not None and alone and not isinstance(self._payload, type):
-                harness.bring_back(self._payload, last)
+                harness.load_into(self._payload, last)
         return self.handle
 
     def _run_here(self, begun: _Begun, harness: FrameworkHarness) -> Any:

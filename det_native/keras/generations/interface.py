@@ -29,6 +29,12 @@ class Generation(Protocol):
     def is_compiled(self, model: Any) -> bool:
         """Return whether a model is compiled."""
 
+    def trained_by(self, optimizer: Any) -> list[Any] | None:
+        """Return keys of the variables that an optimizer was built for; None where it does not tell."""
+
+    def key_of(self, variable: Any) -> Any:
+        """Return the key of a variable."""
+
     def metrics_of(self, model: Any) -> list[Any]:
         """Return the single metrics of a model, with those of the losses of its outputs."""
 

@@ -68,6 +68,17 @@ def build_optimizer(model: Any) -> None:
         build(model.trainable_variables)
 
 
+def trained_by(optimizer: Any) -> list[Any] | None:
+    """Return the variables that an optimizer was built for; None where it does not tell, as the older form."""
+    known = getattr(optimizer, "_index_dict", None)
+    return None if known is None else list(known)
+
+
+def key_of(variable: Any) -> Any:
+    """Return by what :func:`trained_by` names a variable."""
+    return variable._unique_id
+
+
 def metrics_of(model: Any) -> list[Any]:
     """Return the metrics of a model, with those of the losses of its outputs."""
     of_graphs = getattr(model, "_get_training_eval_metrics", None)
@@ -234,18 +245,32 @@ def read_tracked(folder: str, tracked: Mapping[str, Any]) -> None:
     tf.train.Checkpoint(**tracked).read(folder).expect_partial()
 
 
-class WithoutOptimizers(Trackable):  # type: ignore[misc]  # TensorFlow has no types
-    """A model as checkpoints see it, but for its optimizers: what a checkpoint has of those is left there."""
+class Apart(Trackable):  # type: ignore[misc]  # TensorFlow has no types
+    """A model as checkpoints see it, which does not itself note what of a checkpoint it has no place for.
+
+    It would look for that in the checkpoint's folder when it is compiled.
+    """
 
     def __init__(self, model: Any) -> None:
         self.of_model = model
 
     def _trackable_children(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        found = self.of_model._trackable_children(*args, **kwargs)
+        children: dict[str, Any] = self.of_model._trackable_children(*args, **kwargs)
+        return children
+
+    def _lookup_dependency(self, name: str, *args: Any) -> Any:
+        return self.of_model._lookup_dependency(name, *args)
+
+
+class WithoutOptimizers(Apart):
+    """A model as checkpoints see it, but for its optimizers: what a checkpoint has of those is left there."""
+
+    def _trackable_children(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        found = super()._trackable_children(*args, **kwargs)
         return {name: child for name, child in found.items() if not _is_optimizer(child)}
 
     def _lookup_dependency(self, name: str, *args: Any) -> Any:
-        child = self.of_model._lookup_dependency(name, *args)
+        child = super()._lookup_dependency(name, *args)
         return None if _is_optimizer(child) else child
 
 

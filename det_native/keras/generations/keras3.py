@@ -58,6 +58,16 @@ def is_compiled(model: Any) -> bool:
     return bool(model.compiled)
 
 
+def trained_by(optimizer: Any) -> list[Any] | None:
+    """Return the variables that an optimizer was built for."""
+    return [id(variable) for variable in getattr(optimizer, "_trainable_variables", ())] if optimizer.built else []
+
+
+def key_of(variable: Any) -> Any:
+    """Return by what :func:`trained_by` names a variable."""
+    return id(variable)
+
+
 def metrics_of(model: Any) -> list[Any]:
     """Return the single metrics of a model: those of ``compile()`` are in one that holds them."""
     found: list[Any] = []

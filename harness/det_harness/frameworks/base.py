@@ -128,8 +128,40 @@ class FrameworkHarness:
         """Return what a trial class or a captured call makes, with the weights of the checkpoint in `directory`."""
         raise untrainable(payload)
 
-    def bring_back(self, call: Any, directory: Path) -> None:
-        """Put the weights of a checkpoint into the objects of a captured call, which other processes have trained."""
+    def load_into(self, call: Any, directory: Path) -> None:
+        """Put weights, optimizers and counters of a checkpoint into the objects of a captured call, or change nothing.
+
+        They are those that local training would have left. Random streams, callbacks and files stay as they are.
+
+        Raises
+        ------
+        CheckpointError
+            If something does not fit.
+        """
+        raise without_objects(self.name)
+
+    def load_into_objects(self, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment) -> None:
+        """Put them into objects that the user names.
+
+        Parameters
+        ----------
+        target
+            A model, or several in a list or dictionary.
+        optimizer
+            An optimizer or several, None for that of the model.
+        directory : Path
+            The checkpoint's files.
+        environment : TrialEnvironment
+            The trial that the checkpoint is of.
+
+        Raises
+        ------
+        ArgumentError
+            If they are none of this framework's.
+        CheckpointError
+            If something does not fit.
+        """
+        raise without_objects(self.name)
 
 
 def harness_of(name: str) -> FrameworkHarness:
@@ -180,6 +212,14 @@ def controller_class_of(trial_class: Any, harness: FrameworkHarness) -> Any:
             f"{usual.__module__}.{usual.__name__}."
         )
     return found
+
+
+def without_objects(framework: str) -> UnsupportedFeatureError:
+    """Return the error for a framework whose models are no objects of a process."""
+    return UnsupportedFeatureError(
+        f"load_into() puts weights into Keras models and PyTorch modules, and an experiment of {framework} has "
+        "neither: experiment.top_checkpoint().load() makes its model with the weights."
+    )
 
 
 def untrainable(payload: Any) -> UnsupportedFeatureError:

@@ -130,6 +130,18 @@ def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -
     return harness_for(payload).load(payload, directory, environment)
 
 
+def load_into(call: Any, directory: Path) -> None:
+    """Put what a training has made of the objects of a captured call into them, or change nothing."""
+    harness_for(call).load_into(call, directory)
+
+
+def load_into_objects(
+    framework: str, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment
+) -> None:
+    """Put what a training has made of models and optimizers into other ones, or change nothing."""
+    harness_of(framework).load_into_objects(target, optimizer, directory, environment)
+
+
 def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
     """Copy the files of a checkpoint of this machine's, verified, into an empty directory.
 

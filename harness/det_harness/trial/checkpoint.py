@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from det_harness.trial import after_training
 from det_harness.trial.full_disk import DiskWait, has_spare_disk, spare_folder, watched
 from det_harness.trial.publishing import Journal, Publication, Rest, Storage, disk_errors
 from det_harness.trial.services import Reporter
@@ -141,6 +142,36 @@ class TrialCheckpoints:
         )
         self._publication.start()
         return uuid
+
+    def save_end(self, write: Callable[[Path], None]) -> None:
+        """Publish the last checkpoint anew, with what the end of the training has made of its weights.
+
+        Parameters
+        ----------
+        write : callable
+            Writes them into an empty folder.
+
+        Raises
+        ------
+        CheckpointError
+            If the last checkpoint is damaged by now.
+        StorageError
+            If it cannot be written.
+        """
+        self.wait()
+        last = self._last
+        if last is None:
+            return
+
+        def written(folder: Path) -> None:
+            self._storage.fetch(last.uuid, folder, last.sha256)
+            after = folder / after_training.FOLDER
+            shutil.rmtree(after, ignore_errors=True)
+            after.mkdir()
+            write(after)
+
+        self.save(last.batch, written, metadata=last.metadata)
+        self.wait()
 
     def _written(
         self, batch: int, write: Callable[[Path], Rest | None], disk: DiskWait | None

@@ -108,7 +108,7 @@ class Schedule:
             return Validate()
         if progress.save_after_validation and self._unsaved:
             return SaveCheckpoint()
-        if self._over:
+        if self.over:
             if self._unsaved:
                 return SaveCheckpoint()
             return Finish() if progress.validated_at_end else Validate()
@@ -148,7 +148,7 @@ class Schedule:
         progress = self.progress
         progress.last_validated = progress.batches
         progress.save_after_validation = self.periods.policy == "all" or (self.periods.policy == "best" and best)
-        if self._over:
+        if self.over:
             progress.validated_at_end = True
 
     def checkpointed(self) -> None:
@@ -184,7 +184,8 @@ class Schedule:
         self.progress = Progress(**snapshot)
 
     @property
-    def _over(self) -> bool:
+    def over(self) -> bool:
+        """Whether all batches are trained that were to be."""
         return self.progress.ended or self.progress.batches >= self.periods.length
 
     @property

@@ -82,6 +82,12 @@ class Checkpoints(Protocol):
         ``on_checkpoint_end``); where it needs the whole folder, `write` must leave nothing.
         """
 
+    def save_end(self, write: Callable[[Path], None]) -> None:
+        """Publish the last checkpoint anew, with what the end of the training has made of its weights.
+
+        `write` writes them into an empty folder; see ``after_training``.
+        """
+
     def restore(self) -> AbstractContextManager[Path | None]:
         """Give a verified local folder with the checkpoint to continue from, or None to start from scratch."""
 

@@ -137,6 +137,12 @@ class KerasCheckpoints:
             own = checkpoint_files.packed(write_own)
         self._communicator.all_gather_object(own)
 
+    def save_end(self, logs: dict[str, float]) -> None:
+        """Save what the end of the training has made of the model; nothing of it is collective."""
+        if self._communicator.rank == 0:
+            progress = self._services.schedule.snapshot()
+            self._services.checkpoints.save_end(lambda folder: self._save_model(folder, progress, logs))
+
     # -- what a model of graphs does in another way
 
     def _save_model(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:

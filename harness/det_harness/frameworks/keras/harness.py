@@ -72,9 +72,16 @@ class KerasHarness(FrameworkHarness):
             payload = call_to_load(payload, environment)
         return state.load_weights(payload, directory)
 
-    def bring_back(self, call: Any, directory: Path) -> None:
-        """Put the weights of a checkpoint into the model of a captured call."""
-        _state().bring_back(call, directory)
+    def load_into(self, call: Any, directory: Path) -> None:
+        """Put what a training has made of the model of a captured call into that model."""
+        _state().load_into(call, directory)
+
+    def load_into_objects(self, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment) -> None:
+        """Put what a training has made of a model into another one."""
+        from det_harness.frameworks.keras.fitting import checked_target
+
+        model = checked_target(target, optimizer)
+        _state().load_into_model(model, directory, environment.trial_seed)
 
 
 def controller_class() -> type[KerasController]:

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.batch_values import BatchValues
 from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import Feed, only_the_last_is_smaller
 from det_harness.frameworks.keras.hooks import AddedHooks, NamingCallbacks
-from det_harness.frameworks.keras.model_state import metric_values
 from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.frameworks.keras.training_step import Told, TrainingStep
 from det_harness.trial import activity
@@ -113,6 +113,7 @@ class TrainingCallbacks(NamingCallbacks):
         self._own_state: list[Any] = []
         self._of_epoch: dict[str, Any] = {}
         self._before_idle: list[Any] | None = None
+        self._digest_at_end: bytes | None = None
 
     def _given(self, call: FitCall) -> list[Any]:
         """Return the user's callbacks."""
@@ -183,7 +184,7 @@ class TrainingCallbacks(NamingCallbacks):
         if self._together is not None:
             stops = self._controller.stop_asked()
             if self._together.idle_last and batch == self._controller.steps - 1:
-                self._before_idle = metric_values(self.model)
+                self._before_idle = model_state.metric_values(self.model)
             self._together.ask(Told(stops, reports=time.monotonic() >= self._report_at, ends=self._ends))
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -246,6 +247,13 @@ class TrainingCallbacks(NamingCallbacks):
         self._act(validation)
         if not self._finished and self._ended_by_callback():  # in the hooks of a validation
             self._act()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        super().on_train_end(logs)
+        # A worker that has to leave goes on elsewhere, from before this.
+        before, self._digest_at_end = self._digest_at_end, None
+        if before is not None and model_state.digest(self.model) != before:
+            self._controller.checkpoints.save_end(self.logs)
 
     def _ended_by_callback(self) -> bool:
         """Make what is done the whole training where a callback, of any rank, has set ``stop_training``."""
@@ -333,6 +341,9 @@ class TrainingCallbacks(NamingCallbacks):
                 self.hooks.workload_begins(self._done, action.until)
             return
         self._finished = True
+        services = self._controller.services
+        if not services.communicator.rank and not services.stop_requested():
+            self._digest_at_end = model_state.digest(self.model)
         # Where Keras ends by itself it is left to: told to stop, it would not end its queues.
         if self._done - self._epoch_start < self._controller.steps or not self._in_last_epoch():
             self.model.stop_training = True

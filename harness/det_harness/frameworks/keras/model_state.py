@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from det_harness.trial import rng, state_files
+from det_harness.frameworks.keras import fitting
+from det_harness.trial import after_training, rng, state_files
 from det_native.errors import CheckpointCorruptError, CheckpointError
 from det_native.keras import precision
 from det_native.keras.generations import NUMBER, TITLE, internals, keras2
@@ -71,7 +72,8 @@ def _save_training(folder: Path, call: FitCall, progress: dict[str, Any], logs: 
 
 def save_beside(folder: Path, model: Any, progress: dict[str, Any], more: Mapping[str, Any]) -> None:
     """Write what stands beside the model's own files: progress, metrics and random numbers."""
-    training = {"format": _FORMAT, "keras": NUMBER, "progress": progress, "metrics": metric_values(model), **more}
+    about = {"format": _FORMAT, "keras": NUMBER, "progress": progress, "metrics": metric_values(model)}
+    training = {**about, "made_of": fitting.described(model), **more}
     state_files.dump(folder, "training", training)
     rng.save(folder)
 
@@ -128,8 +130,8 @@ def _restore_training(folder: Path, call: FitCall) -> None:
     rng.load(folder)
 
 
-def read_model(folder: Path, model: Any) -> None:
-    """Read weights, optimizer and random layers.
+def read_model(folder: Path, model: Any, *, in_use: bool = False) -> None:
+    """Read weights, optimizer and random layers; of a process in which the model is `in_use`, nothing beside it.
 
     Raises
     ------
@@ -143,7 +145,7 @@ def read_model(folder: Path, model: Any) -> None:
             # What an optimizer makes later would be looked for in the folder, which is gone by then.
             keras2.build_optimizer(model)
     try:
-        status = _trackable(model).read(str(folder / "model"))
+        status = _trackable(model, in_use=in_use).read(str(folder / "model"))
         if model.built:
             status.assert_existing_objects_matched()
         status.expect_partial()
@@ -186,7 +188,7 @@ def load_weights(call: FitCall, directory: Path) -> Any:
 
 
 def bring_back(call: FitCall, directory: Path) -> None:
-    """Put the weights and the optimizer's state of a checkpoint into the model of a call of ``fit``."""
+    """Put the weights and the optimizer's state of a checkpoint into the model of a call of ``fit``, made again."""
     progress_of(directory)
     from det_harness.frameworks.keras.data import make_feed
 
@@ -197,10 +199,46 @@ def bring_back(call: FitCall, directory: Path) -> None:
 def load_built(model: Any, directory: Path, seed: int) -> None:
     """Put the weights and the optimizer's state of a checkpoint into a model that has its variables."""
     progress_of(directory)
-    if state_files.load(directory, "training").get("graph"):
+    folder = after_training.weights_in(directory)
+    if state_files.load(folder, "training").get("graph"):
         keras2.use_older_optimizer(model)
     seed_random_layers(model, seed)
-    read_model(directory, model)
+    read_model(folder, model)
+
+
+def load_into(call: FitCall, directory: Path) -> None:
+    """Put what a training has made of the model of a call of ``fit`` into that model; see ``load_into_model``."""
+    progress_of(directory)
+    from det_harness.frameworks.keras.data import make_feed
+
+    with rng.preserved():
+        build(call, lambda: make_feed(call, call.context.env, steps=1).first())
+    load_into_model(call.model, directory, call.context.env.trial_seed)
+
+
+def load_into_model(model: Any, directory: Path, seed: int) -> None:
+    """Put weights, optimizers and counters of a checkpoint into a model that is in use, or change nothing.
+
+    The global random numbers, callbacks and files stay as they are.
+
+    Raises
+    ------
+    CheckpointError
+        If they do not fit.
+    """
+    progress_of(directory)
+    folder = after_training.weights_in(directory)
+    training = state_files.load(folder, "training")
+    fitting.check(model, training.get("made_of"))
+    with rng.preserved():
+        if training.get("graph"):
+            keras2.use_older_optimizer(model)
+        seed_random_layers(model, seed)
+        with fitting.unchanged_on_error(model):
+            fitting.build_optimizers(model, training.get("made_of"))
+            read_model(folder, model, in_use=True)
+            if keras2.counters_of(model) and "train_counter" in training:
+                keras2.count_batches_from(model, training["train_counter"])
 
 
 def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
@@ -250,9 +288,15 @@ def _optimizer_variables(model: Any) -> int:
     return len(variables() if callable(variables) else variables)
 
 
-def _trackable(model: Any) -> tf.train.Checkpoint:
-    parts: dict[str, Any] = {"model": model}
-    if (of_all := keras2.global_generator()) is not None:
+def digest(model: Any) -> bytes:
+    """Return what tells two states of a model's weights and optimizers apart."""
+    internals.settle(model)
+    return after_training.digest(internals.values_of([*model.weights, *fitting.optimizer_variables(model)]))
+
+
+def _trackable(model: Any, *, in_use: bool = False) -> tf.train.Checkpoint:
+    parts: dict[str, Any] = {"model": keras2.Apart(model) if in_use else model}
+    if not in_use and (of_all := keras2.global_generator()) is not None:
         parts["global_random"] = of_all
     return tf.train.Checkpoint(**parts, random=keras2.generators_of(model))
 

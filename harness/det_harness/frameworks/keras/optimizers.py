@@ -1,4 +1,5 @@
-"""What is known of tf.keras 2.15's optimizers beyond their documents: where their gradients can be averaged.
+"""The optimizers of a model, and what is known of tf.keras 2.15's beyond their documents: where their gradients can be
+averaged.
 
 Each name here is in a test.
 """
@@ -9,10 +10,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from det_native.keras.generations import NUMBER
+
 
 def is_optimizer(value: Any) -> bool:
     """Return whether it is an optimizer of Keras, new or legacy."""
-    return isinstance(value, tf.keras.optimizers.Optimizer | tf.keras.optimizers.legacy.Optimizer)
+    kinds = (tf.keras.optimizers.Optimizer,)
+    return isinstance(value, kinds if NUMBER > 2 else (*kinds, tf.keras.optimizers.legacy.Optimizer))
 
 
 def innermost(optimizer: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.keras import model_state
+from det_harness.trial import after_training
 from det_native.keras.generations import keras2 as internals
 
 
@@ -27,6 +28,7 @@ def begin_with(folder: Path, model: Any) -> None:
         If it is no checkpoint of Keras, or of a model with other layers or shapes.
     """
     model_state.progress_of(folder)
+    folder = after_training.weights_in(folder)
     drawn = [(each, each.state.numpy()) for each in internals.generators_of(model)]
     metrics = model_state.metric_values(model)
     try:

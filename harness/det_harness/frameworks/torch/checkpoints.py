@@ -59,6 +59,7 @@ class TorchCheckpoints:
         # On other ranks than the first, whose checkpoints have a thread of their own.
         self._writing: Future[None] | None = None
         self._position: Callable[[], Any] = lambda: None
+        self._digest_at_end: bytes | None = None
 
     def restore(self) -> Any:
         """Put the state of the checkpoint back, if there is one; returns the position in the training data, or None.
@@ -69,7 +70,9 @@ class TorchCheckpoints:
             If it does not fit the trial, or the ranks found different ones.
         """
         with self._checkpoints.restore() as folder:
-            return self._restore(folder)
+            position = self._restore(folder)
+        self._note_end()
+        return position
 
     def _begin(self) -> str | None:
         """Give the models the weights that the trial begins with, if they are another's; returns whose."""
@@ -102,6 +105,19 @@ class TorchCheckpoints:
                 )
             else:
                 self._save_own(self._schedule.progress.batches)
+        self._note_end()
+
+    def save_end(self) -> None:
+        """Save what callbacks have made of the models since the last checkpoint; nothing of it is collective."""
+        before, self._digest_at_end = self._digest_at_end, None
+        if before is not None and trial_state.digest(self._context) != before:
+            self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context))
+
+    def _note_end(self) -> None:
+        """Note the state after the last batch, where callbacks may change it."""
+        first = self._communicator.rank == 0
+        if first and self._schedule.over and self._hooks.in_use and sharded_state.mesh_of(self._context.models) is None:
+            self._digest_at_end = trial_state.digest(self._context)
 
     def wait(self) -> None:
         """Block until all that this rank has to write is written, on the first rank until it is published.

@@ -82,8 +82,14 @@ class TorchHarness(FrameworkHarness):
             return loading.load_trial(payload, directory, environment)
         return loading.load_models(payload, directory)
 
-    def bring_back(self, call: Any, directory: Path) -> None:
-        """Put the weights of a checkpoint into the models of a captured call."""
-        from det_harness.frameworks.torch.trial_state import load_models
+    def load_into(self, call: Any, directory: Path) -> None:
+        """Put what a training has made of the objects of a captured call into them."""
+        from det_harness.frameworks.torch.loading_into import load_into
 
-        load_models(directory, call.context)
+        load_into(call.context, directory)
+
+    def load_into_objects(self, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment) -> None:
+        """Put what a training has made of modules and optimizers into other ones."""
+        from det_harness.frameworks.torch.loading_into import load_into_objects
+
+        load_into_objects(target, optimizer, directory)

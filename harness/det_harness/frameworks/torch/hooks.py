@@ -62,6 +62,11 @@ class CallbackHooks:
         """Return the methods that are called for a hook."""
         return self._methods[hook]
 
+    @property
+    def in_use(self) -> bool:
+        """Whether there is a method for any hook."""
+        return any(self._methods.values())
+
     def call(self, hook: str, *arguments: Any) -> None:
         """Call a hook of every callback that overrides it."""
         for method in self._methods[hook]:

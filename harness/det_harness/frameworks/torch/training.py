@@ -240,3 +240,5 @@ class TorchTraining(TrainingPort):
                 self.hooks.call("on_trial_shutdown")
             raise
         self.hooks.call("on_trial_shutdown")
+        if not self.services.stop_requested():  # else it goes on elsewhere, from before this
+            self._checkpoints.save_end()

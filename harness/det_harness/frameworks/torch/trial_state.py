@@ -30,7 +30,7 @@ import torch
 
 from det_harness.frameworks.torch import nested, sharded_state
 from det_harness.frameworks.torch.host_copy import HostMemory
-from det_harness.trial import rng, state_files
+from det_harness.trial import after_training, rng, state_files
 from det_harness.trial.throttle import Throttle
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
@@ -97,6 +97,21 @@ def save(
     rest = _write_state(folder, state, memory)
     _write_facts(folder, {"schedule": schedule, "position": position})
     return rest
+
+
+def digest(context: PyTorchTrialContext) -> bytes:
+    """Return what tells two states of models and optimizers apart."""
+    found: dict[str, Any] = {}
+    state = {key: value for key, value in collect(context, {}).items() if key in _COMMON[:2]}
+    nested.split(state, lambda leaf: nested.TAKEN if isinstance(leaf, torch.Tensor) else leaf, found)
+    tensors = (each.detach().cpu().contiguous().flatten() for each in found.values())
+    return after_training.digest(each.view(torch.uint8).numpy() for each in tensors)
+
+
+def save_end(folder: Path, context: PyTorchTrialContext) -> None:
+    """Write what the end of a training has made of models, optimizers, schedulers and scalers into an empty folder."""
+    state = {key: value for key, value in collect(context, {}).items() if key in (*_COMMON, "evaluating")}
+    _write_state(folder, state, HostMemory())(Throttle())
 
 
 def save_own(folder: Path, state: dict[str, Any]) -> None:
@@ -215,7 +230,8 @@ def load_models(folder: Path, context: PyTorchTrialContext) -> None:
         If the models do not fit those of the checkpoint.
     """
     mesh = sharded_state.mesh_of(context.models)
-    state = {"models_state_dict": _read_models(folder, mesh), "optimizers_state_dict": [], "gradients": []}
+    models = _read_models(after_training.weights_in(folder), mesh)
+    state = {"models_state_dict": models, "optimizers_state_dict": [], "gradients": []}
     sharded_state.fit(state, context)
     _load_each(wrapper_of(context.owner), "model", context.models, state["models_state_dict"])
 
@@ -237,7 +253,7 @@ def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> lis
             f"The models cannot be copied to load a checkpoint ({error}): load it in another process, with "
             "det.attach(...), which makes them again."
         ) from error
-    _load_each(owner, "model", models, _read_models(folder))
+    _load_each(owner, "model", models, _read_models(after_training.weights_in(folder)))
     for model in models:
         model.eval()
     return models

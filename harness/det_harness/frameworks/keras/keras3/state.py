@@ -15,8 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from det_harness.frameworks.keras import model_state
-from det_harness.trial import rng, state_files
+from det_harness.frameworks.keras import fitting, model_state
+from det_harness.trial import after_training, rng, state_files
 from det_native.keras import precision
 from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
@@ -86,7 +86,7 @@ def begin_with(folder: Path, model: Any, first_batch: Callable[[], Any]) -> None
     _complete(model, first_batch)
     kept = [*_beside(model), *_of_optimizers(model), *internals.metric_variables(model)]
     values = internals.values_of(kept)
-    read_model(folder, model)
+    read_model(after_training.weights_in(folder), model)
     internals.set_values(kept, values)
 
 
@@ -108,14 +108,42 @@ def bring_back(call: FitCall, directory: Path) -> None:
 
     model_state.build(call, first)
     _complete(call.model, first, metrics=False)
-    read_model(directory, call.model)
+    read_model(after_training.weights_in(directory), call.model)
 
 
 def load_built(model: Any, directory: Path, seed: int) -> None:
     """Put the weights and the optimizer's state of a checkpoint into a model that has its variables."""
     model_state.progress_of(directory)
     _build_optimizer(model)
-    read_model(directory, model)
+    read_model(after_training.weights_in(directory), model)
+
+
+def load_into(call: FitCall, directory: Path) -> None:
+    """Put what a training has made of the model of a call of ``fit`` into that model; see ``load_into_model``."""
+    model_state.progress_of(directory)
+    from det_harness.frameworks.keras.keras3.data import make_feed
+
+    with rng.preserved():
+        model_state.build(call, lambda: make_feed(call, call.context.env, 1).first())
+    load_into_model(call.model, directory, call.context.env.trial_seed)
+
+
+def load_into_model(model: Any, directory: Path, seed: int) -> None:
+    """Put weights, optimizers and the states of random layers into a model that is in use, or change nothing.
+
+    Raises
+    ------
+    CheckpointError
+        If they do not fit.
+    """
+    model_state.progress_of(directory)
+    folder = after_training.weights_in(directory)
+    made_of = state_files.load(folder, "training").get("made_of")
+    fitting.check(model, made_of)
+    with rng.preserved(), fitting.unchanged_on_error(model):
+        _build_optimizer(model)
+        fitting.build_optimizers(model, made_of)
+        read_model(folder, model)
 
 
 def _complete(model: Any, first_batch: Callable[[], Any], *, metrics: bool = True) -> None:
@@ -136,7 +164,7 @@ def _complete(model: Any, first_batch: Callable[[], Any], *, metrics: bool = Tru
 
 
 def _build_optimizer(model: Any) -> None:
-    optimizer = model.optimizer
+    optimizer = getattr(model, "optimizer", None)  # of a model that is not compiled there is none
     if optimizer is not None and not optimizer.built:
         optimizer.build(model.trainable_variables)
 

@@ -1,0 +1,179 @@
+"""Weights trained by a worker, in the notebook's objects: what a local run of the same cells leaves there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from faults import Cluster, Kernel, running_kernel
+from programs import CONFIG, KERAS_DATA, KERAS_FIT, KERAS_SETUP, NATIVE_OBJECTS, NATIVE_SETUP
+
+from det_native.client.handles import Experiment
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+SETTINGS = "settings = {}"
+LOADING = """
+from det_native.pending.loading import load_state
+"""
+HALVING = """
+class Halving(tf.keras.callbacks.Callback):
+    def on_train_end(self, logs=None):
+        self.model.set_weights([weight / 2 for weight in self.model.get_weights()])
+"""
+KERAS_STATE = """
+from det_native.keras.native import FitCall
+
+def state_of(model):
+    values = [*model.get_weights(), *(np.array(value) for value in model.optimizer.variables)]
+    return [value.tobytes().hex() for value in values] + [int(model.optimizer.iterations)]
+
+def step_on(model):
+    return float(np.ravel(type(model).train_on_batch(model, x[:8], y[:8]))[0])
+"""
+KERAS_CALL = 'FitCall.of(context, model, "fit", (x, y), {"validation_data": (x, y)})'
+KERAS_FIT_HALVING = KERAS_FIT.replace("[Visit()]", "[Halving()]")
+
+TORCH_FUNCTIONS = """
+def train_batch(batch, epoch_idx, batch_idx):
+    loss = loss_of(batch)
+    context.backward(loss)
+    context.step_optimizer(optimizer)
+    context.state["seen"] = context.state.get("seen", 0) + 1
+    return {"loss": loss}
+
+class Halving(det.pytorch.PyTorchCallback):
+    def on_validation_end(self, metrics):
+        with torch.no_grad():
+            model[0].weight.mul_(0.5)
+"""
+TORCH_FIT = "experiment = context.fit(loader(True), loader(False), train_batch, evaluate_batch, callbacks=[Halving()])"
+TORCH_STATE = """
+from det_native.pytorch.native_call import TorchCall
+
+def call_of():
+    return TorchCall.of(context, "fit", train_loader=loader(True), validation_loader=None, train_batch=train_batch,
+                        evaluate_batch=None, epochs=3, callbacks=None)
+
+def state_of(model, optimizer):
+    slots = [slot["momentum_buffer"] for slot in optimizer.state_dict()["state"].values()]
+    values = [value.numpy().tobytes().hex() for value in (*model.state_dict().values(), *slots)]
+    return [*values, optimizer.param_groups[0]["lr"], scheduler.last_epoch, dict(context.state), model.training]
+"""
+
+
+def local(cell: str) -> str:
+    """Return a cell that trains here."""
+    return cell.replace("settings))", "settings), local=True)")
+
+
+@pytest.fixture
+def keras_notebook(keras_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
+    """A notebook of its own: it trains here, too."""
+    monkeypatch.setenv("DET_HOME", str(keras_cluster.home.path))
+    cells = (KERAS_SETUP, CONFIG, KERAS_DATA, HALVING, KERAS_STATE, LOADING, SETTINGS)
+    with keras_cluster.clearing(), running_kernel(keras_cluster, "weights", *cells) as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def torch_notebook(torch_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
+    """A notebook of its own: it trains here, too."""
+    monkeypatch.setenv("DET_HOME", str(torch_cluster.home.path))
+    with torch_cluster.clearing(), running_kernel(torch_cluster, "weights", NATIVE_SETUP, CONFIG, LOADING) as kernel:
+        kernel.run(SETTINGS)
+        yield kernel
+
+
+def damage(experiment: Experiment) -> None:
+    """Change a byte of each file of the last checkpoint."""
+    last = experiment.checkpoints[-1]
+    folder = experiment.source.checkpoints(trial_id=last.trial_id)[-1].location
+    from pathlib import Path
+
+    for path in Path(folder).rglob("*"):
+        if path.is_file() and path.name != "manifest.json":
+            path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+
+def values_after_step(kernel: Kernel) -> list[Any]:
+    """Return a model's state, what the next step makes of it, and the loss of that."""
+    return [kernel.value("state_of(model)"), kernel.value("step_on(model)"), kernel.value("state_of(model)")]
+
+
+def test_a_model_of_keras_has_what_a_local_run_leaves(keras_notebook: Kernel, keras_cluster: Cluster) -> None:
+    kernel = keras_notebook
+    number = kernel.submit(KERAS_FIT_HALVING)
+    kernel.run("experiment.wait()")
+    kernel.run("feature = tf.keras.Model(model.inputs, model.layers[0].output)")
+    kernel.run("drawn = np.random.get_state()[1].tolist()")
+    kernel.run(f"loaded = load_state(context.experiment, {KERAS_CALL})")
+    assert kernel.value("loaded.batch") == 15
+    assert kernel.value("drawn == np.random.get_state()[1].tolist()")
+    assert kernel.value("all((a == b).all() for a, b in zip(feature.get_weights(), model.get_weights()))")
+    kernel.run(f"again = det.experiment({number}).checkpoints[-1].load()")
+    assert kernel.value("state_of(again)") == kernel.value("state_of(model)")
+    kernel.run("fresh = tf.keras.models.clone_model(model)")
+    kernel.run("fresh.compile(tf.keras.optimizers.Adam(0.3), loss)")
+    kernel.run(f"det.experiment({number}).load_into(fresh)")
+    assert kernel.value("state_of(fresh)") == kernel.value("state_of(model)")
+    trained = values_after_step(kernel)
+
+    kernel.run(local(KERAS_FIT_HALVING))
+    assert values_after_step(kernel) == trained
+    kernel.run("fresh.set_weights([weight * 0 for weight in fresh.get_weights()])")
+    kernel.run("det.experiment(context.experiment.id).load_into(fresh)")
+    assert kernel.value("state_of(fresh)") == trained[0]
+
+    damage(keras_cluster.attach(number))
+    failed = kernel.run(f"det.experiment({number}).load_into(fresh)", fails=True)
+    assert failed.error is not None
+    assert "Nothing is loaded; that of batch" in failed.error
+    assert kernel.value("state_of(fresh)") == trained[0]
+
+
+def test_modules_of_pytorch_have_what_a_local_run_leaves(torch_notebook: Kernel) -> None:
+    kernel = torch_notebook
+    for cell in (NATIVE_OBJECTS, TORCH_FUNCTIONS, TORCH_STATE):
+        kernel.run(cell)
+    number = kernel.submit(TORCH_FIT)
+    kernel.run("experiment.wait()")
+    kernel.run("held, drawn = model[0], torch.get_rng_state().tolist()")
+    kernel.run("loaded = load_state(context.experiment, call_of())")
+    assert kernel.value("held is model[0] and drawn == torch.get_rng_state().tolist()")
+    trained = kernel.value("state_of(model, optimizer)")
+    assert trained[-2] == {"seen": 15}
+    kernel.run(f"again = det.experiment({number}).checkpoints[-1].load()")
+    assert kernel.value("[value.numpy().tobytes().hex() for value in again.state_dict().values()]") == trained[:4]
+    kernel.run("fresh = torch.nn.Sequential(*layers[:3], torch.nn.Linear(16, 3))")
+    kernel.run("import copy; fresh = copy.deepcopy(fresh)")
+    kernel.run("other = torch.optim.SGD(fresh.parameters(), lr=1.0, momentum=0.1)")
+    kernel.run(f"det.experiment({number}).load_into(fresh, other)")
+    assert kernel.value("state_of(fresh, other)")[:9] == trained[:9]
+
+    kernel.run(local(NATIVE_OBJECTS))
+    kernel.run(TORCH_FIT)
+    assert kernel.value("state_of(model, optimizer)") == trained
+
+
+def test_of_a_search_the_weights_are_those_of_the_best_trial(torch_notebook: Kernel) -> None:
+    kernel = torch_notebook
+    kernel.run(
+        NATIVE_OBJECTS.replace("settings)", 'settings | {"lr": {"type": "categorical", "vals": [0.0001, 0.1]}},')
+        .replace('lr"', 'lr"')
+        .replace('vals": [0.0001, 0.1]}},', 'vals": [0.0001, 0.1]}}, searcher={"name": "grid"})')
+        .replace("lr=0.05", 'lr=context.get_hparam("lr")')
+    )
+    kernel.run(TORCH_FUNCTIONS)
+    kernel.run(TORCH_STATE)
+    kernel.submit(TORCH_FIT)
+    kernel.run("experiment.wait()")
+    kernel.run("loaded = load_state(experiment, call_of())")
+    assert kernel.value("[loaded.trial_id, experiment.best_trial.hparams['lr']]") == [
+        kernel.value("experiment.best_trial.id"),
+        0.1,
+    ]
+    kernel.run("again = experiment.best_trial.checkpoints[-1].load()")
+    assert kernel.value("all((a == b).all() for a, b in zip(again.state_dict().values(), model.state_dict().values()))")
+    assert kernel.value("optimizer.param_groups[0]['lr'] > 0.01")
