@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from det_native.capture.named_by_text import matching
 from det_native.capture.observation.holding import may_be_held_elsewhere, may_hold
-from det_native.capture.observation.kinds import Kinds
+from det_native.capture.observation.kinds import Kinds, is_of_det_native
 from det_native.capture.observation.looks import Look, look, of_library
 from det_native.capture.observation.process import (
     module_attributes,
@@ -163,13 +163,13 @@ class Watch:
         )
 
     def renew(self, namespace: Mapping[str, Any], objects: Set[int]) -> frozenset[str]:
-        """Look again at the names that hold one of these objects; return them. What is new there, no cell has done."""
+        """Look again at the names that hold one of these objects, so that no cell has changed them; return them."""
         looks = _Looks(namespace, _MOST)
-        names = frozenset(name for name, known in self.looks.items() if not objects.isdisjoint(known.objects))
-        for name in names & namespace.keys():
-            looks.take(name)
+        for name, known in self.looks.items():
+            if name in namespace and not objects.isdisjoint(known.objects):
+                looks.take(name)
         self.looks |= looks.now
-        return names
+        return frozenset(name for name in looks.now if not is_of_det_native(type(namespace[name])))
 
     def fixed(self) -> frozenset[str]:
         """Return names of which the value cannot change."""
