@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from det_native.capture.log import current_log
+from det_native.client import rendering
 from det_native.client.handles import Experiment
 from det_native.errors import (
     DetError,
@@ -54,6 +55,8 @@ def bring_home(training: PendingTraining, again: str) -> None:
     except DetError as error:
         registry.end(training)
         raise _with(error, _remedy(experiment, name)) from None
+    experiment.loaded_into = name
+    rendering.current().renew(experiment)
     where = f" into `{name}`" if name else ""
     print(f"Experiment {experiment.id}: weights loaded{where}.")
 
