@@ -42,6 +42,8 @@ class Experiment:
 
     #: What changes is the experiment, not the notebook: capture tells this object by its identity.
     _det_known_by_identity = True
+    #: The name of the model of this process into which its weights were loaded; views say it.
+    loaded_into = ""
 
     def __init__(self, source: Source, experiment_id: int | str) -> None:
         self._source = source

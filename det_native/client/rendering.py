@@ -50,6 +50,9 @@ class Renderer(Protocol[Handle]):
     def follow(self, handle: Handle, show: Show) -> ProgressView:
         """Show how a handle goes on: as a live view where that can be seen, a progress bar, or messages only."""
 
+    def renew(self, handle: Handle) -> None:
+        """Renew what views show of a handle, if there are any."""
+
 
 class PlainProgress:
     """Messages on stderr, no bar."""
@@ -96,6 +99,9 @@ class PlainRenderer:
     def follow(self, handle: object, show: Show) -> ProgressView:
         """Show messages only."""
         return PlainProgress()
+
+    def renew(self, handle: object) -> None:
+        """Nothing is shown."""
 
 
 def line_of(handle: object) -> str:

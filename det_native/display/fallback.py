@@ -32,7 +32,8 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     png = _draw(curves) if curves is not None and curves.lines else None
     if isinstance(handle, Experiment):
         detail = handle.detail()
-        note = "" if detail.state.terminal else _as_of(handle, handle.id)
+        loaded = f"weights loaded into `{handle.loaded_into}`" if handle.loaded_into else ""
+        note = loaded if detail.state.terminal else _as_of(handle, handle.id)
         failures = failures_of(handle.source.trials(handle.id))
         line = experiment_line(handle.id, detail, note, failures)
         html = experiment_html(handle, png, note=note)

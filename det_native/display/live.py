@@ -68,6 +68,13 @@ def show_once(handle: Experiment | Trial) -> bool:
     return any(view.shown == shown and view.cell == cell for view in _views) or show(handle)
 
 
+def renew(handle: Experiment | Trial) -> None:
+    """Renew what is saved of the views of a handle: more is known of it than its events tell."""
+    for view in list(_views):
+        if view.shown == _shown(handle):
+            view.renew()
+
+
 def _settle_after_cells() -> None:
     """Have every cell of a notebook that is only executed end with the last state of what has ended on the screen.
 
@@ -249,6 +256,13 @@ class LiveView:
             self._push()
         except UNREADABLE as error:
             self._tell({}, lost=str(error))
+
+    def renew(self) -> None:
+        """Renew what is saved of it, in the background where a front end is there to take it."""
+        if self.has_widget:
+            self._spawn(self._renew, f"det-renew-{self._experiment_id}")
+        else:
+            self._renew()
 
     def _renew(self) -> None:
         with suppress(*UNREADABLE):

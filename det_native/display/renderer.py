@@ -75,6 +75,13 @@ class DisplayRenderer:
             return MessagesOnly()
         return self.progress(f"{type(handle).__name__} {handle.id}")
 
+    def renew(self, handle: Experiment | Trial) -> None:
+        """Renew what views show of a handle, if there are any."""
+        if in_notebook():
+            from det_native.display.live import renew
+
+            renew(handle)
+
 
 def show_live() -> None:
     """Have IPython, where it runs here, show handles of what goes on as live views; all else stays as it is."""

@@ -106,7 +106,7 @@ def init(
 
     context = TFKerasNativeContext(
         environment,
-        on_fit=partial(_fit, settings=settings, begun=begun),
+        on_fit=partial(train_by_fit, fit_here=_fit_here, settings=settings, begun=begun, handle_of=_handle),
         role="local" if settings.place.local else "cluster",
         place=calling_place,
     )
@@ -136,12 +136,9 @@ def _names_metric(config: ConfigInput, environment: TrialEnvironment) -> bool:
         return True
 
 
-def _fit(call: FitCall, settings: Settings, begun: Begun) -> Any:
-    """Train here or there; what comes back from the cluster is used as Keras's ``History`` is."""
-    result = train_by_fit(call, fit_here=_fit_here, settings=settings, begun=begun)
-    if settings.place.local or type(result) is not Experiment:
-        return result
-    return KerasExperiment(result.source, result.id, model=call.model, kind=call.history_kind)
+def _handle(call: FitCall, experiment: Experiment) -> KerasExperiment:
+    """Return a handle that is used as Keras's ``History`` is."""
+    return KerasExperiment(experiment.source, experiment.id, model=call.model, kind=call.history_kind)
 
 
 def _fit_here(call: FitCall, settings: Settings, origin: Origin) -> Any:

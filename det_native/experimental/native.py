@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, current_log, running_execution
 from det_native.client.connect import connect, named_master
+from det_native.client.handles import Experiment
 from det_native.errors import of_the_users
 from det_native.experimental.directory import working_directory
 from det_native.experimental.document_place import answers
@@ -122,7 +124,17 @@ class NotedCall:
         return NotedCall.now(self.kind).record
 
 
-def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], settings: Settings, begun: Begun) -> Any:
+#: Makes a framework's own handle of an experiment, for a call.
+HandleOf = Callable[[Any, Experiment], Experiment]
+
+
+def train_by_fit(
+    call: Any,
+    fit_here: Callable[[Any, Settings, Origin], Any],
+    settings: Settings,
+    begun: Begun,
+    handle_of: HandleOf | None = None,
+) -> Any:
     """Run what a call of ``fit()`` or ``train_and_evaluate()`` asks for; the result is what the user's call returns.
 
     Parameters
@@ -133,16 +145,20 @@ def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], se
     settings : Settings
     begun : Begun
         Where ``init()`` was called.
+    handle_of : callable, optional
+        Makes the handle of what was submitted; a plain one by default.
     """
     if call.quiet:
         settings = replace(settings, show="none")
+    if not settings.place.local:
+        before_call(call)
     record = NotedCall.now(call.kind).record
     other = answers().stand_in(record)
     if other is not None:
         return other
     origin = begun.origin(record)
     if not settings.place.local:
-        return submit(call, settings, origin)
+        return submit(call, settings, origin, handle_of)
     try:
         return origin.answers.done(fit_here(call, settings, origin))
     except Exception as error:  # noqa: BLE001 (raised again)
@@ -150,8 +166,23 @@ def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], se
         raise of_the_users(error)
 
 
-def submit(call: Any, settings: Settings, origin: Origin) -> Any:
-    """Submit a call of ``fit()`` or ``train()``; return its experiment."""
+def submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf | None = None) -> Experiment:
+    """Submit a call of ``fit()`` or ``train()``; return its experiment, at its end where its weights are needed."""
     from det_native.experimental.cluster import submit_fit
+    from det_native.pending.fitting import after_submit
 
-    return origin.answers.done(submit_fit(call, settings, origin))
+    experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
+    if handle_of is not None:
+        experiment = handle_of(call, experiment)
+    call.context.experiment = experiment
+    __tracebackhide__ = True
+    after_submit(experiment, call, settings.show)
+    return experiment
+
+
+def before_call(call: Any) -> None:
+    """Have weights come home that a call makes use of which is to be submitted."""
+    if "det_native.pending.registry" in sys.modules:  # nothing was submitted before
+        from det_native.pending import fitting
+
+        fitting.before_call(call)
