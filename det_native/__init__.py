@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from det_native.client.search_preview import preview_search
     from det_native.errors import InvalidHP
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
+    from det_native.pending.forgetting import forget
     from det_native.schema.config import ExperimentConfig
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
     from det_native.trial import DistributedContext, Trial, TrialContext
@@ -42,6 +43,7 @@ _NAMES = {
     "Log": "det_native.schema.helpers",
     "Trial": "det_native.trial",
     "TrialContext": "det_native.trial",
+    "forget": "det_native.pending.forgetting",
     "preview_search": "det_native.client.search_preview",
     "__version__": "det_native._version",
 }
@@ -73,6 +75,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "attach",
     "experiment",
     "experiments",
+    "forget",
     "preview_search",
 ]
 

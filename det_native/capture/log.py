@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -152,6 +152,8 @@ class ExecutionLog:
     ----------
     prompts : bool
         Whether cells have the numbers that the notebook shows; else their places among its code cells.
+    before_cells : list of callable
+        Called with the text of each cell before it runs, and before anybody looks.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -169,6 +171,7 @@ class ExecutionLog:
         self._watch = Watch()
         self._trainings = Trainings()
         self._outside = outside
+        self.before_cells: list[Callable[[str], None]] = []
         self.fixed: frozenset[str] = frozenset()
         self.looked_up: dict[str, frozenset[str]] = {}
 
@@ -279,6 +282,8 @@ class ExecutionLog:
             owner.files.setdefault(self._file_name(body, transformed, number), 1 if is_body else 0)
             self._running.append(None)
             return
+        for prepare in self.before_cells:
+            prepare(info.raw_cell)
         execution = self._append(number if stored else None, info.raw_cell, transformed)
         metadata = getattr(info, "cell_meta", None) or parent_metadata(self.shell)
         execution.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")
@@ -303,6 +308,12 @@ class ExecutionLog:
         if trained:
             seen = seen._replace(changed=frozenset(), unclear=frozenset(), process=frozenset())
         execution.effects = before.then(seen)
+
+    def note_loaded(self, index: int, objects: Set[int]) -> None:
+        """Note that weights were put into objects: that is what the training of an execution has come to."""
+        names, trained = self._watch.renew(self.shell.user_ns, objects), self.executions[index]
+        if trained.effects is not None:
+            trained.effects = trained.effects._replace(changed=trained.effects.changed | names)
 
     def before_call(self) -> None:
         """Look before a training call: what it changes is no work of its cell."""

@@ -31,10 +31,14 @@ def reads_of(source: str, last: int | None = None) -> Reads:
     ------
     SyntaxError
     """
+    return reads_in(one for one in tree_of(source).body if last is None or one.lineno <= last)
+
+
+def reads_in(statements: Iterable[ast.stmt]) -> Reads:
+    """Read statements that follow each other."""
     reader = _Reader()
-    for statement in tree_of(source).body:
-        if last is None or statement.lineno <= last:
-            reader.visit(statement)
+    for statement in statements:
+        reader.visit(statement)
     return reader.result()
 
 

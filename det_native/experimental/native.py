@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -136,6 +137,8 @@ def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], se
     """
     if call.quiet:
         settings = replace(settings, show="none")
+    if not settings.place.local:
+        before_call(call)
     record = NotedCall.now(call.kind).record
     other = answers().stand_in(record)
     if other is not None:
@@ -151,7 +154,20 @@ def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], se
 
 
 def submit(call: Any, settings: Settings, origin: Origin) -> Any:
-    """Submit a call of ``fit()`` or ``train()``; return its experiment."""
+    """Submit a call of ``fit()`` or ``train()``; return its experiment, at its end where its weights are needed."""
     from det_native.experimental.cluster import submit_fit
+    from det_native.pending.fitting import after_submit
 
-    return origin.answers.done(submit_fit(call, settings, origin))
+    experiment = origin.answers.done(submit_fit(call, settings, origin))
+    call.context.experiment = experiment
+    __tracebackhide__ = True
+    after_submit(experiment, call, settings.show)
+    return experiment
+
+
+def before_call(call: Any) -> None:
+    """Have weights come home that a call makes use of which is to be submitted."""
+    if "det_native.pending.registry" in sys.modules:  # nothing was submitted before
+        from det_native.pending import fitting
+
+        fitting.before_call(call)

@@ -17,6 +17,7 @@ from det_native.experimental.document_place import answers
 from det_native.experimental.native import (
     Begun,
     NotedCall,
+    before_call,
     enter,
     first_environment,
     replayed_environment,
@@ -217,6 +218,8 @@ class _Beginning:
 
     def __call__(self) -> Iterator[Any]:
         self.asked = True
+        if not self.settings.place.local:
+            before_call(self.call)
         call, settings, record = self.call, self.settings, self.noted.again()
         other = answers().stand_in(record)
         if other is not None:
@@ -224,7 +227,7 @@ class _Beginning:
             return iter(())
         origin = self.begun.origin(record)
         if not settings.place.local:
-            call.context.experiment = submit(call, settings, origin)
+            submit(call, settings, origin)
             return iter(())
         from det_native.experimental.local.native_torch import batches_here
 

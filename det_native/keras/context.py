@@ -14,6 +14,7 @@ from det_native.errors import TrialDefinitionError
 from det_native.horovod import HorovodContext
 from det_native.keras import precision
 from det_native.keras.base_context import TFKerasContext
+from det_native.keras.fit_arguments import taken_wait
 from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
 from det_native.schema.environment import TrialEnvironment
@@ -21,7 +22,6 @@ from det_native.trial import Role
 
 # Keras 3 has one of them.
 _TRAINING = tuple(name for name in ("fit", "fit_generator") if hasattr(tf.keras.Model, name))
-_USING = ("predict", "evaluate")
 
 
 class TFKerasNativeContext(TFKerasContext):
@@ -93,19 +93,18 @@ class TFKerasNativeContext(TFKerasContext):
             return model
         for name in _TRAINING:
             vars(model)[name] = Interception(model, name, self._fit)
-        if self.role == "cluster":
-            for name in _USING:
-                vars(model)[name] = Interception(model, name, self._use)
         return model
 
     def release_model(self, model: Any) -> None:
         """Make a wrapped model plain Keras again."""
-        for name in (*_TRAINING, *_USING):
+        for name in _TRAINING:
             if isinstance(vars(model).get(name), Interception):
                 del vars(model)[name]
 
     def _fit(self, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        wait = taken_wait(model, method, kwargs)
         call = FitCall.of(self, model, method, args, kwargs)
+        call.wait = wait
         notes = call.without_effect()
         if notes:
             warnings.warn(f"{method}(){self._place()}: {' '.join(notes)}", UserWarning, stacklevel=3)
@@ -115,18 +114,7 @@ class TFKerasNativeContext(TFKerasContext):
         result = self._on_fit(call)
         if self.role == "cluster":
             self.experiment = result
-            vars(model).setdefault(_SUBMITTED, True)
         return result
-
-    def _use(self, model: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if vars(model).pop(_SUBMITTED, False):
-            warnings.warn(
-                f"{method}(): this model trains on the cluster, its weights here are untrained. "
-                "For the trained model use experiment.top_checkpoint().load().",
-                UserWarning,
-                stacklevel=3,
-            )
-        return getattr(type(model), method).__get__(model)(*args, **kwargs)
 
 
 def check_model(model: Any) -> None:
@@ -146,7 +134,6 @@ def seed_keras(seed: int) -> None:
     internals.seed(seed)
 
 
-_SUBMITTED = "_det_native_submitted"
 _Handler = Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
 
 

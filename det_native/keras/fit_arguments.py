@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from det_native.errors import ArgumentError, SignatureError
 from det_native.keras.generations import internals
+from det_native.schema.signatures import checked_wait
 
 _COUNTS = ("batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size")
 _NAMES_OF_FIT = {"generator": "x"}
@@ -50,6 +51,19 @@ def bind(
         if parameter.default is not inspect.Parameter.empty
     }
     return {**internals.QUEUE_DEFAULTS, **defaults, **written}, frozenset(written), extra
+
+
+def taken_wait(model: Any, method: str, kwargs: dict[str, Any]) -> bool | None:
+    """Take ``wait`` out of the keyword arguments of a call; None if it is not given, or the class's own ``fit`` has it.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither True nor False.
+    """
+    if "wait" in inspect.signature(getattr(type(model), method)).parameters:
+        return None
+    return checked_wait(method, kwargs.pop("wait", None))
 
 
 def _misfit(error: TypeError, keywords: Iterable[str], known: Sequence[str]) -> str:

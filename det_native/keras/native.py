@@ -71,6 +71,8 @@ class FitCall:
         training data.
     verbose : int
         What was asked for, as Keras takes it; `arguments` has what Keras is to print.
+    wait : bool or None
+        Whether the call waits for its end on the cluster; None where the code that follows says it.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -86,6 +88,7 @@ class FitCall:
     random_state: GlobalState = field(default_factory=global_state, repr=False)
     validation_queue: Mapping[str, Any] = field(default_factory=dict)
     verbose: int = field(init=False)
+    wait: bool | None = None
 
     def __post_init__(self) -> None:
         asked = self.arguments["verbose"]
@@ -193,6 +196,11 @@ class FitCall:
         """Keras's class of what ``fit()`` returns."""
         kind: type = tf.keras.callbacks.History
         return kind
+
+    @property
+    def trained_parts(self) -> list[Any]:
+        """What the training changes: the model and its optimizer."""
+        return [self.model, self.model.optimizer]
 
     def leave_out_bar(self) -> None:
         """Have Keras draw no bar of its own, where something else shows how far it is, or nothing is to."""

@@ -1,1 +1,1 @@
-"""Trainings that were submitted and whose weights are not in this process yet."""
+"""Trainings on the cluster: code that needs their weights waits for them, and finds them in its own objects."""

@@ -104,6 +104,8 @@ class PyTorchNativeContext(PyTorchRunContext):
         evaluate_batch: Callable[..., Any] | None = None,
         epochs: int | None = None,
         callbacks: Any = None,
+        *,
+        wait: bool | None = None,
     ) -> Any:
         """Train the wrapped objects with the user's functions: here to the end, or on the cluster.
 
@@ -125,11 +127,14 @@ class PyTorchNativeContext(PyTorchRunContext):
             How long to train, where the configuration does not say it; 1 by default.
         callbacks : PyTorchCallback, list or dict, optional
             Callbacks, alone, in a list, or by name.
+        wait : bool, optional
+            On the cluster: True waits for the end and puts the trained weights into the wrapped objects, False returns
+            at once. By default it waits where code that follows in the cell reads what is trained.
 
         Returns
         -------
         Experiment
-            For the cluster at once; here after the training.
+            After the training; for the cluster at once, unless it waits.
 
         Raises
         ------
@@ -146,6 +151,7 @@ class PyTorchNativeContext(PyTorchRunContext):
             evaluate_batch=evaluate_batch,
             epochs=epochs,
             callbacks=callbacks,
+            wait=wait,
         )
         __tracebackhide__ = True
         result = _known(self._on_fit)(call)
@@ -162,6 +168,7 @@ class PyTorchNativeContext(PyTorchRunContext):
         validation_loader: Any = None,
         evaluate_batch: Callable[..., Any] | None = None,
         callbacks: Any = None,
+        wait: bool | None = None,
     ) -> LoopBatches:
         """Give the batches of the whole training, for a loop of the user's own.
 
@@ -173,8 +180,8 @@ class PyTorchNativeContext(PyTorchRunContext):
 
         Parameters
         ----------
-        train_loader, epochs, validation_loader, evaluate_batch, callbacks
-            See :meth:`fit`.
+        train_loader, epochs, validation_loader, evaluate_batch, callbacks, wait
+            See :meth:`fit`; what follows is what follows the loop.
 
         Returns
         -------
@@ -196,6 +203,7 @@ class PyTorchNativeContext(PyTorchRunContext):
             evaluate_batch=evaluate_batch,
             epochs=epochs,
             callbacks=callbacks,
+            wait=wait,
         )
         if self._amp is not None:
             raise TrialDefinitionError(

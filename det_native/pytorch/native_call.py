@@ -23,6 +23,7 @@ from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.wrapping import foreign_optimizer
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Framework
+from det_native.schema.signatures import checked_wait
 
 BATCH_SIZE = "global_batch_size"
 WEIGHTS = "the model's weights"
@@ -48,6 +49,8 @@ class TorchCall:
         None where the call does not say it.
     callbacks : dict
         By name.
+    wait : bool or None
+        Whether the call waits for its end on the cluster; None where the code that follows says it.
     """
 
     framework: ClassVar[Framework] = "torch"
@@ -61,6 +64,7 @@ class TorchCall:
     evaluate_batch: Callable[..., Any] | None
     epochs: int | None
     callbacks: dict[str, PyTorchCallback]
+    wait: bool | None = None
 
     @classmethod
     def of(
@@ -74,6 +78,7 @@ class TorchCall:
         evaluate_batch: Any,
         epochs: Any,
         callbacks: Any,
+        wait: Any = None,
     ) -> TorchCall:
         """Check the arguments of a call.
 
@@ -103,6 +108,7 @@ class TorchCall:
             evaluate_batch,
             _checked_epochs(name, epochs),
             _by_name(name, callbacks),
+            checked_wait(name, wait),
         )
         call._check_length()
         return call
@@ -242,6 +248,13 @@ class TorchCall:
     def models(self) -> list[Any]:
         """The wrapped models."""
         return list(self.context.models)
+
+    @property
+    def trained_parts(self) -> list[Any]:
+        """What the training changes: models, optimizers, schedules of the learning rate, scalers."""
+        context = self.context
+        schedulers = [wrapped.scheduler for wrapped in context.lr_schedulers]
+        return [*context.models, *context.optimizers, *schedulers, *context.scalers]
 
     @property
     def compared_parts(self) -> list[Any]:

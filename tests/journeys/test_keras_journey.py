@@ -132,12 +132,15 @@ def test_local_and_cluster_give_the_same_numbers_by_the_same_line(notebook: Note
     assert value(notebook, "context.experiment is experiment")
 
 
-def test_the_model_in_the_kernel_says_once_that_it_is_untrained(notebook: Notebook) -> None:
+def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook) -> None:
     first = notebook.run("model.predict(x_val[:1], verbose=0)")
-    assert "experiment.top_checkpoint().load()" in first.stderr
-    assert "UserWarning: predict(): this model trains on the cluster" in first.stderr
-    assert not notebook.run("model.predict(x_val[:1], verbose=0)").stderr
-    assert not notebook.run("model.evaluate(x_val, y_val, verbose=0)").stderr
+    assert "weights loaded into `model`" in first.stdout
+    assert not first.stderr
+    assert "weights loaded" not in notebook.run("model.predict(x_val[:1], verbose=0)").text
+    last = notebook.run(
+        "print(abs(model.evaluate(x_val, y_val, verbose=0)[0] - experiment.history['val_loss'][-1]) < 1e-5)"
+    )
+    assert "True" in last.stdout
 
 
 def test_the_best_checkpoint_comes_back_as_the_trained_model(notebook: Notebook) -> None:

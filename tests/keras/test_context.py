@@ -6,7 +6,6 @@ import copy
 import pickle
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -114,20 +113,27 @@ def test_a_released_model_is_plain_again() -> None:
     assert set(vars(model)).isdisjoint({"fit", "fit_generator", "predict", "evaluate"})
 
 
-def test_on_the_cluster_the_weights_here_are_called_untrained_once() -> None:
+def test_whether_a_call_waits_is_no_argument_of_keras() -> None:
     calls = Calls("cluster")
     model = calls.context.wrap_model(make_model())
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.predict(X, verbose=0)  # before fit: as the user expects
-    assert calls.context.experiment is None
-    assert model.fit(X, Y) == calls.context.experiment == "result 1"
-    with pytest.warns(UserWarning, match=r"untrained.*experiment.top_checkpoint\(\).load\(\)") as caught:
-        assert model.predict(X, verbose=0).shape == (8, 1)
-    assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.evaluate(X, Y, verbose=0)
+    for wait in (True, False, None):
+        model.fit(X, Y, wait=wait)
+        assert calls.taken[-1].wait is wait
+        assert calls.taken[-1].extra == {}
+    with pytest.raises(ArgumentError, match=r"fit\(\): wait must be True"):
+        model.fit(X, Y, wait="yes")
+
+
+def test_a_fit_of_the_users_own_that_waits_keeps_its_argument() -> None:
+    class Own(tf.keras.Sequential):
+        def fit(self, *args: Any, wait: float = 0, **kwargs: Any) -> Any:
+            return super().fit(*args, **kwargs)
+
+    calls, model = Calls(), Own([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    calls.context.wrap_model(model).fit(X, Y, wait=3.5)
+    assert calls.taken[0].extra == {"wait": 3.5}
+    assert calls.taken[0].wait is None
 
 
 def test_a_model_class_with_a_fit_of_its_own_gets_its_arguments() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from det_native.capture.named_by_text import matching
 from det_native.capture.observation.holding import may_be_held_elsewhere, may_hold
-from det_native.capture.observation.kinds import Kinds
+from det_native.capture.observation.kinds import Kinds, is_of_det_native
 from det_native.capture.observation.looks import Look, look, of_library
 from det_native.capture.observation.process import (
     module_attributes,
@@ -161,6 +161,15 @@ class Watch:
             sampled=frozenset(name for name in touched if now[name].full is None),
             made=frozenset(now.keys() - before.keys()),
         )
+
+    def renew(self, namespace: Mapping[str, Any], objects: Set[int]) -> frozenset[str]:
+        """Look again at the names that hold one of these objects, so that no cell has changed them; return them."""
+        looks = _Looks(namespace, _MOST)
+        for name, known in self.looks.items():
+            if name in namespace and not objects.isdisjoint(known.objects):
+                looks.take(name)
+        self.looks |= looks.now
+        return frozenset(name for name in looks.now if not is_of_det_native(type(namespace[name])))
 
     def fixed(self) -> frozenset[str]:
         """Return names of which the value cannot change."""

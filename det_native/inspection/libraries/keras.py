@@ -38,21 +38,24 @@ class _Layer(_Object):
 
     def state(self, value: Any) -> Any:
         """Return the numbers of its variables, and of those of the optimizer that it was compiled with, once made."""
-        if _weights(value) is None:
+        own = _weights(value)
+        if own is None:
             return None
-        return _numbers(value.variables), _numbers(_variables_of(getattr(value, "optimizer", None)))
+        return _numbers(own), _numbers(_variables_of(getattr(value, "optimizer", None)))
 
     def put_state(self, value: Any, state: Any) -> bool:
         """Take them where all shapes are the same; an optimizer that has not begun is built for it."""
         weights, of_optimizer = state
-        if _weights(value) is None:
+        own = _weights(value)
+        if own is None:
             return False
         optimizer: Any = getattr(value, "optimizer", None)
-        if of_optimizer and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
+        fits = _fits(_variables_of(optimizer), of_optimizer)
+        if not fits and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
             optimizer.build(_variables_that_it_trained(optimizer, value, of_optimizer))
         if of_optimizer and not _fits(_variables_of(optimizer), of_optimizer):
             return False
-        if not _assigned(value.variables, weights):
+        if not _assigned(own, weights):
             return False
         return not of_optimizer or _assigned(_variables_of(optimizer), of_optimizer)
 
@@ -108,11 +111,16 @@ def _functions_in(config: Any) -> Iterator[Any]:
 
 
 def _weights(value: Any) -> Sequence[Any] | None:
-    """Return the variables of a layer, or of a model; None where its first call makes them and there was none."""
+    """Return the variables of a layer, or of a model; None where its first call makes them and there was none.
+
+    Those of metrics, which a model has once it was evaluated, are none of its own.
+    """
     try:
-        return list(value.variables)
+        variables = list(value.variables)
     except ValueError:
         return None
+    of_metrics = set(map(id, getattr(value, "metrics_variables", ())))
+    return [one for one in variables if id(one) not in of_metrics]
 
 
 def _variables_of(optimizer: Any) -> Sequence[Any]:

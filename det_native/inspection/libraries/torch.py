@@ -21,7 +21,7 @@ from det_native.inspection.adapter import (
     Text,
     Walk,
 )
-from det_native.inspection.attributes import is_own_module, plain_settings, settings_in
+from det_native.inspection.attributes import is_library_of_ours, is_own_module, plain_settings, settings_in
 
 #: Bytes of a tensor on a device; of larger ones not all goes across the bus.
 BUS_BYTES = 256 << 20
@@ -62,8 +62,9 @@ class Tensor(Data):
         walk.changeable.add(id(value) if address is None else address)
         if value.is_leaf and value.grad is not None:
             walk.go((value.grad,))
-        if value.__dict__:
-            walk.go([*value.__dict__, *value.__dict__.values()])
+        kept = {name: one for name, one in value.__dict__.items() if not is_library_of_ours(type(one).__module__)}
+        if kept:
+            walk.go([*kept, *kept.values()])
         plain = value.detach()
         if plain.device.type != "cpu" or not strided or plain.is_quantized:
             walk.say(value._version, plain.data_ptr() if strided else 0)

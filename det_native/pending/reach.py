@@ -1,0 +1,98 @@
+"""Which trainings the names that a text reads lead to, through all that their values hold."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from det_native.capture.named_by_text import matching
+from det_native.capture.observation.graph import Walk
+from det_native.capture.observation.kinds import Kinds
+from det_native.pending.reading import Reading
+from det_native.pending.registry import PendingTraining
+
+#: Objects that are looked at for one question; what goes beyond may hold any model.
+LIMIT = 200_000
+
+
+class Reach(Walk):
+    """Looks for the objects of trainings in what names hold.
+
+    Parameters
+    ----------
+    namespace : mapping of str
+        The notebook's, or the script's: functions of it look up names there.
+    trainings : sequence of PendingTraining
+    """
+
+    __slots__ = ("_objects", "_seen_names")
+
+    def __init__(self, namespace: Mapping[str, Any], trainings: Sequence[PendingTraining]) -> None:
+        super().__init__(namespace, LIMIT, Kinds())
+        self._objects = {training: training.objects() for training in trainings}
+        self._seen_names: set[str] = set()
+
+    @property
+    def wanted(self) -> frozenset[int]:
+        """Return all that is looked for."""
+        return frozenset().union(*self._objects.values())
+
+    def add(self, reading: Reading, lookup: Callable[[str], Any]) -> None:
+        """Look at the values of all that a text reads."""
+        values = dict(reading.values)
+        for name in reading.names:
+            if name not in values:
+                values[name] = lookup(name)
+        self.add_values(values.values())
+        if reading.everything:
+            self._add_names(self.namespace)
+        for pattern in (name for name in reading.names if "*" in name):
+            self._add_names(matching(pattern, self.namespace))
+
+    def add_values(self, values: Iterable[Any]) -> None:
+        """Look at values, and at what functions in them look up."""
+        for value in values:
+            self._look_through(value)
+        while names := self.looked_up - self._seen_names:
+            self._seen_names |= names
+            for name in names:
+                self._add_names(matching(name, self.namespace) if "*" in name else (name,))
+
+    def _add_names(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            if not name.startswith("_") and name not in ("In", "Out"):  # what IPython keeps of former cells
+                self._look_through(self.namespace.get(name))
+
+    def met(self) -> list[PendingTraining]:
+        """Return the trainings to which what was looked at leads; all of them if not all could be looked at."""
+        if self.left < 0:
+            return [*self._objects]
+        seen = self._met | self.changeable
+        return [training for training, objects in self._objects.items() if not objects.isdisjoint(seen)]
+
+    def _look_through(self, value: Any) -> None:
+        self.go((value,))
+        waiting = self._next
+        while waiting and self.left >= 0:
+            one = waiting.pop()
+            if id(one) in self._met:
+                continue
+            self._met.add(id(one))
+            self.kept.append(one)  # what is made anew each time it is asked for leaves its identity to others
+            self.left -= 1
+            kind = type(one)
+            how = self.kinds.known[kind]
+            if not how.ends:
+                self._into(one, kind, how)
+        waiting.clear()
+        self._tokens.clear()
+
+
+def in_namespace(namespace: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Return what gives the value of a name, as code at the top level finds it; None of what is not there."""
+
+    def lookup(name: str) -> Any:
+        return namespace[name] if name in namespace else getattr(builtins, name, None)
+
+    return lookup

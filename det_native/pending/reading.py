@@ -1,0 +1,179 @@
+"""What a text reads: the names of which it needs what their values hold.
+
+Of an object of the user's own, or of ours, of which only an attribute is read, it is that attribute. A call of a
+function that says so (``det.forget``) reads nothing of what it is given.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+import sys
+import types
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from det_native.capture.observation.kinds import attributes_of, is_of_det_native, is_own
+from det_native.capture.reads import reads_in
+from det_native.capture.syntax import tree_of
+from det_native.capture.transform import transform
+from det_native.inspection.attributes import is_library_of_ours
+
+#: Functions with this attribute do nothing with the weights of a model that they are given.
+READS_NO_WEIGHTS = "_det_reads_no_weights"
+#: What puts something into a container of Python's.
+_ADDS = frozenset({"append", "appendleft", "extend", "insert", "add", "update"})
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass
+class Reading:
+    """What a text reads.
+
+    Attributes
+    ----------
+    names : set of str
+        Those that it reads before it has bound them; one with ``*`` is a pattern.
+    values : dict of str to object
+        For some of them the value, where it is not what the name stands for: an attribute of that.
+    everything : bool
+        It may read names that do not stand in it.
+    """
+
+    names: set[str] = field(default_factory=set)
+    values: dict[str, Any] = field(default_factory=dict)
+    everything: bool = False
+
+    def add(self, other: Reading) -> None:
+        """Read what another text reads, too."""
+        self.names |= other.names
+        self.values |= other.values
+        self.everything |= other.everything
+
+
+def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[int]) -> Reading:
+    """Return what a cell reads; of a line that is no Python, every word counts as a name.
+
+    Parameters
+    ----------
+    raw : str
+        Its text, magics and all.
+    lookup : callable
+        Gives the value of a name.
+    trained : collection of int
+        Identities of what is trained.
+    """
+    transformed = transform(raw)
+    try:
+        body = tree_of(transformed.source).body
+        repeated = tree_of(transformed.repeated).body
+    except SyntaxError:
+        return Reading({*_WORD.findall(raw)})
+    reading = reading_of([*body], lookup, trained)
+    reading.add(reading_of([*repeated], lookup, trained))
+    reading.add(reading_of_lines(transformed.left_out, transformed.hidden))
+    return reading
+
+
+def reading_of_lines(lines: Iterable[tuple[int, str]], hidden: Iterable[str]) -> Reading:
+    """Return what lines read that are no Python: every word counts as a name; some magics read what nobody knows."""
+    several = [line for _, line in lines]
+    words = {word for line in several for word in _WORD.findall(line)}
+    return Reading(words, everything=any(magic in several for magic in hidden))
+
+
+def reading_of(statements: Iterable[ast.stmt], lookup: Callable[[str], Any], trained: Collection[int]) -> Reading:
+    """Return what statements read that follow each other."""
+    several = [copy.deepcopy(one) for one in statements]
+    names = [node for one in several for node in ast.walk(one) if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    shortened = _Shortened(lookup, trained, bound)
+    several = [shortened.visit(one) for one in several]
+    found = reads_in(several)
+    loaded = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    reads = {name for name in found.reads if name in loaded or name not in found.deleted}  # `del model` reads nothing
+    return Reading(reads, shortened.values, found.runs_text or "*" in reads)
+
+
+class _Shortened(ast.NodeTransformer):
+    """Leaves out what is not read, and gives attributes that are read by themselves a name."""
+
+    def __init__(self, lookup: Callable[[str], Any], trained: Collection[int], bound: Collection[str]) -> None:
+        self.values: dict[str, Any] = {}
+        self._lookup = lookup
+        self._trained = trained
+        self._bound = bound
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if not isinstance(node.value, ast.Name) or node.value.id in self._bound:
+            return self.generic_visit(node)
+        owner, attributes = self._lookup(node.value.id), None
+        if _is_plain(owner) and id(owner) not in self._trained:
+            attributes = attributes_of(owner)
+        if attributes is None:
+            return self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):  # it is set, whatever it was
+            return ast.Name(f"{node.value.id}.{node.attr}", node.ctx, lineno=node.lineno, col_offset=node.col_offset)
+        if node.attr not in attributes or _is_computed(type(owner), node.attr):
+            return self.generic_visit(node)
+        name = f"{node.value.id}.{node.attr}"
+        self.values[name] = attributes[node.attr]
+        return ast.Name(name, node.ctx, lineno=node.lineno, col_offset=node.col_offset)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if isinstance(node.ctx, ast.Store) and self._is_container(node.value):
+            node.value = _nothing(node)
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if hasattr(self._static(node.func), READS_NO_WEIGHTS):
+            return _nothing(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS and self._is_container(node.func.value):
+            node.func = _nothing(node)
+        return self.generic_visit(node)
+
+    def _is_container(self, node: ast.expr) -> bool:
+        """Whether an expression names a container of Python's: to put something in reads nothing of what is in it."""
+        named = isinstance(node, ast.Name) and node.id not in self._bound
+        return named and type(self._lookup(node.id)) in (list, dict, set, deque, defaultdict)  # type: ignore[attr-defined]
+
+    def _static(self, node: ast.expr) -> Any:
+        """Return the function that a call names, where that needs no more than a look into modules."""
+        if isinstance(node, ast.Name):
+            value = None if node.id in self._bound else self._lookup(node.id)
+        elif isinstance(node, ast.Attribute):
+            module = self._static(node.value)
+            if not isinstance(module, types.ModuleType):
+                return None
+            ours = is_library_of_ours(module.__name__)  # they load what they are asked for
+            value = getattr(module, node.attr, None) if ours else vars(module).get(node.attr)
+        else:
+            return None
+        return value if isinstance(value, types.ModuleType | types.FunctionType) else None
+
+
+def _nothing(node: ast.expr) -> ast.expr:
+    return ast.Constant(None, lineno=node.lineno, col_offset=node.col_offset)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether an object is of a class of the user's, or of ours, that gives attributes as Python does."""
+    kind = type(value)
+    home = kind.__module__
+    if not (is_of_det_native(kind) or home == "__main__" or is_own(home)):
+        return False
+    return all("__getattribute__" not in vars(base) for base in kind.__mro__[:-1])
+
+
+def _is_computed(kind: type, name: str) -> bool:
+    return any(hasattr(vars(base).get(name), "__get__") for base in kind.__mro__)
+
+
+def main_namespace() -> dict[str, Any]:
+    """Return the names of the notebook, or of the script."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return vars(sys.modules["__main__"]) if shell is None else shell.user_ns

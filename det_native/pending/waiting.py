@@ -1,0 +1,103 @@
+"""Waiting for a training whose weights are needed, and putting them into the objects of this process."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from det_native.capture.log import current_log
+from det_native.client.handles import Experiment
+from det_native.errors import (
+    DetError,
+    MasterError,
+    NotFoundError,
+    shown_shortly,
+)
+from det_native.pending import registry
+from det_native.pending.reading import main_namespace
+from det_native.pending.registry import PendingTraining
+
+
+def bring_home(training: PendingTraining, again: str) -> None:
+    """Wait for the end of a training, and put its weights into the objects that were submitted.
+
+    What can never come is said once: from then on the weights are those that are here.
+
+    Parameters
+    ----------
+    training : PendingTraining
+    again : str
+        How to come back to it once the waiting was interrupted.
+
+    Raises
+    ------
+    DetError
+        If the experiment has failed, was stopped or deleted, or its weights do not fit.
+    KeyboardInterrupt
+        If the waiting was interrupted; the experiment goes on.
+    """
+    if training.is_overwritten():
+        registry.end(training)
+        return
+    experiment, name = training.experiment, _name(training)
+    try:
+        experiment.wait(show=training.show)
+        _load(training)
+    except KeyboardInterrupt:
+        what = f"Experiment {experiment.id} goes on. {again}, or call det.forget({name or 'model'}) to go on without "
+        raise shown_shortly(KeyboardInterrupt(f"{what}its weights.")) from None
+    except MasterError as error:
+        if isinstance(error, NotFoundError):
+            registry.end(training)
+            raise _with(error, _kept(name)) from None
+        where = f"det.forget({name or 'model'}) goes on with the weights that are here"
+        raise _with(error, f"`{name or 'model'}` needs the weights of experiment {experiment.id}; {where}.") from None
+    except DetError as error:
+        registry.end(training)
+        raise _with(error, _remedy(experiment, name)) from None
+    where = f" into `{name}`" if name else ""
+    print(f"Experiment {experiment.id}: weights loaded{where}.")
+
+
+def _load(training: PendingTraining) -> None:
+    from det_native.pending.loading import load_state
+
+    objects = training.objects()
+    load_state(training.experiment, training.call)
+    objects |= training.objects()
+    registry.end(training)
+    log = current_log()
+    if log is not None and training.execution is not None:
+        log.note_loaded(training.execution, objects)
+
+
+def _remedy(experiment: Experiment, name: str) -> str:
+    """Return what to do without the weights that training was to give."""
+    best = None
+    with suppress(DetError):
+        best = experiment.top_checkpoint()
+    sentence = _kept(name)
+    if best is not None:
+        call = f"det.experiment({experiment.id}).checkpoint({best.uuid[:8]!r}).load()"
+        sentence += f" Its best checkpoint is {best.uuid[:8]}: {call}."
+    return sentence
+
+
+def _kept(name: str) -> str:
+    return (
+        f"`{name or 'model'}` keeps the weights that it has here: run this again to go on with them. Nothing waits for "
+        f"weights after det.forget({name or 'model'}), or with `weights: stay` in the configuration."
+    )
+
+
+def _with(error: DetError, advice: str) -> DetError:
+    """Return an error with a sentence more."""
+    if len(error.args) == 1:
+        error.args = (f"{error.args[0]}\n{advice}",)
+    return error
+
+
+def _name(training: PendingTraining) -> str:
+    """Return the name that the user has given to the model; empty if none is known."""
+    models = {id(model) for model in training.call.models}
+    names = [name for name, value in list(main_namespace().items()) if id(value) in models and name[:1] != "_"]
+    return names[0] if names else ""
