@@ -155,10 +155,16 @@ def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], se
 
 def submit(call: Any, settings: Settings, origin: Origin) -> Any:
     """Submit a call of ``fit()`` or ``train()``; return its experiment, at its end where its weights are needed."""
-    from det_native.experimental.cluster import submit_fit
+    from det_native.capture import submitted
+    from det_native.experimental.cluster import master_name, submit_fit
     from det_native.pending.fitting import after_submit
+    from det_native.pending.trained import continued
 
+    continues = continued(call)
     experiment = origin.answers.done(submit_fit(call, settings, origin))
+    submitted.note(origin.record, experiment, master_name(settings))
+    if continues:
+        print(f"Experiment {experiment.id} {continues}.")
     call.context.experiment = experiment
     __tracebackhide__ = True
     after_submit(experiment, call, settings.show)
