@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from det_native.capture.cell_costs import needs_large_files, seconds_of, secret_lines, why_it_stays
+from det_native.capture.cell_costs import TRAINED, needs_large_files, seconds_of, secret_lines, why_it_stays
 from det_native.capture.explain import (
     drawn_rows,
     early_warning,
@@ -29,7 +29,7 @@ from det_native.capture.explain import (
 )
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
-from det_native.capture.log import SLOW, CallRecord, ExecutionLog
+from det_native.capture.log import SLOW, CallRecord, ExecutionLog, LoggedExecution
 from det_native.capture.model import Capture, CapturedStreams
 from det_native.capture.observation.process import is_library_class
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
@@ -177,10 +177,12 @@ class CellCapture:
         """Choose what runs again, and note what stands in the way."""
         self.plan = self._choose(self.runs)
         root, context = self._roots()[0], self.request.context_dir
+        trained = {call.running for call in self.log.calls if call.kind != "init"}
         large = {
             step.run: why
             for step in self.plan.steps
-            if step.run not in self.plan.needed and (why := needs_large_files(step, self.log, root, context))
+            if step.run not in self.plan.needed
+            and (why := TRAINED if step.run in trained else needs_large_files(step, self.log, root, context))
         }
         if large:  # what they need besides is not worth its way
             self.runs = [replace(run, stays=large.get(index, run.stays)) for index, run in enumerate(self.runs)]
@@ -220,7 +222,7 @@ class CellCapture:
 
     def _add_second_program(self, capture: Capture) -> None:
         """Add the program with the slow cells, too, for a worker to which the first one gives other inputs."""
-        slow = {index for index, logged in enumerate(self.log.executions) if (logged.duration or 0.0) > SLOW}
+        slow = {index for index, logged in enumerate(self.log.executions) if _seconds_here(logged) > SLOW}
         runs = [replace(run, stays=run.stays or (TOOK_LONG if i in slow else "")) for i, run in enumerate(self.runs)]
         second = self._choose(runs, seconds=math.inf)
         root, context = self._roots()[0], self.request.context_dir
@@ -372,6 +374,10 @@ class CellCapture:
         if any(each.duration is None or each.outside or each.succeeded is False for each in before):
             return None
         return sum(each.duration or 0.0 for each in before)
+
+
+def _seconds_here(logged: LoggedExecution) -> float:
+    return (logged.duration or 0.0) - logged.elsewhere
 
 
 def _is_of_library(value: object) -> bool:

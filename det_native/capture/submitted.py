@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from det_native.capture.log import CallRecord
 from det_native.schema.manifests import CallSite, EarlierTraining, Sha256
+
+if TYPE_CHECKING:
+    from det_native.capture.log import CallRecord
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ def note_loaded(experiment: Any, trained: Trained) -> None:
     for one in _submitted:
         if one.experiment is experiment:
             one.trained = trained
+
+
+def was_submitted(record: CallRecord) -> bool:
+    """Whether a call was submitted: nothing was trained by it in this process."""
+    return any(one.record is record for one in _submitted)
 
 
 def has_come_home(record: CallRecord) -> bool:

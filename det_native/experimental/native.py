@@ -16,6 +16,7 @@ from det_native.experimental.document_place import answers
 from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, check_before_fit
+from det_native.own_time import own_time
 from det_native.runtime import ProgramHost
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.loading import load_config
@@ -155,6 +156,12 @@ def train_by_fit(call: Any, fit_here: Callable[[Any, Settings, Origin], Any], se
 
 def submit(call: Any, settings: Settings, origin: Origin) -> Any:
     """Submit a call of ``fit()`` or ``train()``; return its experiment, at its end where its weights are needed."""
+    __tracebackhide__ = True
+    with own_time():
+        return _submit(call, settings, origin)
+
+
+def _submit(call: Any, settings: Settings, origin: Origin) -> Any:
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
     from det_native.pending.fitting import after_submit
@@ -176,4 +183,5 @@ def before_call(call: Any) -> None:
     if "det_native.pending.registry" in sys.modules:  # nothing was submitted before
         from det_native.pending import fitting
 
-        fitting.before_call(call)
+        with own_time():
+            fitting.before_call(call)
