@@ -49,6 +49,10 @@ class OtherCalls:
         self._read_blob = read_blob
         self._files = files
 
+    def stand_in(self, place: str) -> NullHandle:
+        """Return a null handle of the training that `place` names."""
+        return NullHandle(place, self._made_up)
+
     def result(self, payload: Any, earlier: EarlierTraining | None) -> Any:
         """Return what a call gives, with what it was given trained as it was in the notebook.
 

@@ -174,6 +174,10 @@ class WorkerHost:
         self.outcome = controller.outcome
         raise ProgramStop
 
+    def stand_in(self, place: str) -> Any:
+        """Return a null handle; `place` says which training it is of."""
+        return self._others.stand_in(place)
+
     def owns_init(self) -> bool:
         """Whether the ``init()`` being called is the one that the recorded call belongs to."""
         return self._calls.is_recorded_init()
