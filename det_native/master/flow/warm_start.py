@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from det_native.errors import CheckpointError
+from det_native.errors import CheckpointError, CheckpointNotFoundError
 from det_native.master.flow.context import Context
 from det_native.master.flow.resume import storage_of
 from det_native.master.store import checkpoints, experiments, trials
@@ -77,12 +77,12 @@ def check_earlier(connection: Connection, program: Program, owner: str) -> None:
     ------
     NotFoundError
         If the owner has no such checkpoint.
-    CheckpointError
+    CheckpointNotFoundError
         If it is gone.
     """
     for earlier in program.earlier:
         if checkpoints.get(connection, earlier.checkpoint, owner).state is not CheckpointState.COMPLETED:
-            raise CheckpointError(
+            raise CheckpointNotFoundError(
                 f"Checkpoint {earlier.checkpoint} of experiment {earlier.experiment_id}, from which this training goes "
                 "on, has been deleted: checkpoint_storage of its configuration says how many are kept."
             )
