@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from det_native import own_time
 from det_native.capture import submitted
 from det_native.capture.first_imports import first_imports
 from det_native.capture.import_draws import ImportDraws
@@ -29,6 +28,7 @@ from det_native.capture.tracebacks import told_line, top_line
 from det_native.errors import is_own
 from det_native.frameworks import known_frameworks
 from det_native.inspection.streams import beginnings, current_streams, stream_of
+from det_native.own_time import spent
 
 if TYPE_CHECKING:
     from det_native.capture.observation.looks import Look
@@ -299,7 +299,7 @@ class ExecutionLog:
         execution.streams = current_streams()
         self._trainings.begin(self.shell.user_ns)
         execution.paths = self._outside.begin()
-        self._imported, self._elsewhere = first_imports.seconds, own_time.spent()
+        self._imported, self._elsewhere = first_imports.seconds, spent()
         execution.started, execution.clock = time.time(), time.perf_counter()
 
     def _observe(self, execution: LoggedExecution, *, ended: bool = False) -> None:
@@ -338,7 +338,7 @@ class ExecutionLog:
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
             execution.importing = first_imports.seconds - self._imported
-            execution.elsewhere = own_time.spent() - self._elsewhere
+            execution.elsewhere = spent() - self._elsewhere
         execution.succeeded = bool(result is not None and result.success)
         if execution.effects is not None:
             self._observe(execution, ended=True)

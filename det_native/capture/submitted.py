@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from det_native.schema.manifests import CallSite, EarlierTraining, Sha256
-
-if TYPE_CHECKING:
-    from det_native.capture.log import CallRecord
 
 
 @dataclass(frozen=True)
@@ -30,6 +27,7 @@ class Submitted:
     Attributes
     ----------
     record : CallRecord
+        Of the call.
     experiment : Experiment
         What came of it.
     master : str
@@ -38,7 +36,7 @@ class Submitted:
         None as long as the notebook has none of its weights.
     """
 
-    record: CallRecord
+    record: Any
     experiment: Any
     master: str
     trained: Trained | None = None
@@ -47,7 +45,7 @@ class Submitted:
 _submitted: list[Submitted] = []
 
 
-def note(record: CallRecord | None, experiment: Any, master: str) -> None:
+def note(record: Any, experiment: Any, master: str) -> None:
     """Note that a call was submitted."""
     if record is not None:
         _submitted.append(Submitted(record, experiment, master))
@@ -60,12 +58,12 @@ def note_loaded(experiment: Any, trained: Trained) -> None:
             one.trained = trained
 
 
-def was_submitted(record: CallRecord) -> bool:
+def was_submitted(record: Any) -> bool:
     """Whether a call was submitted: nothing was trained by it in this process."""
     return any(one.record is record for one in _submitted)
 
 
-def has_come_home(record: CallRecord) -> bool:
+def has_come_home(record: Any) -> bool:
     """Whether the notebook has the weights of a call."""
     return any(one.record is record and one.trained is not None for one in _submitted)
 
@@ -95,9 +93,7 @@ class CapturedTraining:
         return hashlib.sha256(self.trained.history).hexdigest()
 
 
-def earlier_trainings(
-    calls: Collection[CallRecord], site_of: Callable[[CallRecord], CallSite | None]
-) -> Iterator[CapturedTraining]:
+def earlier_trainings(calls: Collection[Any], site_of: Callable[[Any], CallSite | None]) -> Iterator[CapturedTraining]:
     """Yield what the notebook got of these calls, where their places are sent.
 
     Parameters

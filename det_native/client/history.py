@@ -9,9 +9,9 @@ from typing import Any
 from det_native.client.arguments import SYSTEM
 from det_native.client.source import Source
 from det_native.frameworks import find_framework
+from det_native.past_history import as_number
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.metric_names import companions
-from det_native.schema.past_history import as_number
 from det_native.schema.rest import ExperimentDetail, MetricRow, SystemSample
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from det_native.client.handles import Experiment
 from det_native.client.source import Source
+from det_native.past_history import recorded_history
 from det_native.runtime import active_host
 from det_native.schema import rest
-from det_native.schema.past_history import recorded_history
 
 
 class KerasExperiment(Experiment):

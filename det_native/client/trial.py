@@ -13,8 +13,8 @@ from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.short_forms import trial_short
 from det_native.client.source import Source
+from det_native.past_history import recorded_history
 from det_native.schema import rest
-from det_native.schema.past_history import recorded_history
 from det_native.schema.states import CheckpointState, MetricKind, TrialState
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from det_native.capture import submitted
 from det_native.client.handles import Experiment
+from det_native.past_history import encode
 from det_native.pending.registry import content_of_weights
-from det_native.schema import past_history, rest
+from det_native.schema import rest
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ _states: weakref.WeakKeyDictionary[Any, _State] = weakref.WeakKeyDictionary()
 def note_trained(experiment: Experiment, call: Any, checkpoint: rest.Checkpoint) -> None:
     """Note that a call has its weights: of which experiment, and what came of it."""
     rows = experiment.source.epochs(checkpoint.trial_id)
-    history = past_history.encode(rows, {} if rows else experiment.history)
+    history = encode(rows, {} if rows else experiment.history)
     trained = submitted.Trained(int(experiment.id), checkpoint.uuid, checkpoint.batch, history)
     submitted.note_loaded(experiment, trained)
     state = _State(int(experiment.id), checkpoint.batch, content_of_weights(call))

@@ -119,7 +119,7 @@ class EarlierTraining(_Model):
     """A training call of the program before the recorded one, whose weights the notebook has by now.
 
     `checkpoint` is the uuid of the one that they are of, after `batch` batches; `history` has the training's metrics by
-    epoch, as ``det_native.schema.past_history`` reads them.
+    epoch, as ``det_native.past_history`` reads them.
     """
 
     site: CallSite

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, trial_class_titles
+from det_native.past_history import PastHistory
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.past_history import PastHistory
 
 if TYPE_CHECKING:
     from det_harness.frameworks.gpus import GpuSight

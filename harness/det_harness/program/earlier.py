@@ -15,7 +15,7 @@ from det_harness.program.null_handle import NullHandle
 from det_harness.program.past_experiment import PastExperiment
 from det_harness.trial.warm_start import WarmStart
 from det_native.errors import CheckpointError
-from det_native.schema import past_history
+from det_native.past_history import decode
 from det_native.schema.job import WarmStartSource
 from det_native.schema.manifests import EarlierTraining
 
@@ -71,7 +71,7 @@ class OtherCalls:
         handle = NullHandle(place, self._made_up)
         if earlier is None:
             return _noted(payload, handle, handle)
-        history = past_history.decode(self._read_blob(earlier.history))
+        history = decode(self._read_blob(earlier.history))
         harness = harness_for(payload)
         try:
             with self._files(earlier) as folder:

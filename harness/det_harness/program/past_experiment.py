@@ -6,7 +6,7 @@ from typing import Any
 
 from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
-from det_native.schema.past_history import PastHistory
+from det_native.past_history import PastHistory
 
 
 class PastExperiment(NullHandle):

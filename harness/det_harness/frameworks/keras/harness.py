@@ -10,8 +10,8 @@ from det_harness.frameworks.base import FrameworkHarness, controller_class_of, h
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
 from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import find_framework, get_framework
+from det_native.past_history import PastHistory
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.past_history import PastHistory
 
 if TYPE_CHECKING:
     from det_harness.frameworks.gpus import GpuSight
