@@ -22,7 +22,8 @@ class ProgramHost(Protocol):
     that is not the recorded one, and for the recorded one takes over and does not return. ``take_loop`` is asked where
     the program trains in a loop of its own (``train``): what it returns is called where that loop asks for its first
     batch, and gives the loop's batches; none for a call that is not the recorded one, and after those of the recorded
-    one it does not let the program go on. ``owns_init`` is asked at every ``init()``: whether it is the one that the
+    one it does not let the program go on. ``stand_in`` gives a null handle for what is not at
+    hand here of a training. ``owns_init`` is asked at every ``init()``: whether it is the one that the
     recorded call belongs to, so that ``environment`` is its trial.
     """
 
@@ -34,6 +35,9 @@ class ProgramHost(Protocol):
 
     def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
         """Return what gives the batches of one loop of the program."""
+
+    def stand_in(self, place: str) -> Any:
+        """Return a null handle; `place` says which training it is of."""
 
     def owns_init(self) -> bool:
         """Whether the ``init()`` being called is the recorded call's; True for any if none is recorded."""

@@ -20,6 +20,7 @@ BASE = {
     "det_native.errors",
     "det_native.frameworks",
     "det_native.imports",
+    "det_native.own_time",
     "det_native.unsupported",
 }
 TRIAL = {"det_native.trial", "det_native.schema", "det_native.runtime"}
@@ -31,6 +32,8 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.errors": set(),
     "det_native.frameworks": set(),
     "det_native.imports": set(),
+    "det_native.own_time": set(),
+    "det_native.past_history": {"det_native.schema"},
     "det_native.unsupported": set(),
     "det_native.runtime": {"det_native.schema"},
     "det_native.callsite": set(),
@@ -49,6 +52,8 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.proof": {"det_native.schema", "det_native.inspection"},
     "det_native.search": {"det_native.schema"},
     "det_native.client": {
+        "det_native.past_history",
+        "det_native.runtime",
         "det_native.schema",
         "det_native.capture.model",
         "det_native.capture.hash_cache",
@@ -62,6 +67,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture",
         "det_native.client",
         "det_native.inspection",
+        "det_native.past_history",
         "det_native.proof",
         "det_native.schema",
     },
@@ -82,6 +88,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.trial",
     },
     "det_harness": {
+        "det_native.past_history",
         "det_native.inspection",
         "det_native.proof",
         "det_native.schema",
@@ -133,6 +140,8 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.errors": set(),
     "det_native.frameworks": set(),
     "det_native.imports": set(),
+    "det_native.own_time": set(),
+    "det_native.past_history": {"numpy"},
     "det_native.unsupported": set(),
     "det_native.runtime": set(),
     "det_native.callsite": set(),

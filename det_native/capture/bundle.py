@@ -103,6 +103,7 @@ def assemble(
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
     contents |= capture.proof_values
+    contents |= {one.hash: one.trained.history for one in capture.earlier}
     if wider is not None and capture.wider is not None:
         contents |= {entry.sha256: one.content for entry, one in zip(wider.streams, capture.wider.streams, strict=True)}
     report = [
@@ -320,7 +321,7 @@ def _manifest(
     manifest = BundleManifest(
         protocol=protocol,
         interpreter=current_interpreter(),
-        program=capture.program,
+        program=capture.program.model_copy(update={"earlier": tuple(one.entry() for one in capture.earlier)}),
         files=files,
         values=values,
         requirements=tuple(dict.fromkeys(capture.requirements)),

@@ -24,6 +24,11 @@ class _ScriptCalls:
 _script = _ScriptCalls()
 
 
+def script_calls() -> list[CallRecord]:
+    """Return the calls that this process has made without a notebook."""
+    return list(_script.calls)
+
+
 def note_call(kind: str) -> CallRecord | None:
     """Note that the user's program makes a call, whatever the mode; the place is found from the stack.
 

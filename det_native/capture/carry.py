@@ -25,6 +25,8 @@ from det_native.inspection.objects import FILLED, Root
 from det_native.inspection.registry import adapter_of
 
 NO_LIMIT = 1 << 62
+#: The method by which an object of det_native's own travels, else than it is pickled.
+TRAVELS = "_det_travels"
 _ATOMS = frozenset({int, float, bool, complex, type(None)})
 _CODE = type | types.FunctionType
 _FAILURES = (
@@ -254,6 +256,9 @@ class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
         return self._packing.reference(obj)
 
     def reducer_override(self, obj: Any) -> Any:
+        travelling = getattr(type(obj), TRAVELS, None)
+        if travelling is not None:
+            return travelling(obj)
         adapter = adapter_of(type(obj))
         reduced = None if adapter is None else adapter.reduced(obj)
         return super().reducer_override(obj) if reduced is None else reduced

@@ -15,12 +15,15 @@ from det_native.capture.path_texts import path_texts
 from det_native.capture.program.records import Step
 from det_native.capture.secrets import find_secrets
 from det_native.capture.seen_files import SeenFiles
+from det_native.capture.submitted import has_come_home
 from det_native.capture.syntax import tree_of
 
 #: Bytes in memory that are better not made again unasked.
 LARGE = 100_000_000
 #: Bytes of files that only a run needs which nothing needs.
 MOST_OF_FILES = 1 << 20
+#: Why a cell stays behind that has made a training call.
+TRAINED = "trained"
 _LONGEST_PATH = 400
 _DONE = {"network": "used the network", "shell": "ran a command", "delete": "deleted", "move": "moved"}
 
@@ -37,8 +40,9 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
     secret : bool
         It holds what looks like a secret.
     """
-    if any(call.running == execution.index and call.kind != "init" for call in log.calls):
-        return "trained"
+    calls = [call for call in log.calls if call.running == execution.index and call.kind != "init"]
+    if not all(map(has_come_home, calls)):
+        return TRAINED
     if log.executions[execution.index].trained:
         return "trained while TensorFlow had no seed"
     if execution.outside:
@@ -52,8 +56,8 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
 
 
 def seconds_of(logged: LoggedExecution) -> float:
-    """Return how long a cell took, without imports."""
-    return max(0.0, (logged.duration or 0.0) - logged.importing)
+    """Return how long a cell took, without imports, and without sending trainings and waiting for them."""
+    return max(0.0, (logged.duration or 0.0) - logged.importing - logged.elsewhere)
 
 
 def secret_lines(source: str, consent: Collection[str]) -> frozenset[int]:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
-from det_native.capture.cell_costs import needs_large_files, seconds_of, secret_lines, why_it_stays
+from det_native.capture.cell_costs import TRAINED, needs_large_files, seconds_of, secret_lines, why_it_stays
 from det_native.capture.explain import (
     drawn_rows,
     early_warning,
@@ -29,7 +29,7 @@ from det_native.capture.explain import (
 )
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
-from det_native.capture.log import SLOW, CallRecord, ExecutionLog
+from det_native.capture.log import SLOW, CallRecord, ExecutionLog, LoggedExecution
 from det_native.capture.model import Capture, CapturedStreams
 from det_native.capture.observation.process import is_library_class
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
@@ -42,12 +42,13 @@ from det_native.capture.second_program import second_program
 from det_native.capture.seen_files import SeenFiles
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules
+from det_native.capture.submitted import CapturedTraining, earlier_trainings, has_come_home
 from det_native.capture.transform import transform
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import CaptureError, Problem
 from det_native.inspection.streams import encoded
-from det_native.schema.manifests import CallSite, Cell, Program
+from det_native.schema.manifests import CallKind, CallSite, Cell, Program
 
 #: Names that IPython gives to what cells returned, and to their texts.
 _HISTORY = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|In|Out|_[iod]h")
@@ -121,6 +122,7 @@ class CellCapture:
         capture = Capture(self._program(included))
         capture.values = self.values.captured(self.plan, included)
         capture.streams = self._streams(included)
+        capture.earlier = self._earlier()
         self._add_files(capture, included)
         self._explain(capture, included)
         if not self.problems and self.request.wider:
@@ -175,10 +177,12 @@ class CellCapture:
         """Choose what runs again, and note what stands in the way."""
         self.plan = self._choose(self.runs)
         root, context = self._roots()[0], self.request.context_dir
+        trained = {call.running for call in self.log.calls if call.kind != "init"}
         large = {
             step.run: why
             for step in self.plan.steps
-            if step.run not in self.plan.needed and (why := needs_large_files(step, self.log, root, context))
+            if step.run not in self.plan.needed
+            and (why := TRAINED if step.run in trained else needs_large_files(step, self.log, root, context))
         }
         if large:  # what they need besides is not worth its way
             self.runs = [replace(run, stays=large.get(index, run.stays)) for index, run in enumerate(self.runs)]
@@ -218,7 +222,7 @@ class CellCapture:
 
     def _add_second_program(self, capture: Capture) -> None:
         """Add the program with the slow cells, too, for a worker to which the first one gives other inputs."""
-        slow = {index for index, logged in enumerate(self.log.executions) if (logged.duration or 0.0) > SLOW}
+        slow = {index for index, logged in enumerate(self.log.executions) if _seconds_here(logged) > SLOW}
         runs = [replace(run, stays=run.stays or (TOOK_LONG if i in slow else "")) for i, run in enumerate(self.runs)]
         second = self._choose(runs, seconds=math.inf)
         root, context = self._roots()[0], self.request.context_dir
@@ -267,6 +271,18 @@ class CellCapture:
     def _init_site(self, included: list[int]) -> CallSite | None:
         record = self.request.init
         return site_in_cells("init", record, self.log, included, self._roots()) if record is not None else None
+
+    def _earlier(self) -> list[CapturedTraining]:
+        """Return the trainings that calls of the program made whose weights the notebook has."""
+        again = [step.run for step in self.plan.steps]
+        whole = {step.run for step in self.plan.steps if step.kind != "settings"}
+
+        def site_of(record: CallRecord) -> CallSite | None:
+            if record is self.record or record.running not in whole:
+                return None
+            return site_in_cells(cast(CallKind, record.kind), record, self.log, again, self._roots())
+
+        return list(earlier_trainings(self.log.calls, site_of))
 
     def _streams(self, included: list[int]) -> list[CapturedStreams]:
         """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""
@@ -328,7 +344,8 @@ class CellCapture:
             capture.rows.extend(execution_rows(logged, execution, step.kind, cell.reason))
             capture.rows.extend(remade_rows(sorted(self.runs[index].bound), self.namespace, execution))
             if index != self.calling:
-                self.warnings.extend(training_warning(execution, step.source, self.log.calls))
+                others = [call for call in self.log.calls if not has_come_home(call)]
+                self.warnings.extend(training_warning(execution, step.source, others))
             if index != self.calling or logged.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, self.plan.forced.get(index)))
         settings = {step.run for step in self.plan.steps if step.kind == "settings"}
@@ -357,6 +374,10 @@ class CellCapture:
         if any(each.duration is None or each.outside or each.succeeded is False for each in before):
             return None
         return sum(each.duration or 0.0 for each in before)
+
+
+def _seconds_here(logged: LoggedExecution) -> float:
+    return (logged.duration or 0.0) - logged.elsewhere
 
 
 def _is_of_library(value: object) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from det_native.capture import submitted
 from det_native.capture.first_imports import first_imports
 from det_native.capture.import_draws import ImportDraws
 from det_native.capture.shell_state import (
@@ -27,6 +28,7 @@ from det_native.capture.tracebacks import told_line, top_line
 from det_native.errors import is_own
 from det_native.frameworks import known_frameworks
 from det_native.inspection.streams import beginnings, current_streams, stream_of
+from det_native.own_time import spent
 
 if TYPE_CHECKING:
     from det_native.capture.observation.looks import Look
@@ -79,6 +81,8 @@ class LoggedExecution:
         Seconds; None while it runs, and where it began before det_native was imported and nothing tells when.
     importing : float
         Seconds of these that first imports of modules took.
+    elsewhere : float
+        Seconds of these in which trainings were sent, or waited for.
     succeeded : bool or None
         None while it runs.
     recorded : bool
@@ -118,6 +122,7 @@ class LoggedExecution:
     started: float | None = None
     duration: float | None = None
     importing: float = 0.0
+    elsewhere: float = 0.0
     succeeded: bool | None = None
     recorded: bool = True
     ran: bool = True
@@ -168,6 +173,7 @@ class ExecutionLog:
         self.attached = time.time()
         self._running: list[LoggedExecution | None] = []
         self._imported = 0.0  # seconds of imports until the running execution began
+        self._elsewhere = 0.0  # likewise of sending and waiting
         self._watch = Watch()
         self._trainings = Trainings()
         self._outside = outside
@@ -293,10 +299,10 @@ class ExecutionLog:
         execution.streams = current_streams()
         self._trainings.begin(self.shell.user_ns)
         execution.paths = self._outside.begin()
-        self._imported = first_imports.seconds
+        self._imported, self._elsewhere = first_imports.seconds, spent()
         execution.started, execution.clock = time.time(), time.perf_counter()
 
-    def _observe(self, execution: LoggedExecution) -> None:
+    def _observe(self, execution: LoggedExecution, *, ended: bool = False) -> None:
         """Note what the running execution has done until now; what a training call did to values does not count."""
         before = execution.effects
         if before is None:
@@ -304,9 +310,11 @@ class ExecutionLog:
         seconds = time.perf_counter() - (execution.clock or time.perf_counter())
         seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source, seconds)
         seen = seen._replace(process=seen.process | self._outside.settings())
-        trained = any(call.running == execution.index and call.kind != "init" for call in self.calls)
-        if trained:
-            seen = seen._replace(changed=frozenset(), unclear=frozenset(), process=frozenset())
+        calls = [call for call in self.calls if call.running == execution.index and call.kind != "init"]
+        if calls:
+            seen = seen._replace(process=frozenset())
+        if calls and not (ended and all(map(submitted.was_submitted, calls))):
+            seen = seen._replace(changed=frozenset(), unclear=frozenset())
         execution.effects = before.then(seen)
 
     def note_loaded(self, index: int, objects: Set[int]) -> None:
@@ -330,9 +338,10 @@ class ExecutionLog:
         if execution.clock is not None:
             execution.duration = time.perf_counter() - execution.clock
             execution.importing = first_imports.seconds - self._imported
+            execution.elsewhere = spent() - self._elsewhere
         execution.succeeded = bool(result is not None and result.success)
         if execution.effects is not None:
-            self._observe(execution)
+            self._observe(execution, ended=True)
         execution.outside, execution.drew = self._outside.end(), self._outside.drew
         execution.trained = self._trainings.end(self.shell.user_ns)
         if execution.streams is not None and not _have_moved(execution.streams):

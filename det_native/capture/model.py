@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import PrivateAttr
 
+from det_native.capture.submitted import CapturedTraining
 from det_native.schema.manifests import BundleManifest, Cell, Codec, Program, ReadEntry, Sha256
 from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow
@@ -89,7 +90,8 @@ class Capture:
     `reads` what it reads where it runs, `outside` what it names by a path that leads out of what is sent, and `wider`
     what is run if it gives other inputs than the notebook had. `proof_values` are values of inputs that travel with the
     proof, by hash. `seconds` is how long the cells took that go before the call, None where that is not known or one of
-    them did something outside of the process. `made` knows the files that the program makes where it runs.
+    them did something outside of the process. `earlier` are trainings whose weights its calls give. `made` knows the
+    files that the program makes where it runs.
     """
 
     program: Program
@@ -106,6 +108,7 @@ class Capture:
     outside: list[OutsidePath] = field(default_factory=list)
     wider: CapturedWider | None = None
     seconds: float | None = None
+    earlier: list[CapturedTraining] = field(default_factory=list)
     made: Maker | None = None
 
 

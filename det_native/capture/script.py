@@ -6,15 +6,17 @@ import ast
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 from det_native.capture.bindings import imports_in
-from det_native.capture.calls import occurrence
+from det_native.capture.calls import occurrence, script_calls
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.log import CallRecord
 from det_native.capture.model import Capture, SourceFile
 from det_native.capture.nesting import NOT_PYTHON, not_python
 from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
+from det_native.capture.submitted import earlier_trainings
 from det_native.errors import ArgumentError, CaptureError, Problem
 from det_native.schema.manifests import CallKind, CallSite, Program
 
@@ -60,6 +62,9 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
             init=_site("init", request.init, root) if command is None else None,
         )
     )
+    if command is None:
+        others = [call for call in script_calls() if call is not record]
+        capture.earlier = list(earlier_trainings(others, lambda call: _site(cast(CallKind, call.kind), call, root)))
     own = [(source, target)]
     files = add_files(capture, own, request, [root, script.parent], Path.cwd(), arguments=arguments)
     problems = [*files.problems, *(relative if command is None else ())]

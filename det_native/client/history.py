@@ -9,16 +9,10 @@ from typing import Any
 from det_native.client.arguments import SYSTEM
 from det_native.client.source import Source
 from det_native.frameworks import find_framework
+from det_native.past_history import as_number
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.metric_names import companions
-from det_native.schema.rest import EpochRow, ExperimentDetail, MetricRow, SystemSample
-
-_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-
-
-def as_number(value: Any) -> Any:
-    """Return the number that a metric's JSON form stands for: not-a-number and infinities travel as words."""
-    return _WORDS.get(value, value) if isinstance(value, str) else value
+from det_native.schema.rest import ExperimentDetail, MetricRow, SystemSample
 
 
 def as_dictionary(row: MetricRow) -> dict[str, Any]:
@@ -69,32 +63,6 @@ def history_of(
         whole_batches=framework is not None and framework.whole_epochs,
     )
     return keras_history(training, validation, ends=ends, running=framework is not None and framework.running_means)
-
-
-def recorded_history(epochs: Sequence[EpochRow]) -> dict[str, list[Any]]:
-    """Return what the framework's own history had, with the same names in the same order.
-
-    What has several values, such as ``F1Score()`` without an average, is an array, as it is there.
-    """
-    history: dict[str, list[Any]] = {}
-    for row in epochs:
-        for name, value in row.logs.items():
-            history.setdefault(name, []).append(_as_value(value))
-    return history
-
-
-def _as_value(value: Any) -> Any:
-    """Return a number, or what numpy had: its type stands beside its values."""
-    if not isinstance(value, dict):
-        return as_number(value)
-    import numpy as np
-
-    ((kind, values),) = value.items()
-    return np.array(_as_numbers(values), dtype=kind)[()]
-
-
-def _as_numbers(value: Any) -> Any:
-    return [_as_numbers(part) for part in value] if isinstance(value, list) else as_number(value)
 
 
 def keras_history(

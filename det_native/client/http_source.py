@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from det_native.client.session import Session
 from det_native.client.source import PATIENCE, Source
 from det_native.errors import CheckpointCorruptError, NotFoundError, RequestError
 from det_native.schema import rest
-from det_native.schema.manifests import BundleManifest
+from det_native.schema.manifests import BundleManifest, EarlierTraining
 from det_native.schema.states import ExperimentState
 
 _PAGE = 10_000  # what the master gives at most for logs
@@ -204,7 +205,15 @@ class HttpSource(Source):
             checkpoint=checkpoint,
             config=self.experiment(checkpoint.experiment_id).config,
             trial_seed=self.trial(checkpoint.trial_id).seed,
+            files=self._files_of_earlier,
         )
+
+    @contextmanager
+    def _files_of_earlier(self, earlier: EarlierTraining) -> Iterator[Path]:
+        checkpoint = rest.Checkpoint.model_validate(self._session.get(f"/checkpoints/{earlier.checkpoint}"))
+        with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
+            self.download(checkpoint, Path(folder))
+            yield Path(folder)
 
     def bundle(self, experiment_id: int | str) -> BundleManifest:
         """Return the experiment's bundle."""

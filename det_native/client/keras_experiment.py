@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.client.handles import Experiment
-from det_native.client.history import recorded_history
 from det_native.client.source import Source
+from det_native.past_history import recorded_history
+from det_native.runtime import active_host
 from det_native.schema import rest
 
 
@@ -88,6 +89,25 @@ class KerasExperiment(Experiment):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self._kind, (), vars(self.plain_history())
+
+    def _det_travels(self) -> Any:
+        """Return by what a worker gets it: a ``History``, of which all else stands for the experiment's there."""
+        return _arrived, (self._kind, vars(self.plain_history()), f"experiment {self.id}")
+
+
+def _arrived(kind: type, state: dict[str, Any], place: str) -> Any:
+    """Return the ``History`` of an experiment in a program that runs again."""
+    host = active_host()
+    past = kind() if host is None else _with_stand_ins(kind, host.stand_in(place))()
+    vars(past).update(state)
+    return past
+
+
+def _with_stand_ins(kind: type, stand_in: Any) -> type:
+    def attribute(self: Any, name: str) -> Any:
+        return getattr(stand_in, name)
+
+    return type(kind.__name__, (kind,), {"__getattr__": attribute})
 
 
 def give_history(model: Any, experiment: Experiment) -> None:

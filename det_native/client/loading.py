@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from det_native.errors import CheckpointCorruptError
 from det_native.schema import rest
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import BundleManifest, CheckpointFile
+from det_native.schema.manifests import BundleManifest, CheckpointFile, EarlierTraining
 
 
 class ArrivingFile:
@@ -75,6 +76,7 @@ def load_checkpoint(
     checkpoint: rest.Checkpoint,
     config: dict[str, Any],
     trial_seed: int,
+    files: Callable[[EarlierTraining], AbstractContextManager[Path]],
 ) -> Any:
     """Rebuild the user's model or trial from the experiment's code and load a checkpoint into it.
 
@@ -89,6 +91,8 @@ def load_checkpoint(
     config : dict
         The experiment's configuration.
     trial_seed : int
+    files : callable
+        Gives a folder with the files of the checkpoint of an earlier training of the program, for a block.
     """
     from det_harness.program.load import load_checkpoint as load
 
@@ -99,7 +103,7 @@ def load_checkpoint(
         trial_id=checkpoint.trial_id,
         trial_seed=trial_seed,
     )
-    return load(bundle, read_blob, directory, checkpoint.manifest, environment)
+    return load(bundle, read_blob, directory, checkpoint.manifest, environment, files)
 
 
 def _safe_parts(path: str) -> tuple[str, ...]:

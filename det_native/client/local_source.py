@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from det_native.local.interrupting import interrupt, not_on_a_master
 from det_native.local.log import read_log
 from det_native.local.store import LocalStore
 from det_native.schema import rest
-from det_native.schema.manifests import BundleManifest
+from det_native.schema.manifests import BundleManifest, EarlierTraining
 from det_native.schema.system_samples import MOST_SAMPLES, thin_by_rank
 
 Loader = Callable[[rest.Checkpoint, Path], Any]
@@ -181,6 +182,7 @@ class LocalSource(Source):
             checkpoint=checkpoint,
             config=self.experiment(checkpoint.experiment_id).config,
             trial_seed=self.trial(checkpoint.trial_id).seed,
+            files=_no_files,
         )
 
     def bundle(self, experiment_id: int | str) -> BundleManifest:
@@ -245,3 +247,7 @@ class _EndOfRun(Iterator[rest.Event]):
             trial_id=None,
             data=experiment.model_dump(mode="json"),
         )
+
+
+def _no_files(earlier: EarlierTraining) -> AbstractContextManager[Path]:
+    raise CheckpointError(f"checkpoint {earlier.checkpoint} lies on a cluster")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from det_native.client.history import as_number
 from det_native.client.short_forms import format_value
 from det_native.client.state_words import experiment_word
+from det_native.past_history import as_number
 from det_native.schema import rest
 from det_native.schema.metric_names import companions
 from det_native.schema.states import ExperimentState, TrialState

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from det_native.client.history import as_number
 from det_native.errors import ArgumentError, CheckpointNotFoundError
+from det_native.past_history import as_number
 from det_native.schema.rest import Checkpoint, Experiment, Trial
 from det_native.schema.states import CheckpointState
 

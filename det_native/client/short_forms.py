@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from det_native.client.history import as_number
 from det_native.client.state_words import trial_word
 from det_native.client.tables import plain
+from det_native.past_history import as_number
 from det_native.schema import rest
 from det_native.schema.numbers import shown_number
 from det_native.schema.states import ExperimentState

@@ -8,11 +8,12 @@ from typing import Any
 from det_native.client import rendering, selection
 from det_native.client.arguments import checked_kind, metric_names
 from det_native.client.checkpoint import Checkpoint
-from det_native.client.history import history_of, recorded_history, rows_of
+from det_native.client.history import history_of, rows_of
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.short_forms import trial_short
 from det_native.client.source import Source
+from det_native.past_history import recorded_history
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState, MetricKind, TrialState
 

@@ -15,6 +15,7 @@ from det_native.client.rendering import ProgressView
 from det_native.client.source import PATIENCE, Source
 from det_native.client.travel_hints import travel_hint
 from det_native.errors import ExperimentFailedError, MasterUnreachableError, NoMasterError, UserCodeError
+from det_native.own_time import own_time
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
 from det_native.schema.states import ExperimentState, TrialState
@@ -74,7 +75,7 @@ def wait(
     WaitInterrupt
         On Ctrl-C; the experiment goes on.
     """
-    with closing(view):
+    with closing(view), own_time():
         try:
             return _follow(source, experiment_id, view, timeout, after, set() if shown is None else shown)
         except TimeoutError:

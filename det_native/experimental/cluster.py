@@ -101,8 +101,15 @@ def submit(
         if capture.program.kind == "cells" and noted is not None:  # of a script nothing is used afterwards
             capture.proof, capture.proof_values = noted.proof, noted.values
             capture.warnings += noted.proof.sentences
+    here = master_name(settings)
+    capture.earlier = [one for one in capture.earlier if one.master == here]
     config = config.with_variables(_variables_here(framework))
     return send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
+
+
+def master_name(settings: Settings) -> str:
+    """Return what tells one master from another; empty for that of this machine."""
+    return named_master(settings.master_url) or ""
 
 
 def _variables_here(framework: Framework) -> dict[str, str]:

@@ -17,6 +17,7 @@ from det_native.experimental.document_place import answers
 from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, check_before_fit
+from det_native.own_time import own_time
 from det_native.runtime import ProgramHost
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.loading import load_config
@@ -168,12 +169,24 @@ def train_by_fit(
 
 def submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf | None = None) -> Experiment:
     """Submit a call of ``fit()`` or ``train()``; return its experiment, at its end where its weights are needed."""
-    from det_native.experimental.cluster import submit_fit
-    from det_native.pending.fitting import after_submit
+    __tracebackhide__ = True
+    with own_time():
+        return _submit(call, settings, origin, handle_of)
 
+
+def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf | None) -> Experiment:
+    from det_native.capture import submitted
+    from det_native.experimental.cluster import master_name, submit_fit
+    from det_native.pending.fitting import after_submit
+    from det_native.pending.trained import continued
+
+    continues = continued(call)
     experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
     if handle_of is not None:
         experiment = handle_of(call, experiment)
+    submitted.note(origin.record, experiment, master_name(settings))
+    if continues:
+        print(f"Experiment {experiment.id} {continues}.")
     call.context.experiment = experiment
     __tracebackhide__ = True
     after_submit(experiment, call, settings.show)
@@ -185,4 +198,5 @@ def before_call(call: Any) -> None:
     if "det_native.pending.registry" in sys.modules:  # nothing was submitted before
         from det_native.pending import fitting
 
-        fitting.before_call(call)
+        with own_time():
+            fitting.before_call(call)

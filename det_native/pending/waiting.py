@@ -17,6 +17,7 @@ from det_native.errors import (
 from det_native.pending import registry
 from det_native.pending.reading import main_namespace
 from det_native.pending.registry import PendingTraining
+from det_native.pending.trained import note_trained
 
 
 def bring_home(training: PendingTraining, again: str) -> None:
@@ -68,9 +69,11 @@ def _load(training: PendingTraining) -> None:
     from det_native.pending.loading import load_state
 
     objects = training.objects()
-    load_state(training.experiment, training.call)
+    checkpoint = load_state(training.experiment, training.call)
     objects |= training.objects()
     registry.end(training)
+    if checkpoint is not None:
+        note_trained(training.experiment, training.call, checkpoint)
     log = current_log()
     if log is not None and training.execution is not None:
         log.note_loaded(training.execution, objects)

@@ -141,7 +141,6 @@ class PyTorchNativeContext(PyTorchRunContext):
         TrialDefinitionError, InvalidDataError, ArgumentError
             If something is missing or does not fit, before anything is trained.
         """
-        self._check_unused("fit")
         call = TorchCall.of(
             self,
             "fit",
@@ -193,7 +192,6 @@ class PyTorchNativeContext(PyTorchRunContext):
         TrialDefinitionError, InvalidDataError, ArgumentError
             If something is missing or does not fit, before anything is trained.
         """
-        self._check_unused("train")
         call = TorchCall.of(
             self,
             "train",

@@ -120,15 +120,20 @@ class PyTorchRunContext(PyTorchTrialContext):
 
     # For controllers and those who run them.
 
-    def begin_training(self, kind: str) -> None:
-        """Note that the objects are about to be trained.
+    def begin_training(self, kind: str, *, in_processes: bool) -> None:
+        """Note that the objects are about to be trained: in this process, or in others, which make them anew.
 
         Raises
         ------
         TrialDefinitionError
-            If they were trained before.
+            If they were trained before, and other processes do not have what came of that.
         """
-        self._check_unused(kind)
+        if self._trained_by and in_processes:
+            raise TrialDefinitionError(
+                f"context.{kind}() trains in processes of its own, which do not have what context.{self._trained_by}() "
+                "has trained here before. Train on the cluster, or on one slot; or call init() again, and make and "
+                "wrap model and optimizer again."
+            )
         self._trained_by = kind
 
     def join_run(self, environment: TrialEnvironment, gradients: Gradients, trainer: str, owner: str) -> None:
@@ -173,12 +178,3 @@ class PyTorchRunContext(PyTorchTrialContext):
                 "context.train() only, not before training."
             )
         return self._batch_index, self._epoch_length
-
-    def _check_unused(self, kind: str) -> None:
-        if self._trained_by:
-            both_loops = self._trained_by == kind == "train"
-            raise TrialDefinitionError(
-                f"context.{kind}() was called, but context.{self._trained_by}() has trained the objects of this "
-                "context already: one context is one experiment. Call init() again, and make and wrap model and "
-                f"optimizer again, for another one.{' ' + ONE_LOOP if both_loops else ''}"
-            )

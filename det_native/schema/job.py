@@ -21,10 +21,18 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class WarmStartSource(_Model):
+    """A checkpoint of another trial, and the fsspec URI under which it is published."""
+
+    checkpoints: str
+    manifest: CheckpointManifest
+
+
 class CheckJob(_Model):
     """Load a bundle in a fresh process without running its cells; the answer is ``result.json`` in `directory`.
 
-    With `config`, an experiment's, its cells run up to the training call, and what that is given is compared.
+    With `config`, an experiment's, its cells run up to the training call, and what that is given is compared; `earlier`
+    as for a trial.
     """
 
     kind: Literal["check"] = "check"
@@ -35,6 +43,7 @@ class CheckJob(_Model):
     bundle: BundleManifest
     config: dict[str, Any] | None = None
     variables: dict[str, str] = Field(default_factory=dict)
+    earlier: dict[str, WarmStartSource] = Field(default_factory=dict)
 
 
 class Gang(_Model):
@@ -64,13 +73,6 @@ class Gang(_Model):
     role: str | None = None
 
 
-class WarmStartSource(_Model):
-    """A checkpoint of another trial, and the fsspec URI under which it is published."""
-
-    checkpoints: str
-    manifest: CheckpointManifest
-
-
 class TrialJob(_Model):
     """Run one attempt at a trial.
 
@@ -92,6 +94,8 @@ class TrialJob(_Model):
         only if its manifest has this hash, and nothing else in it is.
     warm_start : WarmStartSource or None
         The checkpoint whose weights the trial begins with where it has none of its own.
+    earlier : dict of str to WarmStartSource
+        Checkpoints by uuid that earlier training calls of the program have made.
     master_url : str or None
         None if there is no master: the reports go to ``reports.jsonl`` in `directory`, for the process that started
         this one.
@@ -124,6 +128,7 @@ class TrialJob(_Model):
     resume: CheckpointManifest | None = None
     manifests: dict[str, Sha256] = Field(default_factory=dict)
     warm_start: WarmStartSource | None = None
+    earlier: dict[str, WarmStartSource] = Field(default_factory=dict)
     master_url: str | None = None
     home: str = ""
     starter: int = 0

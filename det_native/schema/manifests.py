@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
@@ -114,12 +115,28 @@ class CallSite(_Model):
     running_line: int | None = None
 
 
+class EarlierTraining(_Model):
+    """A training call of the program before the recorded one, whose weights the notebook has by now.
+
+    `checkpoint` is the uuid of the one that they are of, after `batch` batches; `history` has the training's metrics by
+    epoch, as ``det_native.past_history`` reads them.
+    """
+
+    site: CallSite
+    experiment_id: int
+    checkpoint: str
+    batch: int
+    history: Sha256
+    size: int
+
+
 class Program(_Model):
     """What a worker runs: cells of a notebook in order, or a script with its arguments.
 
     For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``. `call` is the training
     call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known. `prompts` says
     whether the numbers of the cells are those that the notebook shows in brackets; else they are their places.
+    `earlier` are the other training calls that give something here.
     """
 
     kind: Literal["cells", "script"]
@@ -129,6 +146,7 @@ class Program(_Model):
     call: CallSite | None = None
     init: CallSite | None = None
     prompts: bool = True
+    earlier: tuple[EarlierTraining, ...] = ()
 
     def title(self, index: int) -> str:
         """Return how a cell, by its index, is named to the user."""
@@ -210,6 +228,8 @@ class BundleManifest(_Model):
         for name in _LATER:
             if not content[name]:
                 del content[name]
+        if not content["program"]["earlier"]:
+            del content["program"]["earlier"]
         if content.get("wider") and not content["wider"]["made"]:
             del content["wider"]["made"]
         wider = content["wider"]["cells"] if content.get("wider") else ()
@@ -239,6 +259,7 @@ class BundleManifest(_Model):
         """
         content = json.loads(self.canonical())
         del content["program"]["prompts"]
+        content["program"].pop("earlier", None)
         for name in ("streams", "proof", "wider", "widened"):
             content.pop(name, None)
         for cell in content["program"]["cells"]:
@@ -253,7 +274,8 @@ class BundleManifest(_Model):
         wider = self.wider or WiderProgram(cells=())
         every = (self.files, self.values, self.streams, wider.values, wider.streams)
         noted = self.proof.values if self.proof is not None else ()
-        return {entry.sha256 for entries in every for entry in entries} | {value.sha256 for value in noted}
+        histories = {earlier.history for earlier in self.program.earlier}
+        return {entry.sha256 for entries in every for entry in entries} | {value.sha256 for value in noted} | histories
 
     def with_wider(self, difference: str) -> BundleManifest:
         """Return the bundle with its wider program instead of the first one, of which the inputs differed."""
@@ -265,6 +287,7 @@ class BundleManifest(_Model):
                 "cells": tuple(self.program.cells[one] if isinstance(one, int) else one for one in cells),
                 "call": _moved(self.program.call, places),
                 "init": _moved(self.program.init, places),
+                "earlier": tuple(_earlier_moved(self.program.earlier, places)),
             }
         )
         files = tuple(file for file in self.files if file.path not in self.wider.made)
@@ -278,6 +301,12 @@ def _moved(site: CallSite | None, places: dict[int, int]) -> CallSite | None:
         return None
     cells = {"cell": site.cell, "running": site.running}
     return site.model_copy(update={name: None if one is None else places[one] for name, one in cells.items()})
+
+
+def _earlier_moved(several: Iterable[EarlierTraining], places: dict[int, int]) -> Iterator[EarlierTraining]:
+    for earlier in several:
+        if {earlier.site.cell, earlier.site.running} - {None} <= places.keys():
+            yield earlier.model_copy(update={"site": _moved(earlier.site, places)})
 
 
 class CheckpointFile(_Model):

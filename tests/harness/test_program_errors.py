@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from det_harness.program.earlier import files_on_worker
 from det_harness.program.host import WorkerHost
 from det_harness.program.runner import ProgramRunner
 from det_harness.program.user_errors import describe
@@ -132,7 +133,8 @@ def host_for(tmp_path: Path, source: str, controller: Any) -> tuple[WorkerHost, 
             return controller
 
     services: Any = FailingServices()
-    return Host(RecordingHost.environment, runner.calls, services), runner
+    files = files_on_worker({})
+    return Host(RecordingHost.environment, runner.calls, services, read_blob=blobs.read, files=files), runner
 
 
 class Fails:

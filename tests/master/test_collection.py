@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from master_parts import Master, Worker
+from master_parts import Master, Worker, configuration, manifest
 
+from det_native import PROTOCOL
 from det_native.schema.job import TrialJob
+from det_native.schema.manifests import CallSite, Cell, EarlierTraining
 from det_native.storage import backups
+from det_native.storage.blobs import BlobStore
 
 
 def lying(job: TrialJob) -> set[str]:
@@ -122,3 +126,33 @@ def test_a_trial_that_waits_for_room_has_all_but_the_last_one_deleted(master: Ma
     )
     assert response.status_code == 200
     until_lying(master, job, best, others[-1])
+
+
+def test_a_checkpoint_that_the_program_of_an_experiment_loads_stays(master: Master) -> None:
+    first, job, worker = begun(master, save_trial_latest=0, save_trial_best=0)
+    source = saved(worker, 10)
+    BlobStore(job.blobs).put(sha256(b"{}").hexdigest(), b"{}")
+    site = CallSite(kind="fit", cell=0, line=1, column=0)
+    history = {"history": sha256(b"{}").hexdigest(), "size": 2}
+    earlier = EarlierTraining(site=site, experiment_id=first["id"], checkpoint=source, batch=10, **history)
+    cells = (Cell(number=1, cell_id=None, source="fit()"),)
+    program = manifest().program.model_copy(update={"cells": cells, "earlier": (earlier,)})
+    bundle = manifest().model_copy(update={"program": program})
+    sent = master.client.post("/api/v1/bundles", json=bundle.model_dump(mode="json"))
+    assert sent.status_code == 200, sent.text
+    master.create(bundle_id=bundle.id)
+    assert master.world.wait_for_jobs(2)[-1].earlier[source].manifest.uuid == source
+    last = [saved(worker, batch) for batch in (20, 30, 40)]
+    until_lying(master, job, source, *last[-2:])
+    worker.train(1, 100)
+    worker.exit(batch=100)
+    master.until_state(first["id"], "COMPLETED")
+    until_lying(master, job, source)
+
+    other = earlier.model_copy(update={"checkpoint": last[0]})
+    bundle = manifest().model_copy(update={"program": program.model_copy(update={"earlier": (other,)})})
+    master.client.post("/api/v1/bundles", json=bundle.model_dump(mode="json"))
+    body = {"protocol": PROTOCOL, "config": configuration(), "bundle_id": bundle.id}
+    refused = master.client.post("/api/v1/experiments", json=body)
+    assert refused.status_code == 404
+    assert "from which this training goes on, has been deleted" in refused.text

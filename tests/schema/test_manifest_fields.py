@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from det_native import PROTOCOL
-from det_native.schema.manifests import BundleManifest, Interpreter, PlaceEntry, Program, ReadEntry
+from det_native.schema.manifests import (
+    BundleManifest,
+    CallSite,
+    Cell,
+    EarlierTraining,
+    Interpreter,
+    PlaceEntry,
+    Program,
+    ReadEntry,
+    WiderProgram,
+)
 
 # The fields of the first version: what else is there, a master of that time refuses.
 FIRST = {"format", "protocol", "interpreter", "program", "files", "values", "requirements"}
@@ -29,3 +39,26 @@ def test_only_later_fields_that_are_used_are_sent() -> None:
 def test_what_is_sent_is_the_same_bundle() -> None:
     sent = manifest(ReadEntry(path="/a", where="[1]"))
     assert BundleManifest.model_validate(sent.content()).id == sent.id
+
+
+def test_trainings_of_earlier_calls_move_with_their_cells() -> None:
+    assert "earlier" not in manifest().content()["program"]
+    cells = [Cell(number=number, cell_id=None, source="fit()") for number in (1, 2, 3)]
+    trainings = [
+        EarlierTraining(
+            site=CallSite(kind="fit", cell=place, line=1, column=0, running=place),
+            experiment_id=place,
+            checkpoint=f"c{place}",
+            batch=1,
+            history=f"h{place}",
+            size=2,
+        )
+        for place in (0, 1)
+    ]
+    bundle = manifest(wider=WiderProgram(cells=(1, cells[0], 2)))
+    program = bundle.program.model_copy(update={"cells": tuple(cells), "earlier": tuple(trainings)})
+    bundle = bundle.model_copy(update={"program": program})
+    assert {"h0", "h1"} <= bundle.hashes()
+    [moved] = bundle.with_wider("x").program.earlier
+    assert (moved.checkpoint, moved.site.cell, moved.site.running) == ("c1", 0, 0)
+    assert BundleManifest.model_validate(bundle.content()).id == bundle.id

@@ -127,7 +127,7 @@ def _begun(
         call.context.env, config=config.model_dump(mode="json"), hparams=sample.hparams, ranks=Ranks(size=slots)
     )
     call.check(complete)
-    call.context.begin_training(call.kind)
+    call.context.begin_training(call.kind, in_processes=slots > 1 or search is not None)
     experiment = LocalExperiment(
         call.kind, call, config, call.framework, settings, origin, whole_epochs=True, in_processes=search is not None
     )

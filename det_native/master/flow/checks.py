@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from det_native.errors import NotFoundError
 from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import check_job, dry_job, worker_kind
+from det_native.master.flow.warm_start import earlier_of
 from det_native.master.launch.base import Exit
 from det_native.master.store import bundles, experiments, trials
 from det_native.master.store import runs as run_store
@@ -81,7 +82,8 @@ class Checks:
             waiting.set_result(BundleChecked(ok=True))
             return
         run_id, directory = self._new()
-        job = dry_job(experiment, bundle, directory, self._context.places)
+        earlier = earlier_of(self._context, bundle.program)
+        job = dry_job(experiment, bundle, directory, self._context.places, earlier)
         check = Check(run_id, "", "", directory, time.monotonic() + DEADLINE_SECONDS, [waiting])
         self._start(check, job, bundle)
 

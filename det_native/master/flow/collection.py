@@ -33,6 +33,7 @@ def collect(context: Context, experiment_id: int) -> None:
     with context.database.read() as connection:
         experiment = experiments.get(connection, experiment_id)
         found = checkpoints.of_experiment(connection, experiment_id)
+        used = checkpoints.used_by_programs(connection)
     config = ExperimentConfig.model_validate(experiment.config)
     policy = config.checkpoint_storage
     doomed = superfluous(
@@ -44,7 +45,7 @@ def collect(context: Context, experiment_id: int) -> None:
         trial_latest=policy.save_trial_latest,
     )
     try:
-        _delete(context, experiment_id, config, doomed)
+        _delete(context, experiment_id, config, (uuid for uuid in doomed if uuid not in used))
         with context.database.write() as transaction:
             experiments.set_collected(transaction, experiment_id)
     except (DetError, OSError, OperationalError) as error:
@@ -90,7 +91,8 @@ def collect_running(
         else:
             found = checkpoints.complete(connection, trial_id=trial_id)
         current = _current_runs(connection, experiment_id, trial_id)
-        needed = checkpoints.needed_by_others(connection) | _of_starting_runs(connection, found)
+        needed = checkpoints.needed_by_others(connection) | checkpoints.used_by_programs(connection)
+        needed |= _of_starting_runs(connection, found)
     doomed = superfluous_already(
         found,
         metric=experiment.metric,

@@ -8,8 +8,8 @@ from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri
-from det_native.master.flow.warm_start import check_source
-from det_native.master.store import bundles, experiments
+from det_native.master.flow.warm_start import check_earlier, check_source
+from det_native.master.store import bundles, checkpoints, experiments
 from det_native.master.store.encoding import check_text
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
@@ -71,6 +71,7 @@ def create(
         _refuse_too_large(config, len(context.places.slots))
         check_horovod(config, bundle)
         check_source(transaction.connection, config, owner, bundle.program.framework)
+        check_earlier(transaction.connection, bundle.program, owner)
         new = experiments.NewExperiment(
             owner=owner,
             name=config.title,
@@ -84,6 +85,7 @@ def create(
             test=body.test,
         )
         experiment_id = experiments.create(transaction, new)
+        checkpoints.note_uses(transaction, experiment_id, (each.checkpoint for each in bundle.program.earlier))
         return tell_experiment(transaction, experiment_id), True
 
 

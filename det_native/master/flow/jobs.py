@@ -157,11 +157,18 @@ def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJ
     )
 
 
-def dry_job(experiment: rest.Experiment, bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:
+def dry_job(
+    experiment: rest.Experiment,
+    bundle: BundleManifest,
+    directory: Path,
+    places: Places,
+    earlier: Mapping[str, WarmStartSource],
+) -> CheckJob:
     """Return the job that runs the cells of an experiment as far as the training call."""
     config = ExperimentConfig.model_validate(experiment.config)
     variables = config.environment.environment_variables.for_device("cpu")
-    return check_job(bundle, directory, places).model_copy(update={"config": experiment.config, "variables": variables})
+    needs = {"config": experiment.config, "variables": variables, "earlier": dict(earlier)}
+    return check_job(bundle, directory, places).model_copy(update=needs)
 
 
 def ranks_of(config: ExperimentConfig, slots: tuple[str, ...]) -> int:
@@ -182,6 +189,7 @@ def trial_job(
     manifests: Mapping[str, Sha256],
     units: int | None = None,
     warm_start: WarmStartSource | None = None,
+    earlier: Mapping[str, WarmStartSource] | None = None,
 ) -> TrialJob:
     """Return the job of one run of a trial on all its slots, which the launcher divides where there are several."""
     config = ExperimentConfig.model_validate(experiment.config)
@@ -199,6 +207,7 @@ def trial_job(
         resume=resume,
         manifests=dict(manifests),
         warm_start=warm_start,
+        earlier=dict(earlier or {}),
         master_url=places.url,
         home=str(places.home),
         token=token,

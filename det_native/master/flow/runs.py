@@ -32,7 +32,7 @@ from det_native.master.flow.resume import find_resume
 from det_native.master.flow.room import RoomWaits
 from det_native.master.flow.spool import DamagedSpoolError, has_begun
 from det_native.master.flow.thread import Waiter
-from det_native.master.flow.warm_start import source_of
+from det_native.master.flow.warm_start import earlier_of, source_of
 from det_native.master.flow.watching import Watches
 from det_native.master.flow.widening import drop_outdated, take_wider_program
 from det_native.master.launch.base import Exit
@@ -128,6 +128,7 @@ class Runs:
         found = find_resume(self._context, experiment, trial)
         resume = found.checkpoint
         warm_start = source_of(self._context, trial)
+        earlier = earlier_of(self._context, bundle.program)
         ranks = ranks_of(ExperimentConfig.model_validate(experiment.config), slots)
         with database.write() as transaction:
             number = run_store.create(
@@ -164,6 +165,7 @@ class Runs:
             manifests=found.manifests,
             units=units,
             warm_start=warm_start,
+            earlier=earlier,
         )
         try:
             handle = self._context.launcher.start(run_id, job, worker_kind(bundle), ranks=ranks)

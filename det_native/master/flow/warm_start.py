@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from det_native.errors import CheckpointError
+from det_native.errors import CheckpointError, CheckpointNotFoundError
 from det_native.master.flow.context import Context
 from det_native.master.flow.resume import storage_of
 from det_native.master.store import checkpoints, experiments, trials
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.job import WarmStartSource
-from det_native.schema.manifests import Framework
+from det_native.schema.manifests import Framework, Program
 from det_native.schema.states import CheckpointState
 
 
@@ -68,6 +68,37 @@ def source_of(context: Context, trial: rest.Trial) -> WarmStartSource | None:
     if own is None:  # else it is only needed if all checkpoints of the trial's own are damaged
         storage.check(source.manifest)
     return WarmStartSource(checkpoints=storage.uri, manifest=source.manifest)
+
+
+def check_earlier(connection: Connection, program: Program, owner: str) -> None:
+    """Refuse an experiment whose program cannot load what its earlier training calls have trained.
+
+    Raises
+    ------
+    NotFoundError
+        If the owner has no such checkpoint.
+    CheckpointNotFoundError
+        If it is gone.
+    """
+    for earlier in program.earlier:
+        if checkpoints.get(connection, earlier.checkpoint, owner).state is not CheckpointState.COMPLETED:
+            raise CheckpointNotFoundError(
+                f"Checkpoint {earlier.checkpoint} of experiment {earlier.experiment_id}, from which this training goes "
+                "on, has been deleted: checkpoint_storage of its configuration says how many are kept."
+            )
+
+
+def earlier_of(context: Context, program: Program) -> dict[str, WarmStartSource]:
+    """Return where the checkpoints lie that earlier training calls of a program have made, by uuid."""
+    sources = {}
+    for uuid in {earlier.checkpoint for earlier in program.earlier}:
+        with context.database.read() as connection:
+            source = checkpoints.get(connection, uuid)
+            experiment = experiments.get(connection, source.experiment_id)
+        sources[uuid] = WarmStartSource(
+            checkpoints=storage_of(context.places, experiment).uri, manifest=source.manifest
+        )
+    return sources
 
 
 def _named(connection: Connection, config: ExperimentConfig, owner: str) -> tuple[str, rest.Checkpoint | None] | None:

@@ -118,6 +118,15 @@ search_events = Table(
     sqlite_with_rowid=False,
 )
 
+# Checkpoints from which earlier training calls in the programs of experiments get their weights.
+checkpoint_uses = Table(
+    "checkpoint_uses",
+    metadata,
+    Column("experiment_id", Id, ForeignKey("experiments.id"), primary_key=True, autoincrement=False),
+    Column("uuid", String(64), primary_key=True),
+    sqlite_with_rowid=False,
+)
+
 # `waiting` says what the live run waits for, `notice` what else is to be known; empty or null where there is nothing.
 trials = Table(
     "trials",

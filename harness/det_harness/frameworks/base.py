@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, trial_class_titles
+from det_native.past_history import PastHistory
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
@@ -139,6 +140,10 @@ class FrameworkHarness:
             If something does not fit.
         """
         raise without_objects(self.name)
+
+    def past_result(self, call: Any, history: PastHistory) -> Any:
+        """Return what a captured call has returned that was made before; None where that is its experiment."""
+        return None
 
     def load_into_objects(self, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment) -> None:
         """Put them into objects that the user names.

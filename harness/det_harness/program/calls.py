@@ -9,7 +9,7 @@ from pathlib import Path
 
 from det_native.callsite import Position, calling_position
 from det_native.errors import TrialDefinitionError
-from det_native.schema.manifests import CallSite, Program
+from det_native.schema.manifests import CallSite, EarlierTraining, Program
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,8 @@ class CallMatcher:
         Whether the recorded call was reached; set by the host.
     goes_on : bool
         Whether the program runs on after it; set by the host.
+    earlier : EarlierTraining or None
+        What is known of the last training call, if it is none to be recorded.
     """
 
     def __init__(self, source: ProgramSource) -> None:
@@ -115,6 +117,7 @@ class CallMatcher:
         self.last_place = "an unknown place"
         self.taken = False
         self.goes_on = False
+        self.earlier: EarlierTraining | None = None
 
     @property
     def cell(self) -> int | None:
@@ -134,7 +137,7 @@ class CallMatcher:
         TrialDefinitionError
             If it is, but the ``init()`` that it belongs to was not reached: its hyperparameters would be others.
         """
-        position = calling_position(self.source.resolve)
+        position, self.earlier = calling_position(self.source.resolve), None
         if position is None:
             return self._call is None
         times = self._count(kind, position)
@@ -142,6 +145,9 @@ class CallMatcher:
         if self._call is None:
             return True
         recorded = kind == self._call.kind and self._is_at(self._call, position, times)
+        if not recorded:
+            known = (one for one in self.source.program.earlier if one.site.kind == kind)
+            self.earlier = next((one for one in known if self._is_at(one.site, position, times)), None)
         if recorded and self._init is not None and not self._init_reached:
             raise TrialDefinitionError(
                 f"The program reached its training call, in {self.last_place}, without the init() that it belongs to: "

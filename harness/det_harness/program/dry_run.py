@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.frameworks.base import harness_of
-from det_harness.program.calls import CallMatcher
+from det_harness.program.earlier import files_on_worker
 from det_harness.program.inputs import InputCheck
 from det_harness.program.runner import ProgramRunner
 from det_harness.program.stopping_host import StoppingHost
@@ -50,7 +50,9 @@ def dry_run(job: CheckJob) -> BundleChecked:
     runner.own_seed = True
     environment = TrialEnvironment(config=job.config, hparams=proof.hparams, trial_seed=proof.seed)
     check = InputCheck(proof, job.bundle.program, "error", job.bundle.program.title, read_blob=blobs.read)
-    host = _DryHost(environment, runner.calls, check)
+    host = _DryHost(
+        environment, runner.calls, "worker", check=check, read_blob=blobs.read, files=files_on_worker(job.earlier)
+    )
     rng.seed_process(proof.seed)
     try:
         with harness.calls_taken(), hosted(host):
@@ -65,8 +67,8 @@ def dry_run(job: CheckJob) -> BundleChecked:
 class _DryHost(StoppingHost):
     """Compares at the program's recorded call."""
 
-    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, check: InputCheck) -> None:
-        super().__init__(environment, calls, "worker")
+    def __init__(self, *host: Any, check: InputCheck, **sources: Any) -> None:
+        super().__init__(*host, **sources)
         self._check = check
 
     def reached(self, payload: Any) -> None:

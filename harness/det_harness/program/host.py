@@ -10,15 +10,16 @@ from typing import Any, Literal
 
 from det_harness.frameworks.base import harness_for
 from det_harness.program.calls import CallMatcher
+from det_harness.program.earlier import Files, OtherCalls
 from det_harness.program.inputs import InputCheck
 from det_harness.program.made_up import MadeUpValues
-from det_harness.program.null_handle import NullHandle
 from det_harness.program.runner import ProgramStop, WentOnError, swallowed
 from det_harness.trial import rng
 from det_harness.trial.services import Controller, Outcome, Services
 from det_native.callsite import came_through
-from det_native.errors import TrialDefinitionError
+from det_native.errors import CheckpointError, TrialDefinitionError
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import EarlierTraining
 
 logger = logging.getLogger("det_harness")
 
@@ -40,6 +41,10 @@ class WorkerHost:
         What the controller is given.
     check : InputCheck, optional
         Compares what the recorded call is given with what it was given in the notebook.
+    read_blob : callable
+        Gives the raw content of a blob by its hash.
+    files : callable
+        Gives a folder with the files of the checkpoint of an earlier training, for a block.
     before_training : callable, optional
         Raises what stands in the way of training here.
 
@@ -57,6 +62,9 @@ class WorkerHost:
         calls: CallMatcher,
         services: Services,
         check: InputCheck | None = None,
+        *,
+        read_blob: Callable[[str], bytes],
+        files: Files,
         before_training: Callable[[], None] = lambda: None,
     ) -> None:
         self.environment = environment
@@ -65,6 +73,7 @@ class WorkerHost:
         self.failure: BaseException | None = None
         self._calls = calls
         self._made_up = MadeUpValues(calls.source)
+        self._others = OtherCalls(calls, self._made_up, read_blob, files)
         self._services = services
         self._check = check
         self._before_training = before_training
@@ -72,9 +81,9 @@ class WorkerHost:
         self._awaited = ""  # where the recorded call of train() was made
 
     def take_call(self, kind: str, payload: Any) -> Any:
-        """Run the trial at the recorded call and stop the program there; any other call gives a null handle."""
+        """Run the trial at the recorded call and stop the program there; another call gives what it has trained."""
         if not self._takes(kind):
-            return NullHandle(self._calls.last_place, self._made_up)
+            return self._other(payload, self._calls.earlier)
         try:
             self._compare(payload)
             # As in a local run: what the program drew on its way here does not change the training.
@@ -100,11 +109,16 @@ class WorkerHost:
         The call is the recorded one either where it is made, or where a loop of a later cell asks for its batches.
         """
         recorded, cell = self._takes(kind), self._calls.cell
+        earlier = self._calls.earlier
         if recorded:
             self._awaited = self._calls.last_place
 
         def begin() -> Iterator[Any]:
-            if not recorded and (self._calls.cell == cell or not self._takes(kind)):
+            if not recorded and self._calls.cell == cell:
+                self._other(payload, earlier)
+                return iter(())
+            if not recorded and not self._takes(kind):
+                self._other(payload, self._calls.earlier)
                 return iter(())
             batches = self._batches(payload)
             self._loop = _Loop(weakref.ref(batches), self._calls.last_place)
@@ -122,6 +136,8 @@ class WorkerHost:
         if self._calls.taken:
             raise swallowed(self._calls.last_place)
         self._calls.taken = recorded
+        if recorded and self.failure is not None:
+            raise self.failure
         if recorded:
             try:
                 self._made_up.begin_training()
@@ -129,6 +145,13 @@ class WorkerHost:
                 self.failure = error
                 raise
         return recorded
+
+    def _other(self, payload: Any, earlier: EarlierTraining | None) -> Any:
+        try:
+            return self._others.result(payload, earlier)
+        except CheckpointError as error:
+            self.failure = error  # the program may hide it
+            raise
 
     def _compare(self, payload: Any) -> None:
         self._before_training()
@@ -150,6 +173,10 @@ class WorkerHost:
             raise
         self.outcome = controller.outcome
         raise ProgramStop
+
+    def stand_in(self, place: str) -> Any:
+        """Return a null handle; `place` says which training it is of."""
+        return self._others.stand_in(place)
 
     def owns_init(self) -> bool:
         """Whether the ``init()`` being called is the one that the recorded call belongs to."""

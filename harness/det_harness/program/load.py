@@ -14,6 +14,7 @@ from typing import Any
 
 from det_harness.frameworks.base import harness_for, harness_of
 from det_harness.program.calls import CallMatcher
+from det_harness.program.earlier import Files
 from det_harness.program.runner import ProgramRunner
 from det_harness.program.stopping_host import StoppingHost
 from det_harness.program.suppress import suppressed_output
@@ -36,6 +37,7 @@ def load_checkpoint(
     directory: Path,
     manifest: CheckpointManifest,
     environment: TrialEnvironment,
+    files: Files,
 ) -> Any:
     """Rebuild the user's objects from the code of an experiment, and load a checkpoint's weights into them.
 
@@ -54,6 +56,8 @@ def load_checkpoint(
     manifest : CheckpointManifest
     environment : TrialEnvironment
         The trial that the checkpoint is of.
+    files : callable
+        Gives a folder with the files of the checkpoint of an earlier training of the program, for a block.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def load_checkpoint(
         if _mentions_determined(bundle, Path(work)):
             importlib.import_module("det_native.compat")
         runner = ProgramRunner(bundle, read_blob, Path(work))
-        host = _LoadHost(environment, runner.calls, directory)
+        host = _LoadHost(environment, runner.calls, directory, read_blob=read_blob, files=files)
         takes = harness_of(bundle.program.framework).calls_taken()
         with suppressed_output(), hosted(host), takes:
             runner.run(private=False)
@@ -89,8 +93,16 @@ def load_checkpoint(
 class _LoadHost(StoppingHost):
     """Loads the weights at the program's recorded call."""
 
-    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, directory: Path) -> None:
-        super().__init__(environment, calls, "load")
+    def __init__(
+        self,
+        environment: TrialEnvironment,
+        calls: CallMatcher,
+        directory: Path,
+        *,
+        read_blob: ReadBlob,
+        files: Files,
+    ) -> None:
+        super().__init__(environment, calls, "load", read_blob=read_blob, files=files)
         self.result: Any = None
         self.loaded = False
         self.failure: Exception | None = None

@@ -17,6 +17,7 @@ from types import FrameType
 from pydantic import BaseModel
 
 from det_harness.frameworks.base import harness_of
+from det_harness.program.earlier import files_on_worker
 from det_harness.program.host import WorkerHost
 from det_harness.program.inputs import ComparedElsewhere, InputCheck, has_notebooks_seed, input_check, waits_for_proof
 from det_harness.program.reads import check_reads
@@ -178,7 +179,15 @@ class TrialRun:
         runner.add_rows = self._reporter.rows
         check = self._check(runner, blobs)
         before = partial(check_gpus, job, harness_of(job.bundle.program.framework), self._reporter)
-        self._host = host = WorkerHost(self._environment, runner.calls, services, check, before)
+        self._host = host = WorkerHost(
+            self._environment,
+            runner.calls,
+            services,
+            check,
+            read_blob=blobs.read,
+            files=files_on_worker(job.earlier),
+            before_training=before,
+        )
         rng.seed_process(job.trial_seed)
         try:
             with self._failures.noted():

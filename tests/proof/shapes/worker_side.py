@@ -18,6 +18,7 @@ from typing import Any
 
 from det_harness.frameworks.base import harness_of
 from det_harness.program.calls import CallMatcher
+from det_harness.program.earlier import files_on_worker
 from det_harness.program.inputs import InputCheck
 from det_harness.program.runner import ProgramRunner
 from det_harness.program.stopping_host import StoppingHost
@@ -97,7 +98,7 @@ def _compared(bundle: BundleManifest, place: Path) -> Told:
     config = json.loads((place / "config.json").read_text())
     environment = TrialEnvironment(config=config, hparams=proof.hparams, trial_seed=proof.seed)
     check = InputCheck(proof, bundle.program, "error", runner.source.program.title, read_blob=blobs.read)
-    host = _Host(environment, runner.calls, check)
+    host = _Host(environment, runner.calls, check, blobs.read)
     rng.seed_process(proof.seed)
     with harness.calls_taken(), hosted(host):
         runner.run()
@@ -107,8 +108,8 @@ def _compared(bundle: BundleManifest, place: Path) -> Told:
 class _Host(StoppingHost):
     """Compares at the program's recorded call; notes what is said there, and whether it is an error."""
 
-    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, check: InputCheck) -> None:
-        super().__init__(environment, calls, "worker")
+    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, check: InputCheck, read_blob: Any) -> None:
+        super().__init__(environment, calls, "worker", read_blob=read_blob, files=files_on_worker({}))
         self._check = check
         self.told = Told()
 

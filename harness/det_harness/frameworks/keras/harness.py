@@ -10,6 +10,7 @@ from det_harness.frameworks.base import FrameworkHarness, controller_class_of, h
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
 from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import find_framework, get_framework
+from det_native.past_history import PastHistory
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
@@ -75,6 +76,15 @@ class KerasHarness(FrameworkHarness):
     def load_into(self, call: Any, directory: Path) -> None:
         """Put what a training has made of the model of a captured call into that model."""
         _state().load_into(call, directory)
+
+    def past_result(self, call: Any, history: PastHistory) -> Any:
+        """Return Keras's ``History``, which the model has then, too."""
+        past = call.history_kind()
+        past.set_params(dict(history.params))
+        past.set_model(call.model)
+        past.history, past.epoch = dict(history.metrics), list(history.epoch)
+        call.model.history = past
+        return past
 
     def load_into_objects(self, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment) -> None:
         """Put what a training has made of a model into another one."""

@@ -1,0 +1,43 @@
+"""What the models of this process were trained to on the cluster: a call that is given them goes on from there."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from det_native.capture import submitted
+from det_native.client.handles import Experiment
+from det_native.past_history import encode
+from det_native.pending.registry import content_of_weights
+from det_native.schema import rest
+
+
+@dataclass(frozen=True)
+class _State:
+    experiment_id: int
+    batch: int
+    content: str
+
+
+_states: weakref.WeakKeyDictionary[Any, _State] = weakref.WeakKeyDictionary()
+
+
+def note_trained(experiment: Experiment, call: Any, checkpoint: rest.Checkpoint) -> None:
+    """Note that a call has its weights: of which experiment, and what came of it."""
+    rows = experiment.source.epochs(checkpoint.trial_id)
+    history = encode(rows, {} if rows else experiment.history)
+    trained = submitted.Trained(int(experiment.id), checkpoint.uuid, checkpoint.batch, history)
+    submitted.note_loaded(experiment, trained)
+    state = _State(int(experiment.id), checkpoint.batch, content_of_weights(call))
+    for model in call.models:
+        _states[model] = state
+
+
+def continued(call: Any) -> str:
+    """Return from where a call goes on that is to be submitted; empty where its weights are no training's."""
+    models = getattr(call, "models", ())
+    known = [_states[model] for model in models if model in _states]
+    if not known or known[-1].content != content_of_weights(call):
+        return ""
+    return f"continues from experiment {known[-1].experiment_id}, batch {known[-1].batch}"

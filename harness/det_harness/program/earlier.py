@@ -1,0 +1,110 @@
+"""What a program's training calls give that were made before the recorded one: the weights that they have trained."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from det_harness.frameworks.base import harness_for
+from det_harness.program.calls import CallMatcher
+from det_harness.program.made_up import MadeUpValues
+from det_harness.program.null_handle import NullHandle
+from det_harness.program.past_experiment import PastExperiment
+from det_harness.trial.warm_start import WarmStart
+from det_native.errors import CheckpointError
+from det_native.past_history import decode
+from det_native.schema.job import WarmStartSource
+from det_native.schema.manifests import EarlierTraining
+
+logger = logging.getLogger("det_harness")
+
+Files = Callable[[EarlierTraining], AbstractContextManager[Path]]
+
+
+class OtherCalls:
+    """Takes the training calls that are not the recorded one.
+
+    Where the notebook had the weights of a call when it submitted the recorded one, they are put into what the call is
+    given, and it returns the training's history. Any other call trains nothing and gives a null handle.
+
+    Parameters
+    ----------
+    calls : CallMatcher
+    made_up : MadeUpValues
+        Is told of what is made of a null handle.
+    read_blob : callable
+        Gives the raw content of a blob by its hash.
+    files : callable
+        Gives a folder with the files of the checkpoint of an earlier training, for a block.
+    """
+
+    def __init__(
+        self, calls: CallMatcher, made_up: MadeUpValues, read_blob: Callable[[str], bytes], files: Files
+    ) -> None:
+        self._calls = calls
+        self._made_up = made_up
+        self._read_blob = read_blob
+        self._files = files
+
+    def stand_in(self, place: str) -> NullHandle:
+        """Return a null handle of the training that `place` names."""
+        return NullHandle(place, self._made_up)
+
+    def result(self, payload: Any, earlier: EarlierTraining | None) -> Any:
+        """Return what a call gives, with what it was given trained as it was in the notebook.
+
+        Parameters
+        ----------
+        payload : type, FitCall, TorchCall or EstimatorCall
+        earlier : EarlierTraining or None
+            What is known of the call.
+
+        Raises
+        ------
+        CheckpointError
+            If its checkpoint is damaged, or does not fit.
+        """
+        place = self._calls.last_place
+        handle = NullHandle(place, self._made_up)
+        if earlier is None:
+            return _noted(payload, handle, handle)
+        history = decode(self._read_blob(earlier.history))
+        harness = harness_for(payload)
+        try:
+            with self._files(earlier) as folder:
+                harness.load_into(payload, folder)
+        except CheckpointError as error:
+            raise type(error)(
+                f"The call in {place} was experiment {earlier.experiment_id} in the notebook, whose weights cannot be "
+                f"loaded here: {error}"
+            ) from error
+        logger.info(
+            "The call in %s was experiment %d: its weights of batch %d are loaded.",
+            place,
+            earlier.experiment_id,
+            earlier.batch,
+        )
+        past = PastExperiment(earlier.experiment_id, history, place, self._made_up)
+        return _noted(payload, past, harness.past_result(payload, history) or past)
+
+
+def files_on_worker(sources: Mapping[str, WarmStartSource]) -> Files:
+    """Return what gives the files of checkpoints that lie where the master says."""
+
+    def files(earlier: EarlierTraining) -> AbstractContextManager[Path]:
+        if earlier.checkpoint not in sources:
+            raise CheckpointError(f"checkpoint {earlier.checkpoint} is not known to the master")
+        return WarmStart(sources[earlier.checkpoint]).folder()
+
+    return files
+
+
+def _noted(payload: Any, handle: Any, result: Any) -> Any:
+    """Let the context of a call have its experiment, as in the notebook."""
+    context = getattr(payload, "context", None)
+    if context is not None and hasattr(context, "experiment"):
+        context.experiment = handle
+    return result
