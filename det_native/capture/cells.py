@@ -183,6 +183,9 @@ class CellCapture:
         if large:  # what they need besides is not worth its way
             self.runs = [replace(run, stays=large.get(index, run.stays)) for index, run in enumerate(self.runs)]
             self.plan = self._choose(self.runs)
+        self._without_data = {
+            step.source for step in self.plan.steps if step.run in large and step.run not in self.plan.needed
+        }
         for refusal in self.plan.refusals:
             error = self.values.errors.get(refusal.name)
             self.problems.append(
@@ -307,6 +310,7 @@ class CellCapture:
             Path.cwd(),
             titles={self._label(i): self.executions[i].label for i in included},
             of_values=of_values,
+            without_data=self._without_data,
             seen=seen,
             values=ValuePaths(self.namespace, set(self.runs[-1].reads)),
         )
