@@ -300,7 +300,8 @@ class CellCapture:
             for module in sorted(self.values.encoded[value.name].modules)
         ]
         runs = [step.run for step in self.plan.steps if step.kind != "settings"]
-        seen = SeenFiles(self.log, runs, self._label, included)
+        optional = [index for index in included if index not in self.plan.needed]
+        seen = SeenFiles(self.log, runs, self._label, included, optional)
         capture.made = seen.maker
         files = add_files(
             capture,

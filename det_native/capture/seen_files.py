@@ -31,6 +31,8 @@ class SeenFiles:
         Returns how the report calls one.
     watched : iterable of int
         Executions of which a part runs again that reads nothing.
+    optional : iterable of int
+        Executions that nothing needs: what they name and the workers lack stands in no way.
 
     Attributes
     ----------
@@ -38,6 +40,8 @@ class SeenFiles:
         Absolute paths of what was opened, listed and searched for, each with the label of the first run that did so.
     labels : frozenset of str
         The runs that were looked at.
+    optional : frozenset of str
+        Those that nothing needs.
     gone : dict of str to str
         Files that were read and are not there any more, likewise.
     moves : list of str
@@ -50,12 +54,14 @@ class SeenFiles:
         program: Iterable[int] = (),
         label: Callable[[int], str] = lambda index: "",
         watched: Iterable[int] = (),
+        optional: Iterable[int] = (),
     ) -> None:
         executions = log.executions if log is not None else []
         seen = {each.index: each.paths for each in executions if each.paths is not None}
         runs = {index: seen[index] for index in sorted(program) if index in seen}
         self.label = label
         self.labels = frozenset(label(index) for index in (*runs, *watched) if index in seen)
+        self.optional = frozenset(map(label, optional))
         self.moves = [folder for paths in runs.values() for folder in paths.moves]
         self.files: dict[str, str] = {}
         self.folders: dict[str, str] = {}
