@@ -20,14 +20,13 @@ from det_native.capture.explain import (
     failed_init_problem,
     lost_settings_warning,
     never_again_problem,
-    reason_of,
     refusal_problem,
     remade_rows,
-    risk_warnings,
     stays_row,
     trained_unseeded_problem,
     training_warning,
 )
+from det_native.capture.explain_again import reason_of, risk_warnings, why_forced
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
@@ -193,7 +192,8 @@ class CellCapture:
             self.problems.append(
                 refusal_problem(refusal, self.runs, self.plan.left, self.executions, self.namespace, error)
             )
-        for index, name in self.plan.forced.items():
+        for index, refusal in self.plan.forced.items():
+            name = refusal.name if refusal is not None else ""
             if name in self.log.executions[index].trained:
                 error = self.values.errors.get(name)
                 self.problems.append(trained_unseeded_problem(name, self.executions[index], error))
@@ -239,7 +239,7 @@ class CellCapture:
         cells = []
         for step in self.plan.steps:
             logged = self.log.executions[step.run]
-            reason = reason_of(step.run, self.plan, self.runs[step.run], step.run in self.init)
+            reason = reason_of(step.run, self.plan, self.runs, self.executions, step.run in self.init)
             cells.append(
                 Cell(
                     number=logged.number,
@@ -352,7 +352,7 @@ class CellCapture:
             if index != self.calling:
                 self.warnings.extend(training_warning(execution, step.source, self.log.calls))
             if index != self.calling or logged.duration is not None:
-                self.warnings.extend(risk_warnings(logged, execution, self.plan.forced.get(index)))
+                self.warnings.extend(risk_warnings(logged, execution, *self._forced(index)))
         settings = {step.run for step in self.plan.steps if step.kind == "settings"}
         for index, why in self.plan.left.items():
             if why != NOTHING:
@@ -372,6 +372,14 @@ class CellCapture:
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
             self.warnings.append(early_warning([each.number for each in early]))
+
+    def _forced(self, index: int) -> tuple[str, str]:
+        """Return why a cell runs again against its nature, and what to do; empty texts of any other."""
+        if index not in self.plan.forced:
+            return "", ""
+        refusal = self.plan.forced[index]
+        error = self.values.errors.get(refusal.name) if refusal is not None else None
+        return why_forced(refusal, self.runs, self.executions, error)
 
     def _seconds(self, included: list[int]) -> float | None:
         behind = self.plan.left.keys() | {self.calling}

@@ -130,7 +130,8 @@ class ValuesToSend:
     def _encode(self, name: str) -> Travel:
         value, declared = self.namespace[name], name in self._wanted
         if issubclass(type(value), _BY_NAME) and any(name in run.changed | run.between for run in self.runs):
-            raise CannotSendError("what it holds is not what its file makes")
+            of_cell = getattr(value, "__module__", None) == "__main__"
+            raise CannotSendError(f"what it holds is not what its {'cell' if of_cell else 'file'} makes")
         if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
             raise CannotSendError("defined by code that is in no cell", kind="notebook")
         shares, adapter = self._sharing(name), adapter_of(type(value))

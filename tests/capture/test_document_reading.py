@@ -286,4 +286,3 @@ def test_a_declared_object_of_a_cells_class_travels_behind_its_class(tmp_path: P
     assert "line = Line()\nslope = 2.0" not in sources
     line = next(value for value in found.capture.values if value.name == "line")
     assert sources.index("class Line:\n    pass") < line.before_cell
-
