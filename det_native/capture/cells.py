@@ -26,7 +26,7 @@ from det_native.capture.explain import (
     trained_unseeded_problem,
     training_warning,
 )
-from det_native.capture.explain_again import reason_of, risk_warnings, why_forced
+from det_native.capture.explain_again import few, reason_of, risk_warnings, why_forced
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
@@ -192,8 +192,8 @@ class CellCapture:
             self.problems.append(
                 refusal_problem(refusal, self.runs, self.plan.left, self.executions, self.namespace, error)
             )
-        for index, refusal in self.plan.forced.items():
-            name = refusal.name if refusal is not None else ""
+        for index, forced in self.plan.forced.items():
+            name = forced.name if forced is not None else ""
             if name in self.log.executions[index].trained:
                 error = self.values.errors.get(name)
                 self.problems.append(trained_unseeded_problem(name, self.executions[index], error))
@@ -363,7 +363,7 @@ class CellCapture:
             refused = {name: self.values.travels[name].refused for name in drawn if name in self.values.travels}
             capture.rows.extend(drawn_rows(self.executions[index], sorted(drawn), refused))
         for index, names in self.plan.lost_settings.items():
-            self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], names))
+            self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], few(names)))
         self.warnings.extend(self.values.unused(self.plan))
         for execution in self.executions:
             capture.requirements.extend(transform(execution.succeeded).requirements)

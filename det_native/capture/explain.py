@@ -248,10 +248,10 @@ def trained_unseeded_problem(name: str, execution: Execution, error: CannotSendE
     )
 
 
-def lost_settings_warning(execution: Execution, why: str, names: Sequence[str]) -> str:
+def lost_settings_warning(execution: Execution, why: str, names: str) -> str:
     """Say that what a cell has set for the process is not set on the worker."""
     return (
-        f"{execution.label} stays behind ({why}) and has set {', '.join(names)} for the whole process. Set it in a "
+        f"{execution.label} stays behind ({why}) and has set {names} for the whole process. Set it in a "
         "cell of its own."
     )
 

@@ -29,7 +29,7 @@ def reason_of(index: int, plan: Plan, runs: Sequence[Run], executions: Sequence[
     if calls_init:
         return "calls init()"
     if run.sets:
-        return f"sets {', '.join(run.sets)}"
+        return f"sets {few(run.sets)}"
     return "ran before the call" if index in plan.needed else "ran before the call; nothing needs it"
 
 
@@ -93,7 +93,7 @@ def risk_warnings(logged: LoggedExecution, execution: Execution, why: str, remed
     for risk in dict.fromkeys(execution.outside):
         kind, _, what = risk.partition(": ")
         kinds.setdefault(kind, []).append(what)
-    reasons += [f"{said[kind]} ({_few(what)})" for kind, what in kinds.items()]
+    reasons += [f"{said[kind]} ({few(what)})" for kind, what in kinds.items()]
     if not reasons:
         return
     again = "It will run once per trial and once per restart"
@@ -105,6 +105,7 @@ def risk_warnings(logged: LoggedExecution, execution: Execution, why: str, remed
     yield f"{execution.label} {' and '.join(reasons)}. {again}"
 
 
-def _few(what: Sequence[str]) -> str:
+def few(what: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are."""
     more = f" and {len(what) - 3} more" if len(what) > 3 else ""
     return f"{', '.join(what[:3])}{more}"
