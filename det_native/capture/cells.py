@@ -30,7 +30,7 @@ from det_native.capture.explain_again import few, reason_of, risk_warnings, why_
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
-from det_native.capture.made_again import MadeAgain
+from det_native.capture.made_again import MadeAgain, read_later
 from det_native.capture.model import Capture, CapturedStreams
 from det_native.capture.observation.process import is_library_class
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
@@ -236,10 +236,12 @@ class CellCapture:
         return max(self.init, default=self.calling)
 
     def _program(self, included: list[int]) -> Program:
-        cells = []
+        cells, files = [], read_later(self.log, [step.run for step in self.plan.steps if step.kind != "settings"])
         for step in self.plan.steps:
             logged = self.log.executions[step.run]
-            reason = reason_of(step.run, self.plan, self.runs, self.executions, step.run in self.init)
+            reason = reason_of(
+                step.run, self.plan, self.runs, self.executions, files.get(step.run), step.run in self.init
+            )
             cells.append(
                 Cell(
                     number=logged.number,

@@ -15,8 +15,15 @@ from det_native.capture.program.records import Plan, Refusal, Run
 SECONDS_TOLD = 1.0
 
 
-def reason_of(index: int, plan: Plan, runs: Sequence[Run], executions: Sequence[Execution], calls_init: bool) -> str:
-    """Return why a cell runs again."""
+def reason_of(
+    index: int,
+    plan: Plan,
+    runs: Sequence[Run],
+    executions: Sequence[Execution],
+    file: tuple[int, str] | None,
+    calls_init: bool,
+) -> str:
+    """Return why a cell runs again; `file` is what it has written and who has read that."""
     run, refusal = runs[index], plan.forced.get(index)
     if refusal is not None:
         changer = _changer(refusal, runs, executions)
@@ -30,6 +37,8 @@ def reason_of(index: int, plan: Plan, runs: Sequence[Run], executions: Sequence[
         return "calls init()"
     if run.sets:
         return f"sets {few(run.sets)}"
+    if file is not None:
+        return f"writes {file[1]}, which {lower(executions[file[0]].label)} reads"
     return "ran before the call" if index in plan.needed else "ran before the call; nothing needs it"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from det_native.capture.explain import SLOW
 from det_native.capture.log import ExecutionLog
+from det_native.capture.observation.paths_seen import real_path
 from det_native.capture.transform import transform
 
 _NEVER = (math.inf, -1, True)
@@ -77,3 +78,25 @@ class MadeAgain:
             found = (self._first.get(str(each), _NEVER) for each in (real, *real.parents))
             self._folders[folder] = str(real), min(found)
         return self._folders[folder]
+
+
+def read_later(log: ExecutionLog, program: Iterable[int]) -> dict[int, tuple[int, str]]:
+    """Return the executions that have written a file which a later one has read: that one, and the file's name.
+
+    Parameters
+    ----------
+    log : ExecutionLog
+    program : iterable of int
+        The executions that run again.
+    """
+    found: dict[int, tuple[int, str]] = {}
+    writers: dict[str, int] = {}
+    for index in sorted(program):
+        seen = log.executions[index].paths
+        if seen is None:
+            continue
+        for path in {real_path(one.path) for one in seen.reads() if one.kind == "file"}:
+            if path in writers:
+                found.setdefault(writers[path], (index, os.path.basename(path)))
+        writers |= dict.fromkeys(seen.first, index)
+    return found
