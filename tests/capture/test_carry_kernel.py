@@ -362,3 +362,13 @@ def test_what_a_slow_cell_sets_in_a_library_is_set_there(
     slowly(kernel, f"{setting}\nx = [1]")
     program = found(kernel, "x", "pd")
     assert replayed(program, shown) == kernel.live(shown)
+
+
+def test_what_has_nothing_random_in_it_was_not_drawn(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run(
+        "import numpy as np\nfrom collections import defaultdict\ndl = defaultdict(lambda: 5)\n"
+        "kept = defaultdict(lambda: 5, a=np.random.default_rng().random())"
+    )
+    program = found(kernel, "dl", "kept")
+    assert [row.what for row in program.rows if row.how == "drawn"] == ["kept"]
+    assert replayed(program, "dl['x']") == {"dl['x']": "5"}
