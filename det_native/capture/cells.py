@@ -19,14 +19,13 @@ from det_native.capture.explain import (
     failed_init_problem,
     lost_settings_warning,
     never_again_problem,
-    reason_of,
     refusal_problem,
     remade_rows,
-    risk_warnings,
     stays_row,
     trained_unseeded_problem,
     training_warning,
 )
+from det_native.capture.explain_again import few, reason_of, risk_warnings, why_forced
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import SLOW, CallRecord, ExecutionLog
@@ -39,7 +38,7 @@ from det_native.capture.program.settings import done_for_effect
 from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.second_program import second_program
-from det_native.capture.seen_files import SeenFiles
+from det_native.capture.seen_files import SeenFiles, read_later
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules
 from det_native.capture.transform import transform
@@ -191,7 +190,8 @@ class CellCapture:
             self.problems.append(
                 refusal_problem(refusal, self.runs, self.plan.left, self.executions, self.namespace, error)
             )
-        for index, name in self.plan.forced.items():
+        for index, forced in self.plan.forced.items():
+            name = forced.name if forced is not None else ""
             if name in self.log.executions[index].trained:
                 error = self.values.errors.get(name)
                 self.problems.append(trained_unseeded_problem(name, self.executions[index], error))
@@ -234,10 +234,12 @@ class CellCapture:
         return max(self.init, default=self.calling)
 
     def _program(self, included: list[int]) -> Program:
-        cells = []
+        cells, files = [], read_later(self.log, [step.run for step in self.plan.steps if step.kind != "settings"])
         for step in self.plan.steps:
             logged = self.log.executions[step.run]
-            reason = reason_of(step.run, self.plan, self.runs[step.run], step.run in self.init)
+            reason = reason_of(
+                step.run, self.plan, self.runs, self.executions, files.get(step.run), step.run in self.init
+            )
             cells.append(
                 Cell(
                     number=logged.number,
@@ -335,7 +337,7 @@ class CellCapture:
             if index != self.calling:
                 self.warnings.extend(training_warning(execution, step.source, self.log.calls))
             if index != self.calling or logged.duration is not None:
-                self.warnings.extend(risk_warnings(logged, execution, self.plan.forced.get(index)))
+                self.warnings.extend(risk_warnings(logged, execution, *self._forced(index)))
         settings = {step.run for step in self.plan.steps if step.kind == "settings"}
         for index, why in self.plan.left.items():
             if why != NOTHING:
@@ -346,7 +348,7 @@ class CellCapture:
             refused = {name: self.values.travels[name].refused for name in drawn if name in self.values.travels}
             capture.rows.extend(drawn_rows(self.executions[index], sorted(drawn), refused))
         for index, names in self.plan.lost_settings.items():
-            self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], names))
+            self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], few(names)))
         self.warnings.extend(self.values.unused(self.plan))
         for execution in self.executions:
             capture.requirements.extend(transform(execution.succeeded).requirements)
@@ -355,6 +357,14 @@ class CellCapture:
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
             self.warnings.append(early_warning([each.number for each in early]))
+
+    def _forced(self, index: int) -> tuple[str, str]:
+        """Return why a cell runs again against its nature, and what to do; empty texts of any other."""
+        if index not in self.plan.forced:
+            return "", ""
+        refusal = self.plan.forced[index]
+        error = self.values.errors.get(refusal.name) if refusal is not None else None
+        return why_forced(refusal, self.runs, self.executions, error)
 
     def _seconds(self, included: list[int]) -> float | None:
         behind = self.plan.left.keys() | {self.calling}

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from det_native.capture.folders import real_path
 from det_native.capture.log import SLOW, ExecutionLog
 from det_native.capture.transform import transform
 
@@ -113,3 +114,25 @@ class SeenFiles:
             found = (self._first.get(str(each), _NEVER) for each in (real, *real.parents))
             self._folders[folder] = str(real), min(found)
         return self._folders[folder]
+
+
+def read_later(log: ExecutionLog, program: Iterable[int]) -> dict[int, tuple[int, str]]:
+    """Return the executions that have written a file which a later one has read: that one, and the file's name.
+
+    Parameters
+    ----------
+    log : ExecutionLog
+    program : iterable of int
+        The executions that run again.
+    """
+    readers: dict[int, tuple[int, str]] = {}
+    writers: dict[str, int] = {}
+    for index in sorted(program):
+        paths = log.executions[index].paths
+        if paths is None:
+            continue
+        for path in {real_path(path) for kind, path in paths.reads() if kind == "file"}:
+            if path in writers:
+                readers.setdefault(writers[path], (index, os.path.basename(path)))
+        writers |= dict.fromkeys(paths.writes(), index)
+    return readers
