@@ -13,6 +13,8 @@ from det_native.capture.log import SLOW, ExecutionLog
 from det_native.capture.transform import transform
 
 _NEVER = (math.inf, -1, True)
+#: Seconds: the longest tick of the clock by which a file system notes times.
+_TICK = 0.01
 
 
 class SeenFiles:
@@ -96,8 +98,11 @@ class SeenFiles:
             written = file.stat().st_ctime  # unlike the time of the content, nobody can set it
         except OSError:
             return None
+        # It was not there when its maker began: a time before that is the file system's, whose clock goes by ticks.
         writers = {
-            index for index, started, ended in self._spans if started <= written and (ended is None or written <= ended)
+            index
+            for index, started, ended in self._spans
+            if started - (_TICK if index == maker else 0) <= written and (ended is None or written <= ended)
         }
         return maker if writers and writers <= self._makers else None
 
