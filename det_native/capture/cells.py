@@ -19,14 +19,13 @@ from det_native.capture.explain import (
     failed_init_problem,
     lost_settings_warning,
     never_again_problem,
-    reason_of,
     refusal_problem,
     remade_rows,
-    risk_warnings,
     stays_row,
     trained_unseeded_problem,
     training_warning,
 )
+from det_native.capture.explain_again import few, reason_of, risk_warnings, why_forced
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import SLOW, CallRecord, ExecutionLog, LoggedExecution
@@ -39,7 +38,7 @@ from det_native.capture.program.settings import done_for_effect
 from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.second_program import second_program
-from det_native.capture.seen_files import SeenFiles
+from det_native.capture.seen_files import SeenFiles, read_later
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules
 from det_native.capture.submitted import CapturedTraining, earlier_trainings, has_come_home
@@ -187,12 +186,16 @@ class CellCapture:
         if large:  # what they need besides is not worth its way
             self.runs = [replace(run, stays=large.get(index, run.stays)) for index, run in enumerate(self.runs)]
             self.plan = self._choose(self.runs)
+        self._without_data = {
+            step.source for step in self.plan.steps if step.run in large and step.run not in self.plan.needed
+        }
         for refusal in self.plan.refusals:
             error = self.values.errors.get(refusal.name)
             self.problems.append(
                 refusal_problem(refusal, self.runs, self.plan.left, self.executions, self.namespace, error)
             )
-        for index, name in self.plan.forced.items():
+        for index, forced in self.plan.forced.items():
+            name = forced.name if forced is not None else ""
             if name in self.log.executions[index].trained:
                 error = self.values.errors.get(name)
                 self.problems.append(trained_unseeded_problem(name, self.executions[index], error))
@@ -235,10 +238,12 @@ class CellCapture:
         return max(self.init, default=self.calling)
 
     def _program(self, included: list[int]) -> Program:
-        cells = []
+        cells, files = [], read_later(self.log, [step.run for step in self.plan.steps if step.kind != "settings"])
         for step in self.plan.steps:
             logged = self.log.executions[step.run]
-            reason = reason_of(step.run, self.plan, self.runs[step.run], step.run in self.init)
+            reason = reason_of(
+                step.run, self.plan, self.runs, self.executions, files.get(step.run), step.run in self.init
+            )
             cells.append(
                 Cell(
                     number=logged.number,
@@ -313,7 +318,8 @@ class CellCapture:
             for module in sorted(self.values.encoded[value.name].modules)
         ]
         runs = [step.run for step in self.plan.steps if step.kind != "settings"]
-        seen = SeenFiles(self.log, runs, self._label, included)
+        optional = [index for index in included if index not in self.plan.needed]
+        seen = SeenFiles(self.log, runs, self._label, included, optional)
         capture.made = seen.maker
         files = add_files(
             capture,
@@ -323,6 +329,7 @@ class CellCapture:
             Path.cwd(),
             titles={self._label(i): self.executions[i].label for i in included},
             of_values=of_values,
+            without_data=self._without_data,
             seen=seen,
             values=ValuePaths(self.namespace, set(self.runs[-1].reads)),
         )
@@ -347,7 +354,7 @@ class CellCapture:
                 others = [call for call in self.log.calls if not has_come_home(call)]
                 self.warnings.extend(training_warning(execution, step.source, others))
             if index != self.calling or logged.duration is not None:
-                self.warnings.extend(risk_warnings(logged, execution, self.plan.forced.get(index)))
+                self.warnings.extend(risk_warnings(logged, execution, *self._forced(index)))
         settings = {step.run for step in self.plan.steps if step.kind == "settings"}
         for index, why in self.plan.left.items():
             if why != NOTHING:
@@ -358,7 +365,7 @@ class CellCapture:
             refused = {name: self.values.travels[name].refused for name in drawn if name in self.values.travels}
             capture.rows.extend(drawn_rows(self.executions[index], sorted(drawn), refused))
         for index, names in self.plan.lost_settings.items():
-            self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], names))
+            self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], few(names)))
         self.warnings.extend(self.values.unused(self.plan))
         for execution in self.executions:
             capture.requirements.extend(transform(execution.succeeded).requirements)
@@ -367,6 +374,14 @@ class CellCapture:
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
             self.warnings.append(early_warning([each.number for each in early]))
+
+    def _forced(self, index: int) -> tuple[str, str]:
+        """Return why a cell runs again against its nature, and what to do; empty texts of any other."""
+        if index not in self.plan.forced:
+            return "", ""
+        refusal = self.plan.forced[index]
+        error = self.values.errors.get(refusal.name) if refusal is not None else None
+        return why_forced(refusal, self.runs, self.executions, error)
 
     def _seconds(self, included: list[int]) -> float | None:
         behind = self.plan.left.keys() | {self.calling}

@@ -83,6 +83,7 @@ def _warn(collector: Collector, sources: Sequence[tuple[str, str]], words: Seque
     """Say what is not there, not sent, or not as it was."""
     collector.warn_of_gone()
     gone = {Path(name).name for name in seen.gone}
+    sources = [(source, label) for source, label in sources if label not in seen.optional]
     for text, label, line in files_only_read(sources):
         if Path(text).name not in gone:
             collector.look_for(text, label, line)

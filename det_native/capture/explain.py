@@ -8,9 +8,9 @@ from typing import Any
 from det_native.capture.carry import CannotSendError
 from det_native.capture.execution import Execution
 from det_native.capture.facts import size_of, type_name
-from det_native.capture.log import SLOW, CallRecord, LoggedExecution
+from det_native.capture.log import CallRecord, LoggedExecution
 from det_native.capture.program.choose import ROOM, TOO_MUCH, TOOK_LONG
-from det_native.capture.program.records import Kind, Plan, Read, Refusal, Run
+from det_native.capture.program.records import Kind, Read, Refusal, Run
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 
@@ -181,20 +181,6 @@ def never_again_problem(execution: Execution, why: str) -> Problem:
     return Problem("", f"{execution.label} is tagged det-include, but cannot run again: {why}.", "Remove the tag.")
 
 
-def reason_of(index: int, plan: Plan, run: Run, calls_init: bool) -> str:
-    """Return why a cell runs again."""
-    if index in plan.forced:
-        name = plan.forced[index]
-        return f"`{name}` is needed and cannot travel" if name else f"sets {', '.join(run.sets)}"
-    if index in plan.left:
-        return "settings only"
-    if calls_init:
-        return "calls init()"
-    if run.sets:
-        return f"sets {', '.join(run.sets)}"
-    return "ran before the call" if index in plan.needed else "ran before the call; nothing needs it"
-
-
 def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, reason: str) -> Iterator[CaptureRow]:
     """One row for each cell that runs again: why, and how long it took."""
     took = f"; took {human_time(logged.duration)}" if logged.duration is not None else "; duration not known"
@@ -247,38 +233,6 @@ def remade_rows(names: Sequence[str], namespace: Mapping[str, Any], execution: E
             )
 
 
-def risk_warnings(logged: LoggedExecution, execution: Execution, forced: str | None) -> Iterator[str]:
-    """Warn of a cell that is slow, or does what nobody wants repeated unasked.
-
-    Parameters
-    ----------
-    logged : LoggedExecution
-    execution : Execution
-    forced : str or None
-        The name of it that cannot travel, if that is why it runs again; empty if it has set something.
-    """
-    said = {"network": "uses the network", "delete": "deletes files", "shell": "runs a command", "move": "moves files"}
-    reasons = []
-    if logged.duration is not None and logged.duration > SLOW and not execution.failed:
-        reasons.append(f"took {human_time(logged.duration)}")
-    kinds: dict[str, list[str]] = {}
-    for risk in dict.fromkeys(execution.outside):
-        kind, _, what = risk.partition(": ")
-        kinds.setdefault(kind, []).append(what)
-    reasons += [f"{said[kind]} ({_few(what)})" for kind, what in kinds.items()]
-    if not reasons:
-        return
-    again = "It will run once per trial and once per restart"
-    again += ", with the files already as it left them" if "move" in kinds else ""
-    if forced:
-        again += f", as `{forced}` is needed and cannot be sent. Make `{forced}` in a cell of its own."
-    elif forced is not None:
-        again += ", for what it sets for the whole process. Set that in a cell of its own."
-    else:
-        again += ". Do that in a cell of its own: what it makes is sent instead."
-    yield f"{execution.label} {' and '.join(reasons)}. {again}"
-
-
 def trained_unseeded_problem(name: str, execution: Execution, error: CannotSendError | None) -> Problem:
     """Say that what a model was trained to can neither travel nor be made again."""
     why = f" ({error})" if error is not None else ""
@@ -292,17 +246,12 @@ def trained_unseeded_problem(name: str, execution: Execution, error: CannotSendE
     )
 
 
-def lost_settings_warning(execution: Execution, why: str, names: Sequence[str]) -> str:
+def lost_settings_warning(execution: Execution, why: str, names: str) -> str:
     """Say that what a cell has set for the process is not set on the worker."""
     return (
-        f"{execution.label} stays behind ({why}) and has set {', '.join(names)} for the whole process. Set it in a "
+        f"{execution.label} stays behind ({why}) and has set {names} for the whole process. Set it in a "
         "cell of its own."
     )
-
-
-def _few(what: Sequence[str]) -> str:
-    more = f" and {len(what) - 3} more" if len(what) > 3 else ""
-    return f"{', '.join(what[:3])}{more}"
 
 
 def training_warning(execution: Execution, source: str, calls: Sequence[CallRecord]) -> Iterator[str]:

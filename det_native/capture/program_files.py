@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,6 +52,7 @@ def add_files(
     arguments: Sequence[str] = (),
     seen: SeenFiles | None = None,
     values: ValuePaths | None = None,
+    without_data: Collection[str] = (),
 ) -> ProgramFiles:
     """Add to a capture the files that its program needs, and the packages that it imports.
 
@@ -75,6 +76,8 @@ def add_files(
     seen : SeenFiles, optional
     values : ValuePaths, optional
         See ``collect_data``.
+    without_data : collection of str
+        Texts of cells that nothing needs, and that name large files: none is sent for them.
     """
     of_values = list(of_values)
     calls = (capture.program.call, capture.program.init) if capture.program.kind == "cells" else ()
@@ -85,7 +88,14 @@ def add_files(
     python = [file for file in modules.files if file.path.suffix == ".py"]
     texts = [(file.path.read_text("utf-8"), file.target) for file in python]
     data = collect_data(
-        [*sources, *texts], roots[0], working_directory, context, titles, arguments, seen=seen, values=values
+        [*(source for source in sources if source[0] not in without_data), *texts],
+        roots[0],
+        working_directory,
+        context,
+        titles,
+        arguments,
+        seen=seen,
+        values=values,
     )
     capture.packages = packages_of([*sources, *modules.sources], of_values)
     capture.files = [*modules.files, *data.files]

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 from det_native.capture.syntax import nodes_of, once
 
-_NAME = re.compile(r"(?i)(secret|token|passw|api_?key|access_?key|private_?key|credential)")
+_NAME = re.compile(r"(?i)(secret|token|passw|passphrase|api_?key|access_?key|private_?key|credential)")
+#: Names of what may be a phrase: the word comes last, as in no ``password_help``.
+_PHRASE_NAME = re.compile(r"(?i)(passw(or)?d|passphrase|secret)s?[\d_]*$")
+_MOST_WORDS = 6  # of a phrase; a text with more is prose
 #: Words that make a name with ``token`` one of text processing, not of authentication.
 _TEXT_WORDS = frozenset(
     [
@@ -118,7 +121,7 @@ def looks_secret(text: str, name: str = "") -> bool:
     """Whether a string, known by `name`, looks like a secret."""
     if any(pattern.search(text) for pattern in _PATTERNS):
         return True
-    return bool(name) and name_is_secret(name) and not _PLACEHOLDER.match(text.strip()) and not _is_prose(text)
+    return bool(name) and name_is_secret(name) and not _PLACEHOLDER.match(text.strip()) and not _is_prose(text, name)
 
 
 def text_of_bytes(content: bytes | bytearray) -> str:
@@ -126,8 +129,11 @@ def text_of_bytes(content: bytes | bytearray) -> str:
     return content.decode("latin-1")
 
 
-def _is_prose(text: str) -> bool:
-    return len(text.split()) > 2
+def _is_prose(text: str, name: str) -> bool:
+    """Whether a text is none that opens something: of passwords a short phrase may, unless it speaks of itself."""
+    word = _PHRASE_NAME.search(name)
+    may_be_phrase = word is not None and word[1].lower() not in text.lower()
+    return len(text.split()) > (_MOST_WORDS if may_be_phrase else 2)
 
 
 @once

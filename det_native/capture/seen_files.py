@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from det_native.capture.folders import real_path
 from det_native.capture.log import SLOW, ExecutionLog
 from det_native.capture.transform import transform
 
 _NEVER = (math.inf, -1, True)
+#: Seconds: the longest tick of the clock by which a file system notes times.
+_TICK = 0.01
 
 
 class SeenFiles:
@@ -31,6 +34,8 @@ class SeenFiles:
         Returns how the report calls one.
     watched : iterable of int
         Executions of which a part runs again that reads nothing.
+    optional : iterable of int
+        Executions that nothing needs: what they name and the workers lack stands in no way.
 
     Attributes
     ----------
@@ -38,6 +43,8 @@ class SeenFiles:
         Absolute paths of what was opened, listed and searched for, each with the label of the first run that did so.
     labels : frozenset of str
         The runs that were looked at.
+    optional : frozenset of str
+        Those that nothing needs.
     gone : dict of str to str
         Files that were read and are not there any more, likewise.
     moves : list of str
@@ -50,12 +57,14 @@ class SeenFiles:
         program: Iterable[int] = (),
         label: Callable[[int], str] = lambda index: "",
         watched: Iterable[int] = (),
+        optional: Iterable[int] = (),
     ) -> None:
         executions = log.executions if log is not None else []
         seen = {each.index: each.paths for each in executions if each.paths is not None}
         runs = {index: seen[index] for index in sorted(program) if index in seen}
         self.label = label
         self.labels = frozenset(label(index) for index in (*runs, *watched) if index in seen)
+        self.optional = frozenset(map(label, optional))
         self.moves = [folder for paths in runs.values() for folder in paths.moves]
         self.files: dict[str, str] = {}
         self.folders: dict[str, str] = {}
@@ -89,8 +98,11 @@ class SeenFiles:
             written = file.stat().st_ctime  # unlike the time of the content, nobody can set it
         except OSError:
             return None
+        # It was not there when its maker began: a time before that is the file system's, whose clock goes by ticks.
         writers = {
-            index for index, started, ended in self._spans if started <= written and (ended is None or written <= ended)
+            index
+            for index, started, ended in self._spans
+            if started - (_TICK if index == maker else 0) <= written and (ended is None or written <= ended)
         }
         return maker if writers and writers <= self._makers else None
 
@@ -107,3 +119,25 @@ class SeenFiles:
             found = (self._first.get(str(each), _NEVER) for each in (real, *real.parents))
             self._folders[folder] = str(real), min(found)
         return self._folders[folder]
+
+
+def read_later(log: ExecutionLog, program: Iterable[int]) -> dict[int, tuple[int, str]]:
+    """Return the executions that have written a file which a later one has read: that one, and the file's name.
+
+    Parameters
+    ----------
+    log : ExecutionLog
+    program : iterable of int
+        The executions that run again.
+    """
+    readers: dict[int, tuple[int, str]] = {}
+    writers: dict[str, int] = {}
+    for index in sorted(program):
+        paths = log.executions[index].paths
+        if paths is None:
+            continue
+        for path in {real_path(path) for kind, path in paths.reads() if kind == "file"}:
+            if path in writers:
+                readers.setdefault(writers[path], (index, os.path.basename(path)))
+        writers |= dict.fromkeys(paths.writes(), index)
+    return readers

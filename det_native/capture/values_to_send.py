@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from os.path import isabs
 from pathlib import PurePath
@@ -19,6 +20,7 @@ from det_native.capture.program.settings import settings_of
 from det_native.errors import Problem
 from det_native.inspection.adapter import Encoded
 from det_native.inspection.attributes import is_library_of_ours
+from det_native.inspection.parts import parts_of
 from det_native.inspection.registry import adapter_of
 
 _LONGEST_PATH = 4_096  # characters; a longer text is data
@@ -116,7 +118,7 @@ class ValuesToSend:
     def drawn(self, run: Run) -> frozenset[str]:
         """Return the names that a run which asked for random bytes may have made of them.
 
-        No code, none of ours, and no place of this machine: the worker makes its own.
+        No code, nor an empty container; none of ours, and no place of this machine: the worker makes its own.
         """
         settled = settings_of(run.source, (), ()).names
         names = [name for name in (run.bound | run.changed) - settled if self._is_data_or_object(name)]
@@ -124,13 +126,14 @@ class ValuesToSend:
         return frozenset(
             name
             for name, value in values.items()
-            if not is_library_of_ours(type(value).__module__) and not _is_place(value)
+            if not is_library_of_ours(type(value).__module__) and not _is_place(value) and _holds_data(value, set())
         )
 
     def _encode(self, name: str) -> Travel:
         value, declared = self.namespace[name], name in self._wanted
         if issubclass(type(value), _BY_NAME) and any(name in run.changed | run.between for run in self.runs):
-            raise CannotSendError("what it holds is not what its file makes")
+            of_cell = getattr(value, "__module__", None) == "__main__"
+            raise CannotSendError(f"what it holds is not what its {'cell' if of_cell else 'file'} makes")
         if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
             raise CannotSendError("defined by code that is in no cell", kind="notebook")
         shares, adapter = self._sharing(name), adapter_of(type(value))
@@ -209,3 +212,22 @@ class ValuesToSend:
 def _is_place(value: Any) -> bool:
     """Whether a value is an absolute path."""
     return isinstance(value, str | PurePath) and len(str(value)) < _LONGEST_PATH and isabs(value)
+
+
+def _holds_data(value: Any, seen: set[int]) -> bool:
+    """Whether a value holds anything besides code and containers: ``defaultdict(lambda: 5)`` does not."""
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    if isinstance(value, FunctionType):
+        parts = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *(value.__closure__ or ())]
+    elif isinstance(value, Mapping):
+        factory = getattr(value, "default_factory", None)
+        parts = [*value, *value.values(), *([] if factory is None else [factory])]
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        parts = [*value]
+    elif (few := parts_of(value)) is not None:
+        parts = [part for _, part in few]
+    else:
+        return not isinstance(value, _BY_NAME)
+    return any(_holds_data(part, seen) for part in parts)

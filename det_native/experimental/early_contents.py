@@ -35,7 +35,7 @@ class EarlyContents:
 
     def has(self, name: str, leaf: Leaf) -> bool:
         """Whether a part of an input, held by the variable `name`, was the same then."""
-        if leaf.kind == "data":
+        if leaf.kind in ("data", "library"):
             return leaf.content.exact in self._data
         return leaf.kind == "value" and (name, leaf.path, leaf.content.exact) in self._plain
 
@@ -44,12 +44,12 @@ class EarlyContents:
             weights = _weights_of(value)
             if weights is not None:
                 if self._take(_bytes_of(weights)):
-                    self._data.add(content_of(weights).exact)
+                    self._data |= {content_of(weights).exact, content_of(value).exact}
                 return
             if callable(value) or not self._take(_bytes_of(value)):
                 return
             for leaf in leaves_of(value):
-                if leaf.kind == "data":
+                if leaf.kind in ("data", "library"):
                     self._data.add(leaf.content.exact)
                 elif leaf.kind == "value":
                     self._plain.add((name, leaf.path, leaf.content.exact))

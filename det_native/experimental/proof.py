@@ -8,18 +8,20 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
-from det_native.capture.carry import CannotSendError, encode
+from det_native.capture.carry import CannotSendError, encode, has_state, pack
 from det_native.capture.log import current_log
 from det_native.capture.secrets import looks_secret
 from det_native.experimental.early_contents import EarlyContents
 from det_native.inspection.adapter import Encoded
+from det_native.inspection.registry import adapter_of
 from det_native.proof.call import facts_of, in_words
 from det_native.proof.inputs import Input, as_inputs
 from det_native.proof.leaves import Leaf
 from det_native.proof.lookups import identities_of, read_by
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import Codec
 from det_native.schema.proof import SECRET, CallProof, InputFact, InputLeaf, LeafValue
 
 #: Bytes of values that travel for the case that the worker makes others, of all together.
@@ -105,8 +107,11 @@ class _Luggage:
         if any(looks_secret(text, name) for text in _texts_in(leaf.value)):
             return noted.model_copy(update={"text": SECRET, "literal": ""})
         changes: dict[str, Any] = {"before_init": self._early.has(fact.name, leaf)}
-        if not noted.literal and leaf.kind in ("value", "data") and noted.exact and not noted.not_compared:
-            changes["value"] = self._pack(name, leaf, is_weights=fact.role == "weights")
+        if not noted.literal and noted.exact and not noted.not_compared:
+            if _has_taken_in(leaf.value):
+                changes["value"] = self._add(_encoded_state(name, leaf.value, self._room), "state")
+            elif leaf.kind in ("value", "data"):
+                changes["value"] = self._pack(name, leaf, is_weights=fact.role == "weights")
         return noted.model_copy(update=changes)
 
     def _pack(self, name: str, leaf: Leaf, *, is_weights: bool) -> LeafValue | None:
@@ -118,12 +123,15 @@ class _Luggage:
             encoded = _encoded_weights(leaf.value) if is_weights else _encoded(name, leaf.value, self._room)
         except Exception:  # noqa: BLE001 (what cannot be pickled does not travel; a library raises what it likes)
             return None
-        if encoded is None or len(encoded.content) > self._room:
+        return None if encoded is None else self._add(encoded.content, encoded.codec)
+
+    def _add(self, content: bytes | None, codec: Codec | Literal["state"]) -> LeafValue | None:
+        if content is None or len(content) > self._room:
             return None
-        self._room -= len(encoded.content)
-        sha = hashlib.sha256(encoded.content).hexdigest()
-        self.contents[sha] = encoded.content
-        return LeafValue(codec=encoded.codec, sha256=sha, size=len(encoded.content))
+        self._room -= len(content)
+        sha = hashlib.sha256(content).hexdigest()
+        self.contents[sha] = content
+        return LeafValue(codec=codec, sha256=sha, size=len(content))
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -146,6 +154,20 @@ def size_of(value: Any) -> int:
 
 def _changes_in_place(value: Any) -> bool:
     return hasattr(value, "__setitem__") or hasattr(value, "copy_")
+
+
+def _has_taken_in(value: Any) -> bool:
+    """Whether a value is no array, and has a state of which an object of the same build becomes an equal one."""
+    adapter = adapter_of(type(value))
+    return adapter is not None and not adapter.is_data and has_state(value)
+
+
+def _encoded_state(name: str, value: Any, limit: int) -> bytes | None:
+    try:
+        packed = pack([name], {name: value}, states=[name], limit=limit)
+    except Exception:  # noqa: BLE001 (what cannot be pickled does not travel; a library raises what it likes)
+        return None
+    return None if packed.holds_model else packed.encoded.content
 
 
 def _encoded(name: str, value: Any, limit: int) -> Encoded | None:

@@ -306,14 +306,14 @@ class Library:
     others : Adapter or None
         Of its classes that are not among these.
     settings : callable or None
-        What is set in it for the whole process, given its module.
+        What is set in it for the whole process, given its module: all of it, or a dictionary by how it is written.
     streams : tuple of Stream
         Its global streams of random numbers, and its counters of names.
     """
 
     classes: Mapping[str, Adapter] = field(default_factory=dict)
     others: Adapter | None = None
-    settings: Callable[[Any], Hashable] | None = None
+    settings: Callable[[Any], Hashable | dict[str, Hashable]] | None = None
     streams: tuple[Stream, ...] = ()
 
 

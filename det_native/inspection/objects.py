@@ -84,6 +84,17 @@ def only_object(content: bytes) -> Any:
     return names[name]
 
 
+def put_only_state(content: bytes, value: Any) -> bool:
+    """Give an object the state of a pickle that has one; False, and nothing is done, if it is of another build."""
+    listed, _ = pickle.loads(content)
+    name = Root(*listed[0]).names[0]
+    try:
+        put_objects(content, {name: value}, {name: True})
+    except AnotherBuildError:
+        return False
+    return True
+
+
 def taken(there: Any, value: Any) -> Any:
     """Return the object that is there, if it takes the state of another one, else the other one."""
     if type(there) is not type(value):

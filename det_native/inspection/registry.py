@@ -30,6 +30,7 @@ LIBRARIES: dict[str, str] = {
     "pyarrow": f"{_OURS}.pyarrow",
     "scipy": f"{_OURS}.scipy",
     "sklearn": f"{_OURS}.sklearn",
+    "matplotlib": f"{_OURS}.matplotlib",
     "PIL": f"{_OURS}.pillow",
     "jax": f"{_OURS}.jax",
     "jaxlib": f"{_OURS}.jax",

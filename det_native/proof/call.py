@@ -184,7 +184,7 @@ def _severity_of(role: Role, there: InputLeaf, here: Leaf) -> Severity | None:
         return None
     if there.kind == here.kind and there.loose == here.content.loose and agree(there.blocks, here.content.blocks):
         return Severity.ROUNDING
-    if (there.literal or there.value is not None) and there.kind in ("value", "data"):
+    if there.literal or there.value is not None:
         return Severity.PLAIN
     return _severity(role, there.kind)
 

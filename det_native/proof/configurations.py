@@ -34,7 +34,7 @@ def configuration_of(value: Any) -> tuple[Any, list[Any], list[Any]]:
     weights = []
     if getattr(value, "built", True) and hasattr(type(value), "trainable_weights"):
         try:
-            weights = [weight for weight in value.trainable_weights if hasattr(weight, "shape")]
+            weights = [weight for weight in value.weights if hasattr(weight, "shape")]
         except Exception:  # noqa: BLE001 (a model that has none yet)
             weights = []
     return configuration, functions_held(value), weights

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Of how inputs are read; what another version has noted would look like other inputs.
-VERSION = 5
+VERSION = 6
 
 #: Stands for a text that must not be shown, nor sent.
 SECRET = "a text that looks like a secret"
@@ -34,11 +34,11 @@ LeafKind = Literal["value", "data", "code", "structure", "library"]
 
 
 class LeafValue(BaseModel):
-    """The blob that has the value of a leaf."""
+    """The blob that has the value of a leaf; a ``state`` is taken by an object of the same build."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    codec: Literal["npy", "objects", "parquet", "safetensors", "weights"]
+    codec: Literal["npy", "objects", "parquet", "safetensors", "state", "weights"]
     sha256: str
     size: int
 

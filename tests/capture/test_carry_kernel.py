@@ -149,6 +149,54 @@ def test_an_object_of_a_class_that_was_made_anew_does_not_travel(kernel: Kernel,
     assert replayed(program, "thing.x") == kernel.live("thing.x") == {"thing.x": "1"}
 
 
+NET_AND_TRAINING = (
+    "import torch\nnet = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))",
+    "net(torch.ones(3, 2)).sum().backward()\nwith torch.no_grad():\n    net[0].weight -= net[0].weight.grad",
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (
+            "net[1] = torch.nn.Linear(2, 1)\nfit(net)",
+            "since cell [4], which makes the call, changes `net`. Move that to a cell of its own.",
+        ),
+        (
+            "fit(net, ds)",
+            "as `ds` is needed and cannot be sent (torch.utils.data.dataset.TensorDataset). "
+            "Make `ds` in a cell of its own.",
+        ),
+        (
+            "fit(Config)",
+            "as `Config` is needed and cannot be sent (what it holds is not what its cell makes). "
+            "Change `Config` in a cell of its own.",
+        ),
+    ],
+)
+def test_a_slow_cell_that_runs_again_is_named_with_its_seconds_and_the_reason(
+    kernel: Kernel, changes: str, why: str
+) -> None:
+    makes, trains = NET_AND_TRAINING
+    kernel.run(f"{makes}\nclass Config:\n    rate = 1")
+    slowly(kernel, f"{trains}\nds = torch.utils.data.TensorDataset(torch.ones(3))\nConfig.rate = 2")
+    kernel.run(changes)
+    program = kernel.found()
+    [warning] = program.warnings
+    assert warning == f"Cell [3] took 45.0 s. It will run once per trial and once per restart, {why}"
+    assert "nothing needs it" not in program.row("cell [3]").note
+
+
+def test_a_slow_cell_stays_behind_once_that_has_a_cell_of_its_own(kernel: Kernel) -> None:
+    makes, trains = NET_AND_TRAINING
+    kernel.run(makes)
+    slowly(kernel, trains)
+    kernel.cells("net[1] = torch.nn.Linear(2, 1)", "fit(net)")
+    program = kernel.found()
+    assert program.warnings == []
+    assert is_left(program, 3)
+
+
 def test_an_object_whose_class_stays_behind_is_refused_by_its_cell(kernel: Kernel) -> None:
     kernel.run("class Point:\n    x = 1", tags=("det-skip",))
     slowly(kernel, "thing = Point()")
@@ -288,7 +336,8 @@ def test_a_row_says_what_a_slow_cell_does_to_a_library(kernel: Kernel, setting: 
     assert note.endswith(f"what it does there is not done: {said}")
 
 
-@pytest.mark.parametrize("setting", ["setattr(Shelf, 'zz', 4)", "shelve.Shelf.zz = int('4')", "Shelf.zz = int('4')"])
+# Each sets another value: the class keeps it in a kernel that the tests share.
+@pytest.mark.parametrize("setting", ["setattr(Shelf, 'zz', 4)", "shelve.Shelf.zz = int('5')", "Shelf.zz = int('6')"])
 def test_a_slow_cell_that_sets_an_attribute_of_a_librarys_class_runs_again(
     kernel: Kernel, replayed: Replayed, setting: str
 ) -> None:
@@ -314,3 +363,13 @@ def test_what_a_slow_cell_sets_in_a_library_is_set_there(
     slowly(kernel, f"{setting}\nx = [1]")
     program = found(kernel, "x", "pd")
     assert replayed(program, shown) == kernel.live(shown)
+
+
+def test_what_has_nothing_random_in_it_was_not_drawn(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run(
+        "import numpy as np\nfrom collections import defaultdict\ndl = defaultdict(lambda: 5)\n"
+        "kept = defaultdict(lambda: 5, a=np.random.default_rng().random())"
+    )
+    program = found(kernel, "dl", "kept")
+    assert [row.what for row in program.rows if row.how == "drawn"] == ["kept"]
+    assert replayed(program, "dl['x']") == {"dl['x']": "5"}

@@ -246,3 +246,17 @@ def test_a_large_file_that_only_an_unneeded_cell_reads_keeps_it_here(kernel: Ker
     [row] = [row for row in found.rows if row.what == "cell [3]" and row.how == "stays"]
     settings = "but for its imports, definitions and plain settings"  # the name of the file
     assert row.note == f"stays behind, {settings}: needs files of 2.1 MB"
+
+
+def test_a_large_file_that_a_class_names_which_nothing_needs_is_not_sent(kernel: Kernel, folder: Path) -> None:
+    (folder / "big.bin").write_bytes(bytes(2 << 20))
+    reads = "class Unused:\n    def read(self):\n        return open('big.bin').read()"
+    assert sent(captured(kernel, reads, "x = 1")) == []
+    assert sent(captured(kernel, "x = Unused()")) == ["big.bin"]
+
+
+def test_a_missing_file_that_only_an_unneeded_class_names_is_no_warning(kernel: Kernel, folder: Path) -> None:
+    reads = "class Unused:\n    def read(self):\n        return open('nowhere.txt').read()"
+    assert captured(kernel, reads, "x = 1").warnings == []
+    [warning] = captured(kernel, "x = Unused()").warnings
+    assert "reads 'nowhere.txt', which is not there" in warning

@@ -176,3 +176,13 @@ def test_a_folder_elsewhere_is_not_named_as_missing_there(kernel: Kernel) -> Non
     cell = f"os.makedirs({str(folder)!r})\nPath({str(folder / 'x.txt')!r}).write_text('1')"
     found = captured(kernel, f"{cell}\nx = Path({str(folder / 'x.txt')!r}).read_text()")
     assert [row.what for row in found.rows if row.status == "not sent"] == []
+
+
+def test_a_cell_whose_file_is_read_says_so_and_of_one_that_stays_behind_the_file_travels(kernel: Kernel) -> None:
+    kernel.cells("open('quick.txt', 'w').write('7')", "n = open('quick.txt').read()")
+    kernel.slowly("open('slow.txt', 'w').write('8')")
+    kernel.cells("m = open('slow.txt').read()", "fit(n, m)")
+    found = kernel.found()
+    assert found.row("cell [2]").note.startswith("writes quick.txt, which cell [3] reads; took")
+    assert "stays behind" in found.row("cell [4]").note
+    assert sent(found) == ["slow.txt"]

@@ -160,7 +160,7 @@ def test_what_network_and_shell_calls_gave_travels(kernel: Kernel, replayed: Rep
     assert warning == (
         "Cell [4] runs a command (echo a) and uses the network (data.invalid) and moves files (old) and deletes files "
         "(older). It will run once per trial and once per restart, with the files already as it left them, as `rest` "
-        "is needed and cannot be sent. Make `rest` in a cell of its own."
+        "is needed and cannot be sent (a generator). Make `rest` in a cell of its own."
     )
 
 
@@ -189,7 +189,7 @@ def test_a_cell_that_took_long_and_runs_again_is_warned_about(kernel: Kernel) ->
     [warning] = found.warnings
     assert warning == (
         "Cell [2] took 1 min 15 s. It will run once per trial and once per restart, as `table` is needed and cannot be "
-        "sent. Make `table` in a cell of its own."
+        "sent (a generator). Make `table` in a cell of its own."
     )
     assert "took 1 min 15 s" in found.row("cell [2]").note
 

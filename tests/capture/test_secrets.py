@@ -74,6 +74,33 @@ def test_sources_without_secrets(source: str) -> None:
     assert list(find_secrets(source)) == []
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "password = 'correct horse battery'",
+        "db_passwd = 'horse battery staple 42'",
+        "connect(passphrase='one two three four five six')",
+        "cfg = {'client_secret': 'a few plain words'}",
+    ],
+)
+def test_a_phrase_by_the_name_of_a_password_is_a_secret(source: str) -> None:
+    assert [secret.kind for secret in find_secrets(source)] == ["by its name"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "password_help = 'Type your password here'",
+        "labels = {'password': 'Type your password here'}",
+        "secret_message = 'the quick brown fox'",
+        "password = 'it was a long text of more words than anybody types'",
+        "token = 'the quick brown fox'",
+    ],
+)
+def test_prose_is_no_secret(source: str) -> None:
+    assert list(find_secrets(source)) == []
+
+
 def test_environment_variables_that_are_read() -> None:
     source = (
         "a = os.environ['API_KEY']\nb = os.getenv('HF_TOKEN', '')\nc = os.environ.get('HOME')\nos.environ['SECRET'] = x"

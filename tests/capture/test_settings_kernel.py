@@ -33,6 +33,39 @@ def test_process_wide_settings_are_made_again(kernel: Kernel, replayed: Replayed
     kernel.run("del os.environ['DET_TEST_FLAG']; sys.path.remove('lib')")
 
 
+@pytest.mark.parametrize(
+    ("imports", "sets", "shown"),
+    [
+        ("import matplotlib.pyplot as plt", "plt.style.use('ggplot')", "plt.rcParams['axes.grid']"),
+        ("import sklearn", "sklearn.set_config(assume_finite=True)", "sklearn.get_config()['assume_finite']"),
+        ("import sys", "sys.setrecursionlimit(4321)", "sys.getrecursionlimit()"),
+        ("import decimal", "decimal.getcontext().prec = 11", "decimal.getcontext().prec"),
+    ],
+)
+def test_a_slow_cell_that_sets_something_for_the_process_runs_again_and_is_named(
+    kernel: Kernel, replayed: Replayed, imports: str, sets: str, shown: str
+) -> None:
+    kernel.run(f"import sys, decimal\nlimit, context = sys.getrecursionlimit(), decimal.getcontext().copy()\n{imports}")
+    kernel.slowly(f"{sets}\nrows = [1]")
+    kernel.run("fit(rows)")
+    found = kernel.found()
+    live = kernel.live(shown)
+    kernel.run("sys.setrecursionlimit(limit); decimal.setcontext(context)", silent=True)
+    assert replayed(found, shown) == live
+    [warning] = found.warnings
+    assert warning.startswith("Cell [3] took 45.0 s. It will run once per trial and once per restart, for what it sets")
+
+
+def test_a_literal_setting_of_a_slow_cell_is_repeated_without_it(kernel: Kernel, replayed: Replayed) -> None:
+    kernel.run("import matplotlib.pyplot as plt")
+    kernel.slowly("plt.rcParams['figure.dpi'] = 91\nrows = [n for n in range(3)]")
+    kernel.run("fit(rows)")
+    found = kernel.found()
+    assert found.warnings == []
+    assert "stays behind, but for its imports" in found.row("cell [3]").note
+    assert replayed(found, "plt.rcParams['figure.dpi']") == kernel.live("plt.rcParams['figure.dpi']")
+
+
 def test_a_seed_that_is_set_again_and_again_need_not_be_sent(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run("import random", cell="i")
     for _ in range(3):

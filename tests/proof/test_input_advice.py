@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from det_harness.program.inputs import InputCheck
 
 from det_native.errors import InputDiffersError
@@ -62,6 +63,13 @@ def test_data_without_a_name_are_to_get_one() -> None:
 def test_what_the_training_cell_makes_is_to_get_a_cell_of_its_own() -> None:
     text = _message(np.zeros(3), np.ones(3), "x = 1\nfit(x)")
     assert "Make x in a cell of its own, before the cell that trains. Send the notebook's value" in text
+
+
+def test_a_model_that_a_function_reads_is_to_be_named_or_changed_in_a_cell_of_its_own() -> None:
+    nets = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    text = _message(*nets, "net = Net()", "fit()", role="variable", part="net, read by train_batch", name="net")
+    assert "Put values=['net'] into init(), or change net in a cell of its own, before the cell that trains." in text
+    assert "arrays or tables" not in text
 
 
 def test_objects_that_do_not_travel_are_not_advised_to_be_sent() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import importlib
 import os
 import tempfile
 import time
@@ -19,6 +20,7 @@ import pandas as pd
 import pytest
 import torch
 from det_harness.program.inputs import InputCheck
+from sklearn.preprocessing import StandardScaler
 from torch.utils.data import TensorDataset
 
 from det_native.errors import InputDiffersError
@@ -265,11 +267,96 @@ def test_other_trials_get_what_init_found_there_and_nothing_else() -> None:
 
 def test_what_is_minor_is_a_row() -> None:
     there, here = Settings(0.1, ["a"]), Settings(0.1, ["a"])
-    there.extra = torch.nn.Linear(1, 1)  # type: ignore[attr-defined]
+    there.extra, here.extra = StandardScaler(with_std=False), StandardScaler()  # type: ignore[attr-defined]
     callbacks = [{"the callback": Input(value, "callback")} for value in (there, here)]
     [row] = compared(noted(Call(callbacks[0])), Call(callbacks[1]))
     assert row.how == "differs"
     assert row.what == "the callback.extra"
+
+
+@pytest.fixture(scope="module")
+def torch_is_warm() -> None:
+    """Import what the first optimizer imports: it makes a cache folder and a variable for the whole process."""
+    importlib.import_module("torch._dynamo")
+
+
+def _trained(seed: int) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    """Return a network that was trained by hand, and its optimizer."""
+    torch.manual_seed(seed)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout())
+    optimizer = torch.optim.Adam(net.parameters(), 0.01)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (net(torch.rand(8, 3)) ** 2).mean().backward()
+        optimizer.step()
+    return net, optimizer
+
+
+@pytest.mark.usefixtures("torch_is_warm")
+@pytest.mark.parametrize("names", [("net", "opt"), ("net", "adam")])
+def test_a_network_and_an_optimizer_that_a_function_reads_take_the_notebooks_numbers(names: tuple[str, str]) -> None:
+    there, here = (dict(zip(names, _trained(seed), strict=True)) for seed in (0, 1))
+    net, optimizer = here.values()
+    weight, mean = net[0].weight, net[1].running_mean  # type: ignore[index]
+    notes = noted(Call({}, _reading(**there)))
+    rows = compared(notes, Call({}, _reading(**here)))
+    assert {(row.what, row.how) for row in rows} == {
+        (f"{name}, read by train_batch", "notebook's value") for name in names
+    }
+    wanted = dict(zip(names, _trained(0), strict=True))
+    assert torch.equal(weight, wanted["net"][0].weight)  # in place
+    assert torch.equal(mean, wanted["net"][1].running_mean)
+    assert optimizer.param_groups[0]["params"][0] is weight
+    assert compared(notes, Call({}, _reading(**here))) == []
+
+
+@pytest.mark.usefixtures("torch_is_warm")
+def test_numbers_of_another_network_are_not_put_right() -> None:
+    notes = noted(Call({}, _reading(net=_trained(0)[0])))
+    another_class = _trained(1)[0]
+    another_class[2] = torch.nn.ReLU()  # type: ignore[operator]
+    for other in (another_class, torch.nn.Linear(3, 3)):
+        with pytest.raises(InputDiffersError, match="net, read by train_batch"):
+            compared(notes, Call({}, _reading(net=other)))
+
+
+def test_a_network_over_the_limit_is_an_error_that_says_to_send_it() -> None:
+    side = int((VALUES_LIMIT / 4) ** 0.5) + 1
+    nets = torch.nn.Linear(side, side), torch.nn.Linear(side, side)
+    notes = noted(Call({}, _reading(net=nets[0])))
+    assert notes.values == {}
+    with pytest.raises(InputDiffersError, match="net, read by train_batch") as raised:
+        compared(notes, Call({}, _reading(net=nets[1])))
+    assert "values=['net']" in str(raised.value)
+
+
+@pytest.mark.usefixtures("torch_is_warm")
+def test_a_network_of_before_init_is_the_notebooks_in_every_trial() -> None:
+    net, other = _trained(0)[0], _trained(1)[0]
+    notes = noted(Call({}, _reading(net=net)), EarlyContents({"net": net}))
+    [row] = compared(notes, Call({}, _reading(net=other)), exact=False)
+    assert row.note.endswith("the notebook's is used")
+    assert torch.equal(other[0].weight, _trained(0)[0][0].weight)  # type: ignore[index]
+
+
+@pytest.mark.usefixtures("torch_is_warm")
+def test_a_network_in_an_object_of_the_users_is_put_right_too() -> None:
+    there, here = (Settings(0.1, ["a"]) for _ in range(2))
+    there.net, here.net = _trained(0)[0], _trained(1)[0]  # type: ignore[attr-defined]
+    [row] = compared(noted(Call({}, _reading(teacher=there))), Call({}, _reading(teacher=here)))
+    assert (row.what, row.how) == ("teacher, read by train_batch.net", "notebook's value")
+    assert torch.equal(here.net[0].weight, there.net[0].weight)  # type: ignore[attr-defined]
+
+
+def test_a_long_dictionary_of_weights_keeps_sharing_them_with_their_network() -> None:
+    def layers(seed: int) -> torch.nn.Module:
+        torch.manual_seed(seed)
+        return torch.nn.Sequential(*(torch.nn.Linear(1, 1) for _ in range(40)))
+
+    there, here = layers(0), layers(1)
+    best = here.state_dict()
+    compared(noted(Call({}, _reading(best=there.state_dict()))), Call({}, _reading(best=best)))
+    assert torch.equal(here[3].weight, there[3].weight)  # type: ignore[index]
 
 
 def test_what_is_reached_in_two_ways_is_one_row() -> None:

@@ -128,6 +128,12 @@ class PathsSeen:
             if kind in ("folder", "pattern") or (kind == "file" and written is not None):
                 yield kind, path
 
+    def writes(self) -> Iterator[str]:
+        """Yield the real paths of what it made, replaced or removed."""
+        for kind, path in list(self.log):
+            if kind == "write":
+                yield real_path(path)
+
     def in_order(self) -> Iterator[tuple[str, bool]]:
         """Yield the real paths of files that it read, and of what it wrote, and whether it found there what it uses."""
         for (kind, path), written in list(self.log.items()):

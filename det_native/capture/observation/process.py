@@ -17,6 +17,7 @@ from det_native.capture.observation.kinds import is_own
 from det_native.inspection.parts import HEAP_TYPE
 from det_native.inspection.registry import loaded_libraries
 
+_RECURSION = "the recursion limit"
 _LOGGER = "the level of logger "
 
 
@@ -25,11 +26,16 @@ def process_state() -> dict[str, Hashable]:
     state: dict[str, Hashable] = {}
     state["sys.path"] = tuple(sys.path)
     state["the working directory"] = _folder()
+    state[_RECURSION] = sys.getrecursionlimit()
+    if decimal := sys.modules.get("decimal"):
+        context = decimal.getcontext()  # without its flags, which each sum sets
+        state["the context of decimal"] = str((context.prec, context.rounding, context.traps))
     state |= _logging()
     for name, module, library in loaded_libraries():
         if library.settings is not None:
             with suppress(Exception):  # a library that is only half loaded
-                state[f"settings of {name}"] = library.settings(module)
+                settings = library.settings(module)
+                state |= settings if isinstance(settings, dict) else {f"settings of {name}": settings}
     return state
 
 
@@ -58,9 +64,12 @@ def is_library_class(value: object) -> bool:
 def what_was_set(before: Mapping[str, Hashable], now: Mapping[str, Hashable], source: str) -> frozenset[str]:
     """Return the names of what differs; of a library that was loaded in between nothing is known.
 
-    Libraries make loggers of their own when they are used: a new one counts if the cell's text names it.
+    Libraries make loggers of their own when they are used: a new one counts if the cell's text names it. Some set the
+    recursion limit when they are loaded: it counts if the text sets it.
     """
     changed = {name for name in now if name in before and now[name] != before[name]}
+    if "setrecursionlimit" not in source:
+        changed.discard(_RECURSION)
     loggers = {name for name in now.keys() - before.keys() if name.startswith(_LOGGER)}
     return frozenset(changed | {name for name in loggers if name.removeprefix(_LOGGER) in source})
 

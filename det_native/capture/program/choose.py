@@ -25,6 +25,8 @@ ALWAYS_THERE = frozenset(dir(builtins)) | {
 }
 #: Why a value does not travel that could.
 TOO_MUCH = f"values that are sent unasked come to more than {ROOM >> 20} MiB together"
+#: Why a value does not travel that later runs have changed.
+GONE = "its value of then is gone"
 #: Why a run stays behind that would not be quick.
 TOOK_LONG = "took long"
 
@@ -104,7 +106,7 @@ class _Choice:
     declared: Collection[str]
     room: int
     quick: frozenset[int]
-    forced: dict[int, str] = field(default_factory=dict)
+    forced: dict[int, Refusal | None] = field(default_factory=dict)
     carried: dict[tuple[int, str], int | None] = field(default_factory=dict)
     refused: dict[tuple[int, str], Refusal] = field(default_factory=dict)
     unlike: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -119,7 +121,7 @@ class _Choice:
         for index, run in enumerate(self.runs):
             slow = not run.wanted and not run.never and not run.stays and index not in self.quick
             if slow and self._lost_settings(run, settings_of(run.source, (), self.modules, run.secret_lines)):
-                self.forced[index] = ""  # what it has set cannot travel
+                self.forced[index] = None  # what it has set cannot travel
 
     def plan(self) -> Plan:
         state = self._walk()
@@ -131,7 +133,7 @@ class _Choice:
             Value(name, before, maker, self._is_built(name, before, state))
             for (before, name), maker in sorted(self.carried.items())
         ]
-        plan.forced = {index: name for index, name in self.forced.items() if self._is_expensive(index)}
+        plan.forced = {index: why for index, why in self.forced.items() if self._is_expensive(index)}
         plan.refusals = list(self.refused.values())
         for (_, name), maker in self.unlike.items():
             plan.unlike.setdefault(maker, set()).add(name)
@@ -233,9 +235,13 @@ class _Choice:
     def _meet(self, state: _State) -> None:
         """Have what is needed be made again, if some of it cannot travel; else have it travel."""
         stuck = [(need, travel) for need in state.needs if (travel := self._travels(need, state)).refused]
-        makers = {need.maker: need.name for need, _ in reversed(stuck) if self._can_force(need, state)}
+        makers = {
+            need.maker: Refusal(need.name, need.user, need.maker, travel.refused)
+            for need, travel in reversed(stuck)
+            if need.maker is not None and self._can_force(need, state)
+        }
         if makers:
-            self.forced |= {maker: name for maker, name in makers.items() if maker is not None}
+            self.forced |= makers
             self.carried = {key: maker for key, maker in self.carried.items() if maker not in makers}
             return
         for need, travel in stuck:
@@ -287,7 +293,7 @@ class _Choice:
     def _travels(self, need: _Need, state: _State) -> Travel:
         """Return whether the present value is the one that is needed, and can travel."""
         if need.name not in self.present or self._is_touched(need.name, need.user):
-            return Travel(refused="its value of then is gone")
+            return Travel(refused=GONE)
         travel = self.travel(need.name)
         if travel.refused:
             return travel

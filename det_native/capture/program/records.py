@@ -121,7 +121,7 @@ class Value(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A name that a run needs and that can neither travel nor be made again."""
+    """A name that a run needs and that cannot travel; what made it may run again."""
 
     name: str
     user: int
@@ -140,8 +140,9 @@ class Plan:
     values : list of Value
     left : dict of int to str
         Runs that stay behind, but for the settings of some, and why.
-    forced : dict of int to str
-        Runs that run again against their nature, as this name of them is needed and cannot travel.
+    forced : dict of int to Refusal or None
+        Runs that run again against their nature, as this name of them is needed and cannot travel; None for what they
+        set for the process.
     refusals : list of Refusal
     unlike : dict of int to set of str
         Names that runs make of random bytes and that cannot travel: there they are others.
@@ -154,7 +155,7 @@ class Plan:
     steps: list[Step] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
     left: dict[int, str] = field(default_factory=dict)
-    forced: dict[int, str] = field(default_factory=dict)
+    forced: dict[int, Refusal | None] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
     unlike: dict[int, set[str]] = field(default_factory=dict)
     lost_settings: dict[int, tuple[str, ...]] = field(default_factory=dict)

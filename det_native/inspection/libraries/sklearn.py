@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from det_native.inspection.adapter import Adapter, Content, Library
@@ -18,4 +19,8 @@ class _Estimator(Adapter):
         return True
 
 
-LIBRARY = Library({"sklearn.BaseEstimator": _Estimator()})
+def _settings(sklearn: Any) -> Hashable:
+    return str(sorted(sklearn.get_config().items()))
+
+
+LIBRARY = Library({"sklearn.BaseEstimator": _Estimator()}, settings=_settings)

@@ -127,6 +127,9 @@ def _tensor(content: Any, shape: Any, dtype: Any, device: str, requires_grad: bo
     return torch.nn.Parameter(made, requires_grad) if is_parameter else made.requires_grad_(requires_grad)
 
 
+_TENSOR = Tensor()
+
+
 class _Module(Adapter):
     never_sent = "model"
     can_be_rebuilt = True
@@ -143,6 +146,7 @@ class _Module(Adapter):
 
     def put_state(self, value: Any, state: Any) -> bool:
         """Take it where the modules and the shapes are the same."""
+        torch: Any = sys.modules["torch"]
         weights, others, modes, gradients = state
         modules, parameters = dict(value.named_modules()), dict(value.named_parameters())
         shapes = {name: tensor.shape for name, tensor in value.state_dict().items()}
@@ -153,7 +157,13 @@ class _Module(Adapter):
         value.load_state_dict(weights)
         for path, attributes in others.items():
             for name, one in attributes.items():
-                setattr(modules[path], name, one)
+                kept = getattr(modules[path], name, None)  # a tensor stays on its device
+                if (
+                    type(kept) is not type(one)
+                    or not isinstance(kept, torch.Tensor)
+                    or not _TENSOR.put_state(kept, one)
+                ):
+                    setattr(modules[path], name, one)
         for path, training in modes.items():
             modules[path].training = training
         for path, needed in gradients.items():
@@ -180,6 +190,14 @@ class _Module(Adapter):
 
     def parts(self, value: Any) -> Iterable[Any]:
         return [*value.modules(), *value.parameters()]
+
+
+class _Optimizer(StateOfDict):
+    def content(self, value: Any, reader: Content) -> bool:
+        """Tell its state; what it steps is compared with the model that has it, or has been thrown away."""
+        reader.say("kind", type(value).__qualname__)
+        reader.go((value.state_dict(),))
+        return True
 
 
 def _own_attributes(module: Any) -> dict[str, Any]:
@@ -282,9 +300,9 @@ def _put_back_stream(states: Mapping[str, Any]) -> None:
 
 LIBRARY = Library(
     {
-        "torch.Tensor": Tensor(),
+        "torch.Tensor": _TENSOR,
         "torch.nn.Module": _Module(),
-        "torch.Optimizer": StateOfDict("optimizer"),
+        "torch.Optimizer": _Optimizer("optimizer"),
         "torch.LRScheduler": StateOfDict("scheduler"),
         "torch.utils.data.Dataset": _Dataset(),
         "torch.utils.data.DataLoader": _Loader(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
+from det_native.inspection.registry import adapter_of
 from det_native.proof.call import Difference
 from det_native.schema.manifests import Program
 
@@ -57,20 +58,33 @@ def _remedies(differences: Sequence[Difference], program: Program, title: Callab
 
 def _of_data(data: Sequence[Difference], program: Program) -> Iterator[str]:
     """Yield how the notebook's data get to the worker."""
+    objects = [difference.fact.name for difference in data if _is_object_with_state(difference)]
+    if objects:
+        yield (
+            f"Put values=[{_quoted(objects)}] into init(), or change {_listed(objects)} in a cell of its own, before "
+            "the cell that trains."
+        )
+    data = [difference for difference in data if not _is_object_with_state(difference)]
     names = list(dict.fromkeys(difference.fact.name for difference in data if _can_be_sent(difference)))
     if names:
-        quoted = ", ".join(f"'{name}'" for name in names)
         calling = bound_in(program.cells[-1].source) if program.cells else set()
         here = [name for name in names if name in calling]
         if here:  # a value that is sent is bound before the cell that needs it, which would make it anew
             yield f"Make {_listed(here)} in a cell of its own, before the cell that trains."
-        yield f"Send the notebook's value, whatever its size: init(values=[{quoted}])."
-    others = [difference.fact.part for difference in data if not _can_be_sent(difference)]
+        yield f"Send the notebook's value, whatever its size: init(values=[{_quoted(names)}])."
+    others = [difference.fact.name or difference.fact.part for difference in data if not _can_be_sent(difference)]
     if others:
         yield (
             f"Keep the arrays or tables that {_listed(others)} is made of in variables, made in a cell of their own "
             "before the cell that trains, and send these: init(values=['their_name'])."
         )
+
+
+def _is_object_with_state(difference: Difference) -> bool:
+    """Whether a variable holds a model, an optimizer or the like, which travels if the user names it."""
+    value = difference.here.value if difference.here is not None else None
+    adapter = adapter_of(type(value))
+    return bool(difference.fact.name) and adapter is not None and adapter.can_be_rebuilt
 
 
 def _can_be_sent(difference: Difference) -> bool:
@@ -99,6 +113,10 @@ def _is_data(difference: Difference) -> bool:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(names))
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in dict.fromkeys(names))
 
 
 def _makes_a_set(source: str) -> bool:

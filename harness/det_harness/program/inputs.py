@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from det_harness.program.input_advice import advice, bound_in
-from det_harness.program.put_right import notebook_value, put_right
+from det_harness.program.put_right import notebook_value, put_right, put_state
 from det_native.errors import InputDiffersError, MasterError
 from det_native.proof.call import Difference, Severity, differences, in_words, severity_of
+from det_native.proof.content import content_of
 from det_native.proof.inputs import Input, as_inputs
 from det_native.proof.lookups import identities_of, read_by
 from det_native.schema.job import TrialJob
@@ -86,6 +87,7 @@ class InputCheck:
         self._add_rows = add_rows
         self._before = before
         self._widened = widened
+        self._models: frozenset[int] = frozenset()
 
     def compare(self, payload: Any) -> None:
         """Compare, and put right what can be.
@@ -102,11 +104,12 @@ class InputCheck:
         if self._proof.not_compared:
             logger.warning("%s", self._proof.not_compared)
         try:
-            parts, models = _parts_of(payload)
-            found = differences(self._proof, parts, skipped=models)
+            parts, self._models = _parts_of(payload)
+            found = differences(self._proof, parts, skipped=self._models)
         except Exception as error:  # noqa: BLE001 (comparing may fail, and keeps nothing from being trained)
             logger.warning("What reaches the training is not compared with the notebook's: %s", in_words(error))
             return
+        self._put_states(found)
         rows: list[CaptureRow] = []
         decisive: list[Difference] = []
         settled: set[tuple[Any, ...]] = set()
@@ -145,8 +148,7 @@ class InputCheck:
         if difference.severity is Severity.ROUNDING:
             logger.info("The same as in the notebook but for last digits: %s.", _title_of(difference))
             return None
-        concerned = self._exact or (there is not None and there.before_init)
-        if not concerned or (difference.fact.role == "weights" and not self._fresh):
+        if not self._is_concerned(difference) or (difference.fact.role == "weights" and not self._fresh):
             return None
         if difference.severity is Severity.PLAIN and self._put_right(difference):
             note = f"{_sides(difference)}; the notebook's is used"
@@ -159,6 +161,17 @@ class InputCheck:
             return self._row(difference, "not compared", "it cannot be read here, or could not be in the notebook")
         return self._row(difference, _DIFFERS, _sides(difference))
 
+    def _is_concerned(self, difference: Difference) -> bool:
+        return self._exact or (difference.there is not None and difference.there.before_init)
+
+    def _put_states(self, found: Sequence[Difference]) -> None:
+        """Put objects right by their states, all before any is compared: an optimizer's has the weights of a model."""
+        for difference in found:
+            there, here = difference.there, difference.here
+            plain = difference.severity is Severity.PLAIN and self._is_concerned(difference)
+            if plain and there is not None and here is not None and self._read_blob is not None:
+                put_state(here, there, self._read_blob)
+
     def _is_decisive(self, difference: Difference) -> bool:
         severity = difference.severity
         if severity is Severity.PLAIN:  # it could not be put right
@@ -169,6 +182,8 @@ class InputCheck:
         there, here = difference.there, difference.here
         if there is None or here is None or self._read_blob is None:
             return False
+        if there.value is not None and there.value.codec == "state":
+            return content_of(here.value, skipped=self._models).exact == there.exact
         try:
             value = notebook_value(there, self._read_blob)
         except Exception as error:  # noqa: BLE001 (of a blob that another Python has pickled, say)

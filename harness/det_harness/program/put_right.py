@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import sys
 from collections import deque
@@ -10,6 +11,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from det_harness.program.values import decode
+from det_native.inspection.objects import put_only_state
 from det_native.proof.content import content_of
 from det_native.proof.leaves import Leaf
 from det_native.schema.proof import InputLeaf
@@ -29,11 +31,20 @@ def notebook_value(there: InputLeaf, read_blob: Callable[[str], bytes]) -> Any:
         raise ValueError("the value did not travel")
     elif there.value.codec == "weights":
         return _weights(read_blob(there.value.sha256))
+    elif there.value.codec == "state":
+        raise ValueError("only its state travelled")
     else:
         value = decode(there.value.codec, read_blob(there.value.sha256))
     if content_of(value).exact != there.exact:
         raise ValueError("the value came back as another one")
     return value
+
+
+def put_state(here: Leaf, there: InputLeaf, read_blob: Callable[[str], bytes]) -> None:
+    """Give an object the state that it had in the notebook, in place, if that travels and its build is the same."""
+    if there.value is not None and there.value.codec == "state":
+        with contextlib.suppress(Exception):  # a library raises what it likes; the object is compared afterwards
+            put_only_state(read_blob(there.value.sha256), here.value)
 
 
 def put_right(here: Leaf, value: Any, *, is_weights: bool = False) -> bool:
@@ -69,7 +80,11 @@ def _changed_in_place(current: Any, value: Any) -> bool:
     elif kind in (list, deque, set, bytearray):
         current.clear()
         current.update(value) if isinstance(current, set) else current.extend(value)
-    elif isinstance(current, MutableMapping) and kind is dict:
+    elif isinstance(current, MutableMapping) and current.keys() == value.keys():
+        for key, part in value.items():
+            if not _changed_in_place(current[key], part):
+                current[key] = part
+    elif kind is dict:
         current.clear()
         current.update(value)
     else:

@@ -1028,7 +1028,7 @@ export interface components {
       seed: number;
       /**
        * Version
-       * @default 5
+       * @default 6
        */
       version: number;
     };
@@ -1775,14 +1775,15 @@ export interface components {
     };
     /**
      * LeafValue
-     * @description The blob that has the value of a leaf.
+     * @description The blob that has the value of a leaf; a ``state`` is taken by an object of the same build.
      */
     LeafValue: {
       /**
        * Codec
        * @enum {string}
        */
-      codec: 'npy' | 'objects' | 'parquet' | 'safetensors' | 'weights';
+      codec:
+        'npy' | 'objects' | 'parquet' | 'safetensors' | 'state' | 'weights';
       /** Sha256 */
       sha256: string;
       /** Size */
