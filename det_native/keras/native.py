@@ -71,6 +71,9 @@ class FitCall:
         training data.
     verbose : int
         What was asked for, as Keras takes it; `arguments` has what Keras is to print.
+    as_in_keras : bool
+        Whether it draws random numbers and orders data as it would without us, from the program's seeds; a trial class
+        does from the trial's.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -86,6 +89,7 @@ class FitCall:
     random_state: GlobalState = field(default_factory=global_state, repr=False)
     validation_queue: Mapping[str, Any] = field(default_factory=dict)
     verbose: int = field(init=False)
+    as_in_keras: bool = True
 
     def __post_init__(self) -> None:
         asked = self.arguments["verbose"]

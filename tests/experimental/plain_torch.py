@@ -77,6 +77,7 @@ def loaders(kind: str) -> tuple[Any, Any]:
         "own batches": {"batch_sampler": Halves()},
         "workers": {"batch_size": 16, "shuffle": True, "num_workers": 2},
         "kept workers": {"batch_size": 16, "shuffle": True, "num_workers": 2, "persistent_workers": True},
+        "noisy workers": {"batch_size": 16, "shuffle": True, "num_workers": 2},
         "rows": {"batch_size": 16},
     }[kind]
     augmented = kind not in ("rows", "workers", "kept workers")
@@ -141,9 +142,7 @@ def local(kind: str) -> tuple[list[float], list[float]]:
         return {"val_loss": nn.functional.cross_entropy(model(batch[0]), batch[1])}
 
     torch.manual_seed(42)
-    for x, y in context.train(
-        training, epochs=EPOCHS, validation_loader=validation, evaluate_batch=evaluate_batch
-    ):
+    for x, y in context.train(training, epochs=EPOCHS, validation_loader=validation, evaluate_batch=evaluate_batch):
         loss = nn.functional.cross_entropy(model(x), y)
         context.backward(loss)
         context.step_optimizer(optimizer)
