@@ -228,7 +228,8 @@ class DataLoader:
 
     def _loader_of(self, items: Any, seed: int, generator: torch.Generator | None) -> Loader:
         """Return a torch loader of these items, with the settings of this one."""
-        base, dataset = self._loader, self._loader.dataset
+        base = self._loader
+        dataset: Any = base.dataset
         if base.num_workers > 0:
             dataset = SeededDataset(dataset, seed)
         batching = (

@@ -19,7 +19,9 @@ torch = pytest.importorskip("torch")
 import plain_torch  # noqa: E402 (after the check for torch)
 from det_harness.frameworks.torch.loop import TorchLoopController  # noqa: E402
 from loop_run import LoopRun  # noqa: E402
+from native_line import torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 
+from det_native.pytorch.native import PyTorchNativeContext  # noqa: E402
 from det_native.schema.manifests import CheckpointManifest  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -65,11 +67,12 @@ class Run(LoopRun):
         )
 
     def _make(self, dropout: float) -> None:
-        super()._make(dropout)
-        self.context.models.clear()
-        self.context.optimizers.clear()
+        self.context = PyTorchNativeContext(
+            self.environment, on_fit=lambda call: None, on_train=lambda call: lambda: self._begin(call), role="worker"
+        )
         model, optimizer = plain_torch.made(7)
         self.model, self.optimizer = self.context.wrap_model(model), self.context.wrap_optimizer(optimizer)
+        self.scheduler = torch.optim.lr_scheduler.ConstantLR(self.optimizer, 1.0)
 
     def _begin(self, call: Any) -> Iterator[Any]:
         plain_torch.made(42 + self.drawn)
@@ -86,8 +89,11 @@ class Run(LoopRun):
         )
 
 
-@pytest.mark.parametrize("kind", [*plain_torch.KINDS, "noisy workers"])
-@pytest.mark.parametrize("place", ["in a pass", "at its end", "in the first"])
+CASES = [(kind, "in a pass") for kind in (*plain_torch.KINDS, "noisy workers")]
+CASES += [(kind, place) for kind in ("shuffled", "own batches") for place in ("at its end", "in the first")]
+
+
+@pytest.mark.parametrize(("kind", "place"), CASES)
 def test_a_training_that_is_stopped_goes_on_with_the_same_bits(tmp_path: Path, kind: str, place: str) -> None:
     whole = Run(tmp_path / "whole", kind)
     whole.train()

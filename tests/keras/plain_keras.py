@@ -93,6 +93,7 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[], dict[str, Any]]]] = {
     "short epochs": (functional, lambda: {**ARRAYS, "steps_per_epoch": 2}),
     "dataset": (functional, dataset),
     "sequence": (functional, lambda: {"x": Rows()}),
+    "sequence in order": (functional, lambda: {"x": Rows(), "shuffle": False}),
 }
 
 

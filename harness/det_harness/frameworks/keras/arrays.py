@@ -10,6 +10,7 @@ import tensorflow as tf
 from det_harness.frameworks.keras.sequences import permutation
 from det_harness.frameworks.keras.shares import Share
 from det_native.keras.data import Data, is_of_pandas
+from det_native.keras.generations import NUMBER
 
 _FOREVER = np.iinfo(np.int64).max
 
@@ -107,13 +108,17 @@ def keras_orders(records: int, first: int, last: int = _FOREVER) -> tf.data.Data
     """Return the orders in which Keras reads so many rows in the epochs from `first` on, before `last`.
 
     They are what one operation draws again and again, with the global seed and as the first of its function. So those
-    of earlier epochs are drawn, too.
+    of earlier epochs are drawn, too. Keras 3 makes the operation anew for each epoch: with a seed, all have one order.
     """
 
     def order(_: Any) -> Any:
         return tf.random.shuffle(tf.range(records, dtype=tf.int64))
 
-    return tf.data.Dataset.range(last).map(tf.autograph.experimental.do_not_convert(order)).skip(first)
+    epochs, plain = tf.data.Dataset.range, tf.autograph.experimental.do_not_convert
+    if NUMBER == 2:
+        return epochs(last).map(plain(order)).skip(first)
+    of_all = next(iter(epochs(1).map(plain(order))))
+    return epochs(first, last).map(plain(lambda _: of_all))
 
 
 def _complete(sample_weight: Any, records: int) -> Any:

@@ -19,7 +19,7 @@ from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches
 from det_harness.frameworks.keras.shares import Share
 from det_native.inspection.libraries.tensorflow import global_seed
 from det_native.keras.data import Data, Kind
-from det_native.keras.generations import internals
+from det_native.keras.generations import BACKEND, NUMBER, internals
 from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
 from det_native.keras.values import number_of
 from det_native.schema.environment import TrialEnvironment
@@ -95,11 +95,17 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
 
 
 def ordered_as_in_keras(call: FitCall, share: Share) -> bool:
-    """Return whether Keras's own order of rows can be had: all rows on one slot, from a seed that follows the program.
+    """Return whether Keras's own order of rows can be had, and is wanted: on one slot, from a seed of the program.
 
-    With ``shuffle="batch"`` Keras draws within a buffer whose state is not at hand.
+    With ``shuffle="batch"`` Keras draws within a buffer whose state is not at hand. Keras 3 orders all epochs alike if
+    there is a seed; where only ``init()`` has set one, a plain run would have none.
     """
-    return call.as_in_keras and share.size == 1 and call.arguments["shuffle"] is True and global_seed() is not None
+    if not call.as_in_keras or share.size > 1 or call.arguments["shuffle"] is not True:
+        return False
+    seed = global_seed()
+    if NUMBER == 2:
+        return seed is not None
+    return BACKEND == "tensorflow" and seed not in (None, call.context.env.trial_seed)
 
 
 def is_idle_last(call: FitCall, environment: TrialEnvironment, steps: int) -> bool:

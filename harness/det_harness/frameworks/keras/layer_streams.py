@@ -38,7 +38,8 @@ class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has 
     def __init__(self, of_layer: Any, unused: Any) -> None:
         super().__init__(state=unused, alg="philox")
         # Not by attributes, which would be in checkpoints.
-        vars(self).update(further=[], _of_layer=of_layer, _unused=list(unused), _drawn_in=weakref.WeakKeyDictionary())
+        hidden: dict[str, Any] = self.__dict__
+        hidden.update(further=[], _of_layer=of_layer, _unused=list(unused), _drawn_in=weakref.WeakKeyDictionary())
 
     def uniform(self, *args: Any, **kwargs: Any) -> Any:
         """Draw as ``tf.random.uniform``."""
