@@ -72,9 +72,7 @@ def augmented() -> Any:
 
 def recurrent() -> Any:
     layers = tf.keras.layers
-    return tf.keras.Sequential(
-        [layers.Reshape((6, 1)), layers.LSTM(4, dropout=0.2, recurrent_dropout=0.2), layers.Dense(3)]
-    )
+    return tf.keras.Sequential([layers.Reshape((6, 1)), layers.LSTM(4, dropout=0.2), layers.Dense(3)])
 
 
 def dataset() -> dict[str, Any]:

@@ -9,11 +9,14 @@ state is a variable.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import random_seed
+
+# How the names of graphs end in which Keras finds out the shapes of what a layer gives; nothing runs in them.
+_ONLY_SHAPES = "_scratch_graph"
 
 
 class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has no types
@@ -63,7 +66,9 @@ class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has 
         own = self._of_layer.make_legacy_seed()
         if tf.executing_eagerly():  # from the global stream, which is in checkpoints
             return eagerly(*args, **kwargs, seed=own)
-        graph = _whole(tf.compat.v1.get_default_graph())
+        *_, graph = graphs = list(_graphs_around(tf.compat.v1.get_default_graph()))
+        if any(each.name.endswith(_ONLY_SHAPES) for each in graphs):
+            return eagerly(*args, **kwargs, seed=own)
         place = self._drawn_in[graph] = self._drawn_in.get(graph, -1) + 1
         self.extend(place)
         generator = self.further[place - 1] if place else self
@@ -74,8 +79,8 @@ class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has 
         return in_graphs(generator, *args, **kwargs)
 
 
-def _whole(graph: Any) -> Any:
-    """Return the graph of a function around that of a loop or a condition in it."""
-    while (outer := getattr(graph, "outer_graph", None)) is not None and hasattr(outer, "outer_graph"):
-        graph = outer
-    return graph
+def _graphs_around(graph: Any) -> Iterator[Any]:
+    """Yield a graph, and those of the functions around a loop or a condition."""
+    while hasattr(graph, "outer_graph"):
+        yield graph
+        graph = graph.outer_graph
