@@ -73,6 +73,9 @@ class FitCall:
         What was asked for, as Keras takes it; `arguments` has what Keras is to print.
     wait : bool or None
         Whether the call waits for its end on the cluster; None where the code that follows says it.
+    as_in_keras : bool
+        Whether it draws random numbers and orders data as it would without us, from the program's seeds; a trial class
+        does from the trial's.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -89,6 +92,7 @@ class FitCall:
     validation_queue: Mapping[str, Any] = field(default_factory=dict)
     wait: bool | None = None
     verbose: int = field(init=False)
+    as_in_keras: bool = True
 
     def __post_init__(self) -> None:
         asked = self.arguments["verbose"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Self
 
 import torch
@@ -10,6 +11,7 @@ import torch.utils.data as torch_data
 from torch.utils.data.distributed import DistributedSampler
 
 from det_native.errors import InvalidDataError
+from det_native.pytorch.passes import Passes, generators_of
 from det_native.pytorch.samplers import (
     EpochOrder,
     IsolatedOrder,
@@ -17,8 +19,15 @@ from det_native.pytorch.samplers import (
     adapt_batch_sampler,
     seed_for,
 )
-from det_native.pytorch.seeded_loading import Loader, NumberedItems, ReplicaLoader, SeededDataset, WorkerStart
-from det_native.pytorch.streams import StreamLoader
+from det_native.pytorch.seeded_loading import (
+    Loader,
+    Numbered,
+    NumberedItems,
+    ReplicaLoader,
+    SeededDataset,
+    WorkerStart,
+)
+from det_native.pytorch.streams import StreamLoader, draw_base_seed
 
 
 class DataLoader:
@@ -153,24 +162,81 @@ class DataLoader:
         base = self._loader
         if self.iterable:
             return self._stream(repeat, skip, num_replicas, rank, seed, position)
-        dataset: Any = base.dataset
         items = adapt_batch_sampler(self._order(seed), repeat, skip, num_replicas, rank)
         if base.num_workers > 0:
-            dataset = SeededDataset(dataset, seed_for(seed, rank))
             items = NumberedItems(items, skip)
-        batching = (
-            {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
-        )
-        loader = Loader(
-            dataset,
-            # An iterator draws one number when it starts: from here, not from the generator that the model uses.
-            generator=torch.Generator().manual_seed(seed_for(seed, rank)),
-            **batching,
-            **self._same_settings(persistent_workers=base.persistent_workers),
-        )
+        # An iterator draws one number when it starts: from here, not from the generator that the model uses.
+        loader = self._loader_of(items, seed_for(seed, rank), torch.Generator().manual_seed(seed_for(seed, rank)))
         if num_replicas > 1 and base.num_workers == 0:
             return ReplicaLoader(loader, seed_for(seed, rank), skip)
         return loader
+
+    def as_in_torch(self, seed: int) -> Any:
+        """Return a loader whose order is drawn as the user's own loader draws it, from the same random numbers.
+
+        Parameters
+        ----------
+        seed : int
+            Of what loader workers draw, and of an iterable dataset.
+        """
+        base = self._loader
+        if self.iterable:
+            return self._stream(False, 0, 1, 0, seed, None, draws_seed=True)
+        items = self._sampler
+        return self._loader_of(
+            NumberedItems(items, 0) if base.num_workers else items, seed_for(seed, 0), base.generator
+        )
+
+    def training_as_in_torch(
+        self, seed: int, done: int, position: Any, others: Mapping[str, torch.Generator] = MappingProxyType({})
+    ) -> Any:
+        """Return the batches of a training on one slot, which are ordered as plain torch orders them.
+
+        Parameters
+        ----------
+        seed : int
+        done : int
+            Batches that are done.
+        position : optional
+            What ``position`` of the iterator was then; None at the start.
+        others : dict
+            Further generators that the training draws from, by name: they go on with it.
+        """
+        base = self._loader
+        if self.iterable:
+            return iter(self._stream(True, 0, 1, 0, seed, position, draws_seed=True))
+        return Passes(
+            lambda items: self._loader_of(items, seed_for(seed, 0), base.generator),
+            self._sampler,
+            repeatable=_is_plain(base.sampler) and self.plain_batches,
+            generators={**generators_of(base), **others},
+            seed=seed,
+            numbered=Numbered if base.num_workers > 0 else None,
+            done=done,
+            position=position,
+        )
+
+    @property
+    def generators(self) -> dict[str, torch.Generator]:
+        """The generators of its own that it draws from, by name."""
+        return generators_of(self._loader)
+
+    @property
+    def _sampler(self) -> Any:
+        """What torch's iterator takes its items from."""
+        return self._loader.sampler if self._loader.batch_sampler is None else self._loader.batch_sampler
+
+    def _loader_of(self, items: Any, seed: int, generator: torch.Generator | None) -> Loader:
+        """Return a torch loader of these items, with the settings of this one."""
+        base = self._loader
+        dataset: Any = base.dataset
+        if base.num_workers > 0:
+            dataset = SeededDataset(dataset, seed)
+        batching = (
+            {"batch_sampler": items} if base.batch_sampler is not None else {"sampler": items, "batch_size": None}
+        )
+        settings = self._same_settings(persistent_workers=base.persistent_workers)
+        return Loader(dataset, generator=generator, **batching, **settings)
 
     def _same_settings(self, *, persistent_workers: bool) -> dict[str, Any]:
         """Return what a loader made from this one has of it. The order of batches is always kept."""
@@ -191,11 +257,19 @@ class DataLoader:
         return settings
 
     def _stream(
-        self, repeat: bool, skip: int, num_replicas: int, rank: int, seed: int, position: Sequence[int] | None
+        self,
+        repeat: bool,
+        skip: int,
+        num_replicas: int,
+        rank: int,
+        seed: int,
+        position: Sequence[int] | None,
+        *,
+        draws_seed: bool = False,
     ) -> Any:
         base = self._loader
 
-        def make_pass(generator: torch.Generator) -> torch_data.DataLoader[Any]:
+        def make_pass(generator: torch.Generator | None) -> torch_data.DataLoader[Any]:
             # Workers that live through several passes would go on drawing where the last pass ended.
             return Loader(
                 base.dataset,
@@ -206,6 +280,8 @@ class DataLoader:
             )
 
         if not repeat and not skip and num_replicas == 1:
+            if draws_seed:
+                return make_pass(base.generator)
             return make_pass(torch.Generator().manual_seed(seed_for(seed, rank)))
         try:
             length = len(base)
@@ -222,6 +298,7 @@ class DataLoader:
             # The first replica took the last batch before the start: the others of its round come first.
             skip=(num_replicas - 1 if started else skip * num_replicas) + rank,
             num_replicas=num_replicas,
+            draw_seed=(lambda: draw_base_seed(base)) if draws_seed else None,
         )
 
     def _order(self, seed: int) -> EpochOrder:

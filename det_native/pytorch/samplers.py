@@ -118,13 +118,20 @@ class IsolatedOrder:
                 return
 
     def _enter_epoch(self, epoch: int, seed: int) -> None:
-        for part in (self._sampler, getattr(self._sampler, "sampler", None)):
-            set_epoch = getattr(part, "set_epoch", None)
-            if callable(set_epoch):
-                set_epoch(epoch)
+        for part in enter_epoch(self._sampler, epoch):
             generator = getattr(part, "generator", None)
             if isinstance(generator, torch.Generator):
                 generator.manual_seed(seed)
+
+
+def enter_epoch(sampler: Any, epoch: int) -> tuple[Any, Any]:
+    """Tell a sampler, and the one that a batch sampler has, which epoch begins; return both."""
+    parts = sampler, getattr(sampler, "sampler", None)
+    for part in parts:
+        set_epoch = getattr(part, "set_epoch", None)
+        if callable(set_epoch):
+            set_epoch(epoch)
+    return parts
 
 
 @contextmanager

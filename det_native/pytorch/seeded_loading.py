@@ -20,7 +20,7 @@ from det_native.pytorch.samplers import own_generators, seed_for
 
 
 @dataclass(frozen=True)
-class _Numbered:
+class Numbered:
     """A batch's indices (or one index), with the number of the batch since the start of training."""
 
     number: int
@@ -35,9 +35,8 @@ class NumberedItems:
     def __len__(self) -> int:
         return len(self._items)
 
-    def __iter__(self) -> Iterator[_Numbered]:
-        for number, item in enumerate(self._items, self._first):
-            yield _Numbered(number, item)
+    def __iter__(self) -> Iterator[Numbered]:
+        return map(Numbered, count(self._first), self._items)
 
 
 class Loader(torch_data.DataLoader[Any]):
@@ -150,11 +149,11 @@ class SeededDataset:
             raise AttributeError(name)
         return getattr(self._dataset, name)
 
-    def __getitem__(self, item: _Numbered) -> Any:
+    def __getitem__(self, item: Numbered) -> Any:
         self._seed_generators(item.number)
         return self._dataset[item.indices]
 
-    def __getitems__(self, item: _Numbered) -> Any:
+    def __getitems__(self, item: Numbered) -> Any:
         """Load a whole batch (torch's protocol for batched fetching)."""
         self._seed_generators(item.number)
         batched = getattr(self._dataset, "__getitems__", None)

@@ -33,6 +33,8 @@ class StreamLoader:
     skip : int
         Batches to read and drop after that.
     num_replicas : int
+    draw_seed : callable, optional
+        Is called at the beginning of each pass: see :func:`draw_base_seed`.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class StreamLoader:
         start: tuple[int, int],
         skip: int,
         num_replicas: int,
+        draw_seed: Callable[[], None] | None = None,
     ) -> None:
         self._make_pass = make_pass
         self._dataset = dataset
@@ -55,6 +58,7 @@ class StreamLoader:
         self._start = start
         self._skip = skip
         self._num_replicas = num_replicas
+        self._draw_seed = draw_seed
 
     def __len__(self) -> int:
         if self._length is None:
@@ -70,6 +74,8 @@ class StreamLoader:
         number, wanted = first_pass, self._skip
         while True:
             empty = True
+            if self._draw_seed is not None and not dropped:
+                self._draw_seed()
             for index, batch in enumerate(self._one_pass(number), 1):
                 empty = False
                 if index <= dropped:
@@ -132,6 +138,11 @@ class StreamBatches:
     def __next__(self) -> Any:
         self.position, batch = next(self._batches)
         return batch
+
+
+def draw_base_seed(loader: Any) -> None:
+    """Draw what each of torch's iterators draws first, to seed loader workers, from where it is drawn in torch."""
+    torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
 
 
 _END = object()

@@ -247,6 +247,7 @@ class LocalExperiment:
                 framework=self._framework,
                 test=self._settings.place.test,
                 reporter=reporter,
+                seeded=isinstance(self._payload, type),
             ) as run,
         ):
             try:

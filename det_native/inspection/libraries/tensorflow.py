@@ -151,7 +151,8 @@ def _context() -> Any:
     return None if module is None else module.context()
 
 
-def _read_seed() -> int | None:
+def global_seed() -> int | None:
+    """Return TensorFlow's global seed, None if there is none."""
     seed = getattr(_context(), "_seed", None)
     return seed if isinstance(seed, int) else None
 
@@ -189,7 +190,7 @@ LIBRARY = Library(
     },
     settings=_settings,
     streams=(
-        Stream(SEED, _read_seed, _put_back_seed, lambda seed: {SEED: seed}),
+        Stream(SEED, global_seed, _put_back_seed, lambda seed: {SEED: seed}),
         generator_stream("tensorflow", _seeds_of_eager_operations, _forget_operations),
     ),
 )

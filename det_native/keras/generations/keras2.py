@@ -7,7 +7,7 @@ That version is frozen. ``tests/keras/test_keras_internals.py`` has a test for e
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -170,14 +170,18 @@ def random_generators(model: Any) -> list[Any]:
     return [each for each in found if hasattr(each, "_rng_type")]
 
 
-def make_saveable(random: Any, seed: int) -> bool:
+def make_saveable(random: Any, seed: int, make_stream: Callable[[Any], Any] | None = None) -> bool:
     """Give what a layer draws random numbers from a state that can be saved; return whether it had none.
 
-    One with a seed of its own keeps it.
+    One with a seed of its own keeps it. `make_stream` makes the generator that has the state, by default one of the
+    seed.
     """
     if random._rng_type != random.RNG_LEGACY_STATEFUL:
         random._maybe_init()
         return False
+    if make_stream is not None:
+        random._rng_type, random._built, random._generator = random.RNG_STATEFUL, True, make_stream(random)
+        return True
     if random._seed is None:
         random._seed = seed
     random._rng_type, random._built = random.RNG_STATEFUL, False
@@ -187,8 +191,23 @@ def make_saveable(random: Any, seed: int) -> bool:
 
 def generators_of(model: Any) -> list[Any]:
     """Return the generators of the layers that draw random numbers from one."""
+    found = [getattr(each, "_generator", None) for each in random_generators(model)]
+    own = [each for each in found if each is not None]
+    return [*own, *(further for each in own for further in getattr(each, "further", ()))]
+
+
+def numbers_of_generators(model: Any) -> list[int]:
+    """Return how many generators beside its first each layer has that draws random numbers."""
     found = (getattr(each, "_generator", None) for each in random_generators(model))
-    return [each for each in found if each is not None]
+    return [len(getattr(each, "further", ())) for each in found if each is not None]
+
+
+def extend_generators(model: Any, numbers: Sequence[int]) -> None:
+    """Give layers as many generators as :func:`numbers_of_generators` has told of those of a checkpoint."""
+    found = (getattr(each, "_generator", None) for each in random_generators(model))
+    for each, number in zip((each for each in found if each is not None), numbers, strict=False):
+        if number:
+            each.extend(number)
 
 
 def global_generator() -> Any:

@@ -52,6 +52,8 @@ class LocalTrial(TypedDict):
         The checkpoint in `directory` to continue from.
     warm_start : WarmStartSource, optional
         The checkpoint of another trial whose weights it begins with, where it does not continue.
+    seeded : bool, optional
+        Whether it begins with random numbers of its seed, or where the program has come to. The former by default.
     """
 
     config: dict[str, Any]
@@ -64,6 +66,7 @@ class LocalTrial(TypedDict):
     stage: NotRequired[dict[str, int] | None]
     resume: NotRequired[CheckpointManifest | None]
     warm_start: NotRequired[WarmStartSource | None]
+    seeded: NotRequired[bool]
 
 
 @dataclass
@@ -138,7 +141,8 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         )
         # Entered last: its last sample comes before all else of the trial is taken back.
         stack.enter_context(sampled(config, own_gpus, kept.system))
-        rng.seed_all(seed)
+        if trial.get("seeded", True):
+            rng.seed_all(seed)
         try:
             yield LocalRun(services, kept, interrupted)
         finally:

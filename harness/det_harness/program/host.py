@@ -86,8 +86,6 @@ class WorkerHost:
             return self._other(payload, self._calls.earlier)
         try:
             self._compare(payload)
-            # As in a local run: what the program drew on its way here does not change the training.
-            rng.seed_all(self.environment.trial_seed)
             self.outcome = self._controller(payload).run()
         except SystemExit as error:
             self.failure = TrialDefinitionError(
@@ -154,15 +152,16 @@ class WorkerHost:
             raise
 
     def _compare(self, payload: Any) -> None:
-        self._before_training()
-        if self._check is not None:
-            self._check.compare(payload)
+        """Compare what the training is given; it draws random numbers where the program has come to."""
+        with rng.preserved():
+            self._before_training()
+            if self._check is not None:
+                self._check.compare(payload)
 
     def _batches(self, payload: Any) -> Generator[Any, None, None]:
         assert self._loop is not None
         try:
             self._compare(payload)
-            rng.seed_all(self.environment.trial_seed)
             self._loop.controller = controller = harness_for(payload).loop(payload, self._services)
             yield from controller.batches()
         except GeneratorExit:

@@ -10,6 +10,7 @@ import tensorflow as tf
 from det_harness.frameworks.keras.sequences import permutation
 from det_harness.frameworks.keras.shares import Share
 from det_native.keras.data import Data, is_of_pandas
+from det_native.keras.generations import NUMBER
 
 _FOREVER = np.iinfo(np.int64).max
 
@@ -40,6 +41,7 @@ def array_batches(
     epochs: int = _FOREVER,
     share: Share | None = None,
     own: int | None = None,
+    as_in_keras: bool = False,
 ) -> tf.data.Dataset:
     """Return batches of arrays, epoch after epoch, from batch number `first_batch` of all.
 
@@ -53,6 +55,8 @@ def array_batches(
         The rank's part of every batch; `batch_size` is its own. By default all.
     own : int, optional
         Rows of this rank in an epoch; by default so many that it has as many batches as all others.
+    as_in_keras : bool
+        Order all rows as Keras does, from TensorFlow's global seed instead of `seed`.
     """
     share = share or Share()
     per_epoch = share.batches(records, batch_size)
@@ -80,13 +84,14 @@ def array_batches(
 
     def epochs_from(first: int, last: int, skipped: int = 0) -> tf.data.Dataset:
         # One permutation ahead is enough, and several at once would get in each other's way.
-        orders = tf.data.Dataset.range(first, last).map(plain(order)).prefetch(1)
+        orders = keras_orders(records, first, last) if as_in_keras else range_of(first, last).map(plain(order))
+        orders = orders.prefetch(1)
         return orders.flat_map(plain(lambda indices: cut(indices, skipped)))
 
     def gather(indices: Any) -> Any:
         return tf.nest.map_structure(lambda array: tf.gather(array, indices, axis=0), rows)
 
-    plain = tf.autograph.experimental.do_not_convert
+    plain, range_of = tf.autograph.experimental.do_not_convert, tf.data.Dataset.range
     start, skipped = divmod(first_batch, per_epoch)
     end = _FOREVER if epochs == _FOREVER else start + epochs
     indices = epochs_from(start, end)
@@ -97,6 +102,23 @@ def array_batches(
     # One batch after the other, ahead of the training: gathering uses several threads by itself, and calls in
     # parallel would take more of the processors' time from the training than they give.
     return indices.map(plain(gather)).with_options(options).prefetch(tf.data.AUTOTUNE)
+
+
+def keras_orders(records: int, first: int, last: int = _FOREVER) -> tf.data.Dataset:
+    """Return the orders in which Keras reads so many rows in the epochs from `first` on, before `last`.
+
+    They are what one operation draws again and again, with the global seed and as the first of its function. So those
+    of earlier epochs are drawn, too. Keras 3 makes the operation anew for each epoch: with a seed, all have one order.
+    """
+
+    def order(_: Any) -> Any:
+        return tf.random.shuffle(tf.range(records, dtype=tf.int64))
+
+    epochs, plain = tf.data.Dataset.range, tf.autograph.experimental.do_not_convert
+    if NUMBER == 2:
+        return epochs(last).map(plain(order)).skip(first)
+    of_all = next(iter(epochs(1).map(plain(order))))
+    return epochs(first, last).map(plain(lambda _: of_all))
 
 
 def _complete(sample_weight: Any, records: int) -> Any:

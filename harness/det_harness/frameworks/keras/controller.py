@@ -176,7 +176,10 @@ class KerasController(TrainingPort):
     def _prepare_model(self) -> None:
         environment = self.services.environment
         model_state.build(self.call, self.feed.first)
-        model_state.seed_random_layers(self.call.model, environment.trial_seed, environment.ranks.rank)
+        as_in_keras = self.call.as_in_keras and not self.ranks.several
+        model_state.seed_random_layers(
+            self.call.model, environment.trial_seed, environment.ranks.rank, as_in_keras=as_in_keras
+        )
         self.ranks.broadcast_model(self.call.model)
 
     def _evaluate(self) -> dict[str, Any]:

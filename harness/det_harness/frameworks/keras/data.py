@@ -17,8 +17,9 @@ from det_harness.frameworks.keras.arrays import array_batches, packed
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
 from det_harness.frameworks.keras.shares import Share
+from det_native.inspection.libraries.tensorflow import global_seed
 from det_native.keras.data import Data, Kind
-from det_native.keras.generations import internals
+from det_native.keras.generations import BACKEND, NUMBER, internals
 from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
 from det_native.keras.values import number_of
 from det_native.schema.environment import TrialEnvironment
@@ -79,7 +80,8 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
         return DatasetFeed(data.x, in_one_pass=in_one_pass, class_weight=call.arguments["class_weight"])
     batch_size = call.per_slot_batch_size(environment) if data.kind.indexed else 0
     if data.kind is Kind.ARRAYS:
-        return _ArrayFeed(data, batch_size, shuffle, seed, share)
+        as_in_keras = ordered_as_in_keras(call, share)
+        return _ArrayFeed(data, batch_size, shuffle, seed, share, as_in_keras=as_in_keras)
     if data.kind is Kind.SPARSE:
         rows = tf.data.Dataset.from_tensor_slices(packed(data))
         rows = rows.shuffle(int(data.records or 0), seed) if shuffle else rows
@@ -90,6 +92,20 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
         rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed, share=share)
         return _IndexedFeed(call, View(rows, steps))
     return _IndexedFeed(call, view_of_sequence(call.arguments, data.x, bool(shuffle), seed, steps, share=share))
+
+
+def ordered_as_in_keras(call: FitCall, share: Share) -> bool:
+    """Return whether Keras's own order of rows can be had, and is wanted: on one slot, from a seed of the program.
+
+    With ``shuffle="batch"`` Keras draws within a buffer whose state is not at hand. Keras 3 orders all epochs alike if
+    there is a seed; where only ``init()`` has set one, a plain run would have none.
+    """
+    if not call.as_in_keras or share.size > 1 or call.arguments["shuffle"] is not True:
+        return False
+    seed = global_seed()
+    if NUMBER == 2:
+        return seed is not None
+    return BACKEND == "tensorflow" and seed not in (None, call.context.env.trial_seed)
 
 
 def is_idle_last(call: FitCall, environment: TrialEnvironment, steps: int) -> bool:
@@ -117,7 +133,9 @@ def only_the_last_is_smaller(call: FitCall, environment: TrialEnvironment) -> bo
 class _ArrayFeed:
     """Arrays and tensors: where the data stand follows from the number of batches alone."""
 
-    def __init__(self, data: Data, batch_size: int, shuffle: bool | str, seed: int, share: Share) -> None:
+    def __init__(
+        self, data: Data, batch_size: int, shuffle: bool | str, seed: int, share: Share, *, as_in_keras: bool
+    ) -> None:
         self.error = None
         self._rows = packed(data)
         self._records = int(data.records or 0)
@@ -125,6 +143,7 @@ class _ArrayFeed:
         self._shuffle = shuffle.lower() if isinstance(shuffle, str) else shuffle
         self._seed = seed
         self._share = share
+        self._as_in_keras = as_in_keras
 
     def arguments(self, batches: int) -> dict[str, Any]:
         dataset = array_batches(
@@ -135,6 +154,7 @@ class _ArrayFeed:
             seed=self._seed,
             first_batch=batches,
             share=self._share,
+            as_in_keras=self._as_in_keras,
         )
         return {"x": dataset}
 

@@ -123,6 +123,7 @@ def call_of(trial_class: type[TFKerasTrial], environment: TrialEnvironment) -> F
     reading = {**queue, **_popped(given, QUEUE_ARGUMENTS)}
     given["validation_freq"] = DueValidations()
     call = FitCall.of(context, model, "fit", (), given, reading=reading)
+    call.as_in_keras = False
     # A Sequence without an adapter is read as the training data are, as by fit().
     call.validation_queue = {**call.validation_queue, **validation_queue}
     return call

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras import fitting
+from det_harness.frameworks.keras.layer_streams import LayerStream
 from det_harness.trial import after_training, rng, state_files
 from det_native.errors import CheckpointCorruptError, CheckpointError
 from det_native.keras import precision
@@ -28,17 +30,19 @@ _FORMAT = 1
 _OWN = "own"
 
 
-def seed_random_layers(model: Any, seed: int, rank: int = 0) -> None:
+def seed_random_layers(model: Any, seed: int, rank: int = 0, *, as_in_keras: bool = True) -> None:
     """Give every layer that draws random numbers (dropout, noise ...) a generator whose state can be saved.
 
-    By default such layers use random ops whose position lies inside the compiled graph, out of reach. A layer with a
-    seed of its own keeps it; the others get seeds that follow from the trial's, and differ by rank.
+    By default such layers use random ops whose position lies inside the compiled graph, out of reach. The generators
+    draw the same numbers; or, of a trial class and on several slots, numbers of seeds that follow from the trial's and
+    differ by rank, but for layers with a seed of their own.
     """
     switched = False
     for index, random in enumerate(keras2.random_generators(model)):
         entropy = [seed, index, rank] if rank else [seed, index]
         own = int(np.random.SeedSequence(entropy).generate_state(1)[0] & 0x7FFFFFFF)
-        switched = keras2.make_saveable(random, own) or switched
+        make_stream = partial(LayerStream, unused=[0, 0, own]) if as_in_keras else None
+        switched = keras2.make_saveable(random, own, make_stream) or switched
     if switched:  # graphs traced before would go on with the old ops
         model.train_function = model.test_function = model.predict_function = None
 
@@ -66,6 +70,7 @@ def _save_training(folder: Path, call: FitCall, progress: dict[str, Any], logs: 
     more = {
         "train_counter": keras2.batches_trained(call.model),
         "optimizer_variables": _optimizer_variables(call.model),
+        "further_generators": keras2.numbers_of_generators(call.model),
     }
     save_beside(folder, call.model, progress, {"logs": logs, **more})
 
@@ -138,6 +143,7 @@ def read_model(folder: Path, model: Any, *, in_use: bool = False) -> None:
     CheckpointError
         If the model has other layers or shapes than the one that was saved.
     """
+    keras2.extend_generators(model, state_files.load(folder, "training").get("further_generators", ()))
     if model.built:
         # One that was never used has none but its own: of a model, say, whose train_step has other optimizers.
         saved = state_files.load(folder, "training").get("optimizer_variables")

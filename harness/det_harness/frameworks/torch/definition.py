@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import torch
+
 from det_harness.frameworks.torch.checks import (
     batches_of_an_epoch,
     check_trial_class,
@@ -31,8 +33,12 @@ class Definition(Protocol):
         What that does with the training metrics, for messages.
     services : Services
         What the trial is run with.
+    as_in_torch : bool
+        Whether it draws random numbers where the program has come to, as it would without us; else it begins with the
+        trial's seed. On one slot the order of batches is plain torch's then.
     """
 
+    as_in_torch: bool = False
     name: str
     trainer: str
     verb: str
@@ -46,6 +52,10 @@ class Definition(Protocol):
 
     def epoch_length(self, loader: DataLoader, context: PyTorchTrialContext) -> int:
         """Return the batches of an epoch on each slot."""
+
+    def further_generators(self) -> dict[str, torch.Generator]:
+        """Return generators beside those of the training loader that go on with the trial, by name."""
+        return {}
 
     def begin(self, context: PyTorchTrialContext) -> None:
         """Make ready before the first batch of all; a trial that is continued finds everything in its checkpoint."""

@@ -68,6 +68,8 @@ class Evaluation:
     reduction : Reduction
         The custom reducers that are used for validation.
     wording : Wording
+    as_in_torch : bool
+        Draw the order of batches on one slot where the loader itself would.
     """
 
     verb = "return"
@@ -80,6 +82,8 @@ class Evaluation:
         services: Services,
         reduction: Reduction,
         wording: Wording,
+        *,
+        as_in_torch: bool = False,
     ) -> None:
         name = type(trial).__name__
         self._metric = services.environment.metric
@@ -88,7 +92,11 @@ class Evaluation:
         self._context = context
         self._name = name
         self._full = overrides(type(trial), "evaluate_full_dataset")
-        self._loader = loader.get_data_loader(**({} if self._full else shard_of(services.environment)))
+        environment = services.environment
+        if as_in_torch and environment.ranks.size == 1:
+            self._loader = loader.as_in_torch(environment.trial_seed)
+        else:
+            self._loader = loader.get_data_loader(**({} if self._full else shard_of(environment)))
         self._batches = services.validation_batches
         self._reduction = reduction
         self._communicator = services.communicator

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Evaluation, Validation, Wording
 from det_harness.frameworks.torch.modes import evaluating
@@ -20,6 +22,7 @@ from det_native.errors import TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.native_call import TorchCall, function_name
+from det_native.pytorch.passes import unchanged
 
 # The name of a callback of our own, which keeps what belongs to a checkpoint besides the user's objects.
 _MEANS = "det_native.means"
@@ -39,6 +42,8 @@ class CapturedCall(Definition):
     means : TrainingMeans or None
         What stands for a validation where the call has none.
     """
+
+    as_in_torch = True
 
     def __init__(self, call: TorchCall, services: Services) -> None:
         environment = services.environment
@@ -82,12 +87,18 @@ class CapturedCall(Definition):
                 "along the first dimension (collate_fn= of the DataLoader makes them)"
             ),
         )
-        self._evaluation = Evaluation(trial, context, loader, self.services, reduction, wording)
+        self._evaluation = Evaluation(trial, context, loader, self.services, reduction, wording, as_in_torch=True)
         return self._evaluation
 
     def epoch_length(self, loader: DataLoader, context: PyTorchTrialContext) -> int:
         """Return the batches of an epoch, which ``records_per_epoch`` may say."""
         return self._call.steps_per_epoch(self.services.environment)
+
+    def further_generators(self) -> dict[str, torch.Generator]:
+        """Return the generators of the validation loader."""
+        loader = self._call.validation()
+        found = {} if loader is None else loader.generators
+        return {f"validation {name}": generator for name, generator in found.items()}
 
     def begin(self, context: PyTorchTrialContext) -> None:
         """Have the models train, and find out on one batch whether the evaluation returns the searcher's metric."""
@@ -99,7 +110,9 @@ class CapturedCall(Definition):
             return
         if any(one.for_validation for one in context.experimental.reducers):
             return  # they may compute it, over all batches
-        with evaluating(context.models), rng.preserved():
+        loader = self._call.validation()
+        assert loader is not None
+        with evaluating(context.models), rng.preserved(), unchanged(loader.generators):
             names = evaluation.names()
         if names is None:
             return  # this slot has no batch; whether any has one, the validation itself tells

@@ -98,10 +98,7 @@ class TorchTraining(TrainingPort):
         position = self._checkpoints.restore()
         self.done = self.schedule.progress.batches
         self.ranks.start()
-        loader = self._loader.get_data_loader(
-            repeat=True, skip=self.done, position=position, **shard_of(self.services.environment)
-        )
-        self.batches = iter(loader)
+        self.batches = self._batches_from(position)
         try:
             if not self.done:
                 self.definition.begin(self.context)
@@ -112,8 +109,22 @@ class TorchTraining(TrainingPort):
         finally:
             # A loop that the garbage collector ends may save after this: the order in which it closes is its own.
             self._position = getattr(self.batches, "position", None)
-            del loader, self.batches  # ends the loader's workers
+            del self.batches  # ends the loader's workers
             self._checkpoints.settle()
+
+    def _batches_from(self, position: Any) -> Iterator[Any]:
+        """Return the training data from the batch that comes next."""
+        environment = self.services.environment
+        of_torch = self.definition.as_in_torch and environment.ranks.size == 1
+        if of_torch and (position is not None or not self.done):  # else it was begun on several slots
+            others = self.definition.further_generators()
+            found: Iterator[Any] = self._loader.training_as_in_torch(
+                environment.trial_seed, self.done, position, others
+            )
+            return found
+        return iter(
+            self._loader.get_data_loader(repeat=True, skip=self.done, position=position, **shard_of(environment))
+        )
 
     # -- the parts between which the ends of epochs and workloads lie
 
@@ -207,7 +218,8 @@ class TorchTraining(TrainingPort):
     def _build(self) -> None:
         load_optimizers()
         environment = self.services.environment
-        rng.seed_all(environment.trial_seed)
+        if not self.definition.as_in_torch:
+            rng.seed_all(environment.trial_seed)
         name = self.definition.name
         gradients = gradients_of(self._communicator, environment.config, name)
         self.trial, self.context = trial, context = self.definition.make(gradients)

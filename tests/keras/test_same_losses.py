@@ -1,0 +1,87 @@
+"""The same seeds give the losses of plain Keras, bit for bit, also where a training is stopped and goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plain_keras
+import pytest
+import tensorflow as tf
+from det_harness.frameworks.keras.arrays import keras_orders
+from keras_generation import only_keras_2
+
+from det_native.keras.generations import NUMBER
+
+pytestmark = pytest.mark.slow
+
+# The batches of a Sequence are ordered, and those of a Dataset with Keras 3 are shuffled, in another way.
+SAME = [kind for kind in plain_keras.KINDS if kind != "sequence"]
+if NUMBER > 2:
+    SAME = [kind for kind in SAME if kind not in ("dataset", "recurrent")]
+
+
+def losses(how: str, home: Path) -> Any:
+    """Run the trainings of a script in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, plain_keras.__file__, how, *SAME],
+        env={**os.environ, "DET_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("LOSSES ")]
+    return json.loads(lines[-1].removeprefix("LOSSES "))
+
+
+def test_local_training_has_the_losses_of_plain_keras(tmp_path: Path) -> None:
+    plain, local = (losses(how, tmp_path / how) for how in ("plain", "local"))
+    for kind in SAME:
+        assert local[kind] == plain[kind], kind
+
+
+@only_keras_2
+def test_orders_can_be_had_from_any_epoch_on() -> None:
+    tf.random.set_seed(3)
+    whole = [order.numpy().tolist() for order in keras_orders(20, 0, 6)]
+    assert [order.numpy().tolist() for order in keras_orders(20, 4, 6)] == whole[4:]
+    assert len({tuple(order) for order in whole}) == 6
+    assert all(sorted(order) == list(range(20)) for order in whole)
+
+
+@only_keras_2
+def test_a_layer_goes_on_from_a_state_that_is_put_back() -> None:
+    """What a recurrent layer draws in one step has a generator for each."""
+    from det_harness.frameworks.keras import model_state
+
+    from det_native.keras.generations import keras2
+
+    def made() -> Any:
+        tf.keras.utils.set_random_seed(5)
+        model = plain_keras.recurrent()
+        model.build((None, 6))
+        model_state.seed_random_layers(model, 7)
+        return model, tf.function(lambda rows: model(rows, training=True))
+
+    _, draw = made()
+    rows = plain_keras.X[:8]
+    drawn = [draw(rows).numpy() for _ in range(4)]
+    other, again = made()
+    assert np.array_equal(again(rows), drawn[0])
+    assert np.array_equal(again(rows), drawn[1])
+    states = [each.state.numpy() for each in keras2.generators_of(other)]
+    numbers = keras2.numbers_of_generators(other)
+    assert len(states) == len(numbers) + sum(numbers) > 2
+    third, going_on = made()
+    keras2.extend_generators(third, keras2.numbers_of_generators(other))
+    for generator, state in zip(keras2.generators_of(third), states, strict=True):
+        generator.state.assign(state)
+    assert np.array_equal(going_on(rows), drawn[2])
+    assert np.array_equal(going_on(rows), drawn[3])
