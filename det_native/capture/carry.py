@@ -72,7 +72,7 @@ def encode(
     namespace : mapping
         Of the notebook.
     declared : bool
-        The user has named it: it may travel whatever stands in it.
+        The user has named it: it travels even if it holds what looks like a secret.
     limit : int
         Bytes that may not be exceeded.
     is_local : callable
@@ -108,7 +108,7 @@ def pack(
     states : collection of str
         Those of which only the state travels, for an object that is there.
     checked : bool
-        They may travel whatever stands in them: the user has named them, or they were looked at before.
+        They travel even if they hold what looks like a secret: the user has named them, or they were searched before.
     limit : int
         Bytes that may not be exceeded.
     is_local : callable

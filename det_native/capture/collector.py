@@ -81,7 +81,7 @@ class Collector:
         self._elsewhere: set[Path] = set()
         self._homes: dict[Path, bool] = {}
 
-    # What is taken in.
+    # What is sent.
 
     def add_folder(self, folder: str) -> None:
         """Look for relative paths in a folder too that the program makes its working directory."""
@@ -224,7 +224,7 @@ class Collector:
                 self._leave_elsewhere(name, label, real)
         return files
 
-    # What is not sent, and what is to be known of it.
+    # What is not sent, and the warnings about it.
 
     def warn_of_gone(self) -> None:
         """Warn of files that a cell has read and that are not there any more."""

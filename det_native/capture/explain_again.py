@@ -58,11 +58,11 @@ def why_forced(
         What the value met when it was to be sent.
     """
     if refusal is None:
-        return "for what it sets for the whole process", "Set that in a cell of its own."
+        return "because it changes settings of the whole process", "Change them in a separate cell."
     name, user, changer = refusal.name, lower(executions[refusal.user].label), _changer(refusal, runs, executions)
     if changer == user:
         call = ", which makes the call," if refusal.user == len(runs) - 1 else ""
-        return f"since {user}{call} changes `{name}`", "Move that to a cell of its own."
+        return f"since {user}{call} changes `{name}`", "Move that change to a separate cell."
     if changer:
         return (
             f"since {user} needs `{name}` as it was before {changer} changed it",

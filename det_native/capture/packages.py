@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from det_native.capture.bindings import imports_in
 from det_native.capture.modules import is_local
@@ -13,7 +13,9 @@ from det_native.schema.worker_environment import PackageUse
 _OWN = frozenset({"det_native", "det_harness", "determined"})
 
 
-def packages_of(sources: Sequence[tuple[str, str]], others: Iterable[tuple[str, str]] = ()) -> list[PackageUse]:
+def packages_of(
+    sources: Sequence[tuple[str, str]], others: Iterable[tuple[str, str]] = (), optional: Collection[str] = ()
+) -> list[PackageUse]:
     """Return the modules of installed packages that pieces of source import, each once.
 
     Parameters
@@ -22,10 +24,12 @@ def packages_of(sources: Sequence[tuple[str, str]], others: Iterable[tuple[str, 
         Cells and modules of the program.
     others : iterable of (module, label)
         Modules that are needed though no source imports them: values are made of what is in them.
+    optional : collection of str
+        Labels of cells that nothing needs: the program can do without what they import.
     """
     found: dict[str, PackageUse] = {}
     uses = [
-        PackageUse(one.module.partition(".")[0], label, one.required)
+        PackageUse(one.module.partition(".")[0], label, one.required and label not in optional)
         for source, label in sources
         for one in imports_in(tree_of(source))
         if one.module and not one.level

@@ -52,9 +52,9 @@ class PathText(NamedTuple):
     @property
     def literals(self) -> list[str]:
         """The text if it is known and not only written to; of one that goes on in a folder, the folder."""
-        known = self.text.partition(HOLE)[0]
-        is_whole = known == self.text or known.endswith("/")
-        return [known] if is_whole and self.role is not Role.WRITTEN and not isinstance(self.node, ast.Name) else []
+        prefix = self.text.partition(HOLE)[0]
+        is_whole = prefix == self.text or prefix.endswith("/")
+        return [prefix] if is_whole and self.role is not Role.WRITTEN and not isinstance(self.node, ast.Name) else []
 
     @property
     def patterns(self) -> list[str]:

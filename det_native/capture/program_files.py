@@ -85,6 +85,10 @@ def add_files(
     names += [*of_values, *((Path(one.file).stem, "") for one in calls if one is not None and one.file is not None)]
     context = request.context_dir
     modules = collect_modules(names, list(dict.fromkeys(roots)), request.include, context)
+    optional = seen.optional if seen is not None else frozenset[str]()
+    if modules.problems and optional:  # of cells that nothing needs, an import may fail
+        needed = [(name, label) for name, label in names if label not in optional]
+        modules.problems = collect_modules(needed, list(dict.fromkeys(roots)), request.include, context).problems
     python = [file for file in modules.files if file.path.suffix == ".py"]
     texts = [(file.path.read_text("utf-8"), file.target) for file in python]
     data = collect_data(
@@ -97,7 +101,7 @@ def add_files(
         seen=seen,
         values=values,
     )
-    capture.packages = packages_of([*sources, *modules.sources], of_values)
+    capture.packages = packages_of([*sources, *modules.sources], of_values, optional)
     capture.files = [*modules.files, *data.files]
     capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
     capture.outside = data.outside

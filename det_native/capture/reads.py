@@ -89,8 +89,8 @@ class _Reader(ast.NodeVisitor):
                     self._followed.clear()
             return
         self.found.reads.setdefault(name, line)
-        known = self.found.known.get(name)
-        self.found.known[name] = frozenset(self._sure) if known is None else known & self._sure
+        before = self.found.known.get(name)
+        self.found.known[name] = frozenset(self._sure) if before is None else before & self._sure
         (self.found.guarded if guarded else self._unguarded).add(name)
         if guarded or late or name in self.found.bound:  # it has been bound, as far as anybody can tell
             return
@@ -338,8 +338,8 @@ class _Reader(ast.NodeVisitor):
         called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if isinstance(node.func, ast.Name) and called in ("exec", "globals", "locals"):
             self.found.runs_text = True
-        for one in [node.func, *node.args, *(keyword.value for keyword in node.keywords)]:
-            for name in ast.walk(one):
+        for part in [node.func, *node.args, *(keyword.value for keyword in node.keywords)]:
+            for name in ast.walk(part):
                 if isinstance(name, ast.Name):
                     self.found.called.add(name.id)
         keyed = isinstance(node.func, ast.Attribute) and is_namespace(node.func.value)

@@ -116,8 +116,8 @@ class SeenFiles:
         """Return the real path of a folder, and what was first come upon of it and those that it lies in."""
         if folder not in self._folders:
             real = Path(os.path.realpath(folder))
-            found = (self._first.get(str(each), _NEVER) for each in (real, *real.parents))
-            self._folders[folder] = str(real), min(found)
+            places = (self._first.get(str(path), _NEVER) for path in (real, *real.parents))
+            self._folders[folder] = str(real), min(places)
         return self._folders[folder]
 
 

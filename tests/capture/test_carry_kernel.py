@@ -160,7 +160,7 @@ NET_AND_TRAINING = (
     [
         (
             "net[1] = torch.nn.Linear(2, 1)\nfit(net)",
-            "since cell [4], which makes the call, changes `net`. Move that to a cell of its own.",
+            "since cell [4], which makes the call, changes `net`. Move that change to a separate cell.",
         ),
         (
             "fit(net, ds)",

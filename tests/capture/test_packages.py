@@ -29,3 +29,9 @@ def test_each_is_named_once_where_it_is_required() -> None:
     sources = [("def f():\n    import numpy", "[1]"), ("import numpy.linalg", "[2]")]
     found = packages_of(sources, [("yaml.nodes", "[3]")])
     assert found == [PackageUse("numpy", "[2]"), PackageUse("yaml", "[3]")]
+
+
+def test_what_only_unneeded_cells_import_is_not_required() -> None:
+    sources = [("import seaborn, pandas", "[1]"), ("import pandas", "[2]")]
+    uses = packages_of(sources, optional={"[1]"})
+    assert {use.module: use.required for use in uses} == {"seaborn": False, "pandas": True}

@@ -124,3 +124,14 @@ def test_a_cell_with_a_secret_stays_behind_and_its_other_settings_run(kernel: Ke
     assert "zzTop" not in program.source_of(2)
     assert replayed(program, "x") == kernel.live("x")
     assert "secret" in found(kernel, "x", "password").error
+
+
+def test_what_a_cell_that_nothing_needs_imports_may_be_missing_there(kernel: Kernel) -> None:
+    outside = kernel.folder.parent / "far_away"
+    outside.mkdir(exist_ok=True)
+    (outside / "plots_of_mine.py").write_text("")
+    kernel.run(f"import sys; sys.path.append({str(outside)!r})", silent=True)
+    kernel.cells("import plots_of_mine, tqdm", "x = 1", "fit(x)")
+    assert kernel.found().error == ""
+    kernel.cells("y = plots_of_mine.__name__", "fit(y)")
+    assert "`plots_of_mine.py` is imported from outside the notebook's folder" in kernel.found().error

@@ -53,7 +53,7 @@ def test_a_slow_cell_that_sets_something_for_the_process_runs_again_and_is_named
     kernel.run("sys.setrecursionlimit(limit); decimal.setcontext(context)", silent=True)
     assert replayed(found, shown) == live
     [warning] = found.warnings
-    assert warning.startswith("Cell [3] took 45.0 s. It will run once per trial and once per restart, for what it sets")
+    assert warning.startswith("Cell [3] took 45.0 s. It will run once per trial and once per restart, because")
 
 
 def test_a_literal_setting_of_a_slow_cell_is_repeated_without_it(kernel: Kernel, replayed: Replayed) -> None:

@@ -177,13 +177,13 @@ def plain_key(part: Any) -> Hashable:
     return (kind, str(part)) if kind in SMALL or kind in TOLD_BY_TEXT else None
 
 
-def attributes_of(one: Any) -> dict[str, Any] | None:
+def attributes_of(value: Any) -> dict[str, Any] | None:
     """Return what an object keeps in its ``__dict__``; None if it has none."""
     try:
-        found = object.__getattribute__(one, "__dict__")
+        attributes = object.__getattribute__(value, "__dict__")
     except (AttributeError, TypeError):  # a proxy says that it is of another class
         return None
-    return found if type(found) is dict else None
+    return attributes if type(attributes) is dict else None
 
 
 def is_of_det_native(kind: type) -> bool:

@@ -150,9 +150,9 @@ class _Choice:
             state.stale |= dict.fromkeys(run.between)
             for before, name in self.carried:
                 if before == index:
-                    known = self.refused.keys() | self.unlike.keys()
+                    settled = self.refused.keys() | self.unlike.keys()
                     code = self._code(index, name, state)
-                    state.needs += [one for one in code if (index, one.name) not in known]
+                    state.needs += [need for need in code if (index, need.name) not in settled]
                     state.stale.pop(name, None)
                     state.known.add(name)
             bad = list(self._bad(index, state))
@@ -251,8 +251,8 @@ class _Choice:
             self.refused[need.user, need.name] = Refusal(need.name, need.user, need.maker, travel.refused)
         bound: set[str] = set()  # before an earlier run: a second copy would share nothing with what that one makes
         for need in sorted(state.needs, key=lambda need: need.user):
-            known = self.refused.keys() | self.unlike.keys() | {(need.user, name) for name in bound}
-            if (need.user, need.name) not in known and not self._travels(need, state).refused:
+            settled = self.refused.keys() | self.unlike.keys() | {(need.user, name) for name in bound}
+            if (need.user, need.name) not in settled and not self._travels(need, state).refused:
                 self._carry(need, state)
                 bound.add(need.name)
 

@@ -94,7 +94,7 @@ def _compiled(title: str, compile_it: Callable[[], object]) -> Iterator[Problem]
 
 
 def _import_modules(runner: ProgramRunner, bundle: BundleManifest, work: Path) -> Iterator[Problem]:
-    """Import the modules of the bundle that its program imports; these import the others that they need."""
+    """Import the modules of the bundle that its program needs; these import the others that they need."""
     for name in _imported_names(bundle, work):
         try:
             importlib.import_module(name)
@@ -104,7 +104,7 @@ def _import_modules(runner: ProgramRunner, bundle: BundleManifest, work: Path) -
 
 def _imported_names(bundle: BundleManifest, work: Path) -> list[str]:
     local = {entry.path.split("/")[0].removesuffix(".py") for entry in bundle.files if entry.path.endswith(".py")}
-    sources = [cell.source for cell in bundle.program.cells]
+    sources = [cell.source for cell in bundle.program.cells if cell.optional_from != 1]  # of others it may fail
     if bundle.program.kind == "script":
         sources = [(work / bundle.program.command[0]).read_text(encoding="utf-8")]
     names: dict[str, None] = {}
