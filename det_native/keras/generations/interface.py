@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 
@@ -34,6 +34,9 @@ class Generation(Protocol):
 
     def key_of(self, variable: Any) -> Any:
         """Return the key of a variable."""
+
+    def variables_among(self, weights: Iterable[Any]) -> list[Any]:
+        """Return the variables among the weights of a model: a layer's table of words is a weight, but no variable."""
 
     def metrics_of(self, model: Any) -> list[Any]:
         """Return the single metrics of a model, with those of the losses of its outputs."""

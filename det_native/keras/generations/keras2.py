@@ -7,7 +7,7 @@ That version is frozen. ``tests/keras/test_keras_internals.py`` has a test for e
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,11 @@ def trained_by(optimizer: Any) -> list[Any] | None:
 def key_of(variable: Any) -> Any:
     """Return by what :func:`trained_by` names a variable."""
     return variable._unique_id
+
+
+def variables_among(weights: Iterable[Any]) -> list[Any]:
+    """Return the variables among the weights of a model: the table of words of a text layer is another kind."""
+    return [weight for weight in weights if isinstance(weight, tf.Variable)]
 
 
 def metrics_of(model: Any) -> list[Any]:

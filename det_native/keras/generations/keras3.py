@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,11 @@ def trained_by(optimizer: Any) -> list[Any] | None:
 def key_of(variable: Any) -> Any:
     """Return by what :func:`trained_by` names a variable."""
     return id(variable)
+
+
+def variables_among(weights: Iterable[Any]) -> list[Any]:
+    """Return the weights of a model: all are variables."""
+    return list(weights)
 
 
 def metrics_of(model: Any) -> list[Any]:
