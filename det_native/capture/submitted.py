@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from det_native.schema.manifests import CallSite, EarlierTraining, Sha256
+if TYPE_CHECKING:
+    from det_native.schema.manifests import CallSite, EarlierTraining, Sha256
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,19 @@ def note(record: Any, experiment: Any, master: str) -> None:
 
 def note_loaded(experiment: Any, trained: Trained) -> None:
     """Note that the weights of an experiment were put into what its call was given."""
-    for one in _submitted:
-        if one.experiment is experiment:
-            one.trained = trained
+    for call in _submitted:
+        if call.experiment is experiment:
+            call.trained = trained
 
 
 def was_submitted(record: Any) -> bool:
     """Whether a call was submitted: nothing was trained by it in this process."""
-    return any(one.record is record for one in _submitted)
+    return any(call.record is record for call in _submitted)
 
 
 def has_come_home(record: Any) -> bool:
     """Whether the notebook has the weights of a call."""
-    return any(one.record is record and one.trained is not None for one in _submitted)
+    return any(call.record is record and call.trained is not None for call in _submitted)
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class CapturedTraining:
 
     def entry(self) -> EarlierTraining:
         """Return it as it stands in the manifest."""
+        from det_native.schema.manifests import EarlierTraining
+
         return EarlierTraining(
             site=self.site,
             experiment_id=self.trained.experiment_id,
@@ -103,8 +106,8 @@ def earlier_trainings(calls: Collection[Any], site_of: Callable[[Any], CallSite 
     site_of : callable
         Gives the place of a call in what is sent; None where that has not what makes it.
     """
-    known = {id(call) for call in calls}
-    for one in _submitted:
-        site = site_of(one.record) if one.trained is not None and id(one.record) in known else None
-        if site is not None and one.trained is not None:
-            yield CapturedTraining(site, one.trained, one.master)
+    of_program = {id(call) for call in calls}
+    for call in _submitted:
+        site = site_of(call.record) if call.trained is not None and id(call.record) in of_program else None
+        if site is not None and call.trained is not None:
+            yield CapturedTraining(site, call.trained, call.master)
