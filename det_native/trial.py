@@ -57,6 +57,10 @@ class TrialContext:
         self.distributed = DistributedContext(environment.ranks)
         self.stop_requested = False
 
+    def use_environment(self, env: TrialEnvironment) -> None:
+        """Take the facts of the run, where more is known of it than when the context was made."""
+        self.env = env
+
     @classmethod
     def from_config(cls, config: dict[str, Any] | str) -> Self:
         """Make a context outside any run, for tests and for loading: wrappers pass through.

@@ -64,6 +64,7 @@ class DisplayRenderer:
 
     def follow(self, handle: Experiment | Trial, show: Show) -> ProgressView:
         """Show a live view in a notebook, once under a cell; elsewhere, or where it is asked for, a progress bar."""
+        from det_native.client.handles import Experiment
         from det_native.display.progress import MessagesOnly
 
         if show == "none":
@@ -73,7 +74,8 @@ class DisplayRenderer:
 
             show_once(handle)
             return MessagesOnly()
-        return self.progress(f"{type(handle).__name__} {handle.id}")
+        kind = "Experiment" if isinstance(handle, Experiment) else "Trial"
+        return self.progress(f"{kind} {handle.id}")
 
     def renew(self, handle: Experiment | Trial) -> None:
         """Renew what views show of a handle, if there are any."""

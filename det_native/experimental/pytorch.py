@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.arguments import Show
-from det_native.errors import TrialDefinitionError
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.cell_end import at_the_end
 from det_native.experimental.document_place import answers
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native import PyTorchNativeContext
     from det_native.pytorch.native_call import TorchCall
-    from det_native.pytorch.native_run import PyTorchRunContext
 
 
 @any_documented_order(leading=1)
@@ -171,7 +169,6 @@ def _fit_here(call: TorchCall, settings: Settings, origin: Origin) -> Any:
 def _train(call: TorchCall, settings: Settings, begun: Begun) -> Callable[[], Iterator[Any]]:
     """Return what begins a loop over ``train()``."""
     noted = NotedCall.now("train")
-    _check_one_loop(call.context, noted)
     beginning = _Beginning(call, settings, begun, noted)
     reference = weakref.ref(beginning)
 
@@ -184,23 +181,6 @@ def _train(call: TorchCall, settings: Settings, begun: Begun) -> Callable[[], It
 
     at_the_end(tell)
     return beginning
-
-
-def _check_one_loop(context: PyTorchRunContext, noted: NotedCall) -> None:
-    """Refuse a call that stands in a loop over epochs: on the cluster each would be an experiment of its own.
-
-    Raises
-    ------
-    TrialDefinitionError
-    """
-    from det_native.pytorch.native_run import ONE_LOOP
-
-    before, context.looped_at = context.looped_at, noted.record
-    if before is not None and before == noted.record and context.experiment is not None:
-        raise TrialDefinitionError(
-            f"context.train() was called again by the same line, after it had begun an experiment. {ONE_LOOP} For "
-            "another experiment call init() again."
-        )
 
 
 @dataclass(eq=False)

@@ -45,8 +45,6 @@ class PyTorchNativeContext(PyTorchRunContext):
     state : dict
         Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
         continued from there. Anything picklable.
-    looped_at
-        Where ``train`` was called last, for those who run it.
     """
 
     def __init__(

@@ -13,11 +13,6 @@ from det_native.pytorch.gradients import Gradients
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
 
-ONE_LOOP = (
-    "If the loop stands in one over epochs, leave that out: `for batch in context.train(train_loader, epochs=...)` "
-    "goes over all of them."
-)
-
 
 class PyTorchRunContext(PyTorchTrialContext):
     """What the user's functions or loop ask while they train, and what those who run them tell the context.
@@ -36,8 +31,6 @@ class PyTorchRunContext(PyTorchTrialContext):
     state : dict
         Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
         continued from there. Anything picklable.
-    looped_at
-        Where ``train`` was called last, for those who run it.
     """
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
@@ -45,7 +38,6 @@ class PyTorchRunContext(PyTorchTrialContext):
         self.role = role
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
-        self.looped_at: Any = None
         self._trained_by = ""
         self._reported: dict[str, Any] | None = None
         self._trained = False

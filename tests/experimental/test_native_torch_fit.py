@@ -130,6 +130,15 @@ def test_the_batch_size_of_the_configuration_is_asked_for() -> None:
     assert [size for _, _, size in line.calls] == [5] * 4
 
 
+def test_a_second_fit_has_the_batch_size_of_its_own_loader() -> None:
+    line = Line()
+    line.fit()
+    experiment = line.fit(loader_of(batch_size=2))
+    assert [records for _, _, records in line.calls] == [4, 4, 2] * 2 + [2] * 10
+    assert experiment.config["hyperparameters"]["global_batch_size"]["val"] == 2
+    assert "global_batch_size" not in line.context.get_hparams()
+
+
 def test_epochs_may_be_a_number_of_numpys() -> None:
     line = Line()
     line.fit(epochs=np.int64(2))

@@ -211,3 +211,15 @@ def test_state_is_in_checkpoints(tmp_path: Path) -> None:
     line.fit()
     folder = line.context.experiment.top_checkpoint().download(tmp_path / "files")
     assert "best" in (folder / "callbacks.json").read_text()
+
+
+def test_a_loop_in_one_over_epochs_goes_on_with_the_model() -> None:
+    line, whole = Line(), Line()
+    rows = []
+    for _ in range(2):
+        for batch in line.loop(epochs=1):
+            line.context.report(loss=line.step(batch))
+        rows.append(line.context.experiment.history["val_loss"])
+    for batch in whole.loop(epochs=2):
+        whole.context.report(loss=whole.step(batch))
+    assert rows[0] + rows[1] == whole.context.experiment.history["val_loss"]

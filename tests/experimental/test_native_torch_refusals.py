@@ -197,45 +197,6 @@ def test_a_validation_metric_without_validation_is_refused() -> None:
     assert line.context.experiment is None
 
 
-def test_one_context_is_one_experiment() -> None:
-    line = Line()
-    line.fit()
-    with pytest.raises(TrialDefinitionError, match=r"context\.fit\(\) has trained .* Call init\(\) again"):
-        line.fit()
-    with pytest.raises(TrialDefinitionError, match=r"context\.train\(\) was called, but context\.fit\(\) has"):
-        line.context.train(loader_of())
-    looped = Line()
-    for _ in looped.loop():
-        with pytest.raises(TrialDefinitionError, match=r"context\.fit\(\) was called, but context\.train\(\) has"):
-            looped.fit()
-        break
-
-
-def loop_over_epochs(line: Line) -> None:
-    for _ in range(2):
-        for batch in line.loop():
-            line.step(batch)
-
-
-def test_a_loop_over_epochs_around_the_loop_is_refused() -> None:
-    with pytest.raises(TrialDefinitionError, match=r"loop stands in one over epochs, .*train_loader, epochs=\.\.\.\)"):
-        loop_over_epochs(Line())
-
-
-def test_no_second_experiment_is_submitted_by_a_loop_over_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    submitted: list[Any] = []
-
-    def submit(call: Any, *arguments: Any) -> Any:
-        submitted.append(call)
-        return object()
-
-    monkeypatch.setattr("det_native.experimental.pytorch.submit", submit)
-    line = Line(local=False)
-    with pytest.raises(TrialDefinitionError, match=r"again by the same line.* epochs=\.\.\."):
-        loop_over_epochs(line)
-    assert len(submitted) == 1
-
-
 def test_report_outside_a_loop_and_of_no_metrics_is_refused() -> None:
     line = Line()
     with pytest.raises(TrialDefinitionError, match=r"context\.report\(\) is for the body of"):

@@ -132,7 +132,7 @@ class LocalExperiment:
             if self.in_view:
                 rendering.current().follow(self.handle, "view")
             try:
-                with working_directory.inside(self._settings.context_dir):
+                with working_directory.inside(self._settings.context_dir), _environment_kept(self._payload):
                     yield
             except BaseException as error:
                 failure = self._failure
@@ -364,6 +364,18 @@ class LocalExperiment:
         folder = self._store.trial_folder(trial_id) / "files"
         folder.mkdir(exist_ok=True)
         return folder
+
+
+@contextmanager
+def _environment_kept(payload: Any) -> Iterator[None]:
+    """Give the context of a call what `init()` knew of the trial, after the block: another call fills in its own."""
+    context = None if isinstance(payload, type) else payload.context
+    environment = None if context is None else context.env
+    try:
+        yield
+    finally:
+        if context is not None:
+            context.use_environment(environment)
 
 
 def _written(stage: Stage) -> dict[str, int] | None:

@@ -11,7 +11,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from forks import forked, warm_up
 from ipykernel.compiler import XCachingCompiler
@@ -23,7 +23,9 @@ from shape import Cell
 from det_native._version import PROTOCOL
 from det_native.capture import log
 from det_native.capture.bundle import assemble
+from det_native.client.handles import Experiment
 from det_native.experimental import cluster
+from det_native.pending import fitting
 from det_native.storage.blobs import BlobStore
 
 
@@ -43,6 +45,7 @@ def _run(shell: InteractiveShell, cells: list[Cell], place: Path) -> dict[str, A
     sys.path.insert(0, "")
     log.install()
     cluster.submit = partial(_take, place)
+    fitting.after_submit = _wait_for_nothing
     for cell in cells:
         shell.run_cell(cell.source, store_history=True).raise_error()
     if not (place / "bundle.json").exists():
@@ -52,7 +55,7 @@ def _run(shell: InteractiveShell, cells: list[Cell], place: Path) -> dict[str, A
 
 def _take(
     place: Path, kind: Any, payload: Any, config: Any, framework: Any, settings: Any, origin: Any, noted: Any = None
-) -> None:
+) -> Experiment:
     """Capture what is to be sent, and write it down instead of sending it."""
     capture = origin.capture(kind, payload, framework, settings, wider=True)
     capture.proof, capture.proof_values = noted.proof, noted.values
@@ -62,6 +65,11 @@ def _take(
         blobs.put(sha256, content if isinstance(content, bytes) else content.read_bytes())
     (place / "config.json").write_text(config.model_dump_json())
     (place / "bundle.json").write_text(json.dumps(bundle.manifest.content()))
+    return Experiment(cast("Any", None), 1)
+
+
+def _wait_for_nothing(*submitted: Any) -> None:
+    """Return at once: nothing is trained here."""
 
 
 if __name__ == "__main__":
