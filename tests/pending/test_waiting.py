@@ -144,9 +144,11 @@ def test_ctrl_c_leaves_the_experiment_and_the_cell_alone(kernel: Kernel, gate: G
     kernel.run(FIT.format(""))
     visitor = gate.next()
     waiting = kernel.begin("ran += 1; loss = loss_here()")
-    kernel.shows(waiting, "Experiment")
+    kernel.says(waiting, "whose weights `model` needs. To stop waiting, interrupt the cell")
     kernel.interrupt()
-    error = kernel.finish(waiting, fails=True).error
+    ended = kernel.finish(waiting, fails=True)
+    assert ended.text.endswith("No longer waiting for experiment " + kernel.value("str(history.id)") + ".")
+    error = ended.error
     assert error.startswith("KeyboardInterrupt: Experiment ")
     assert "goes on. This cell has not run: run it again to wait again, or call det.forget(model)" in error
     assert kernel.value("[ran, history.state]") == [0, "Running"]
@@ -222,7 +224,12 @@ def test_models_of_one_loop_train_at_one_time(kernel: Kernel, gate: Gate) -> Non
     for visitor in [gate.next(), gate.next()]:
         visitor.go()
     ran = kernel.run("total = sum(one.weight.sum().item() for one in models)")
-    assert ran.text.count("weights loaded") == 2
+    assert "weights loaded into `models[0]`" in ran.text
+    assert "weights loaded into `model`" in ran.text
+    assert kernel.value("[str(one).partition('(')[2] for one in handles]") == [
+        "weights loaded into `models[0]`)",
+        "weights loaded into `model`)",
+    ]
 
 
 def test_a_script_has_the_weights_behind_its_call(cluster: Cluster) -> None:

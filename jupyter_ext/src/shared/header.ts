@@ -42,6 +42,8 @@ export class Header {
   private readonly _fill = make('div', 'det-bar-fill');
   private readonly _facts = make('div', 'det-facts');
   private readonly _actions: Actions;
+  /** Said after the facts. */
+  note = '';
 
   constructor(source: ExperimentSource, confirm?: Confirm) {
     this._actions = new Actions(source, confirm);
@@ -82,7 +84,11 @@ export class Header {
       : experimentStateText(experiment);
     this._showState(state);
     this._showProgress(view, experiment);
-    setText(this._facts, factsOf(view, experiment, trial).join(' · '));
+    const facts = factsOf(view, experiment, trial);
+    setText(
+      this._facts,
+      (this.note ? [...facts, this.note] : facts).join(' · ')
+    );
     this._actions.update(experiment, view);
   }
 
