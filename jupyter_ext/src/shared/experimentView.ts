@@ -81,7 +81,7 @@ export class ExperimentElement {
     this._unsubscribe = source.subscribe(() => this._updateSoon());
   }
 
-  /** Have a text stand after the facts. */
+  /** Have a text stand after the facts of what has ended. */
   note(text: string): void {
     if (text !== this._header.note) {
       this._header.note = text;

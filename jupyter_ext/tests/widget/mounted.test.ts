@@ -166,6 +166,11 @@ describe('the data of a view', () => {
   });
 
   it('are said together with the models that have its weights, which only the kernel knows', async () => {
+    const going = await mounted(served({ loaded: 'weights loaded' }));
+    await frame();
+    expect(textsOf(going.where, '.det-facts').join()).not.toContain('weights');
+    going.detach();
+    server.answers['master/experiments/7'] = detail({ state: 'COMPLETED' });
     const model = served();
     const { where, detach } = await mounted(model);
     const facts = () => textsOf(where, '.det-facts').join();
