@@ -65,6 +65,7 @@ class DisplayRenderer:
 
     def follow(self, handle: Experiment | Trial, show: Show) -> ProgressView:
         """Show a live view in a notebook, once under a cell; elsewhere, or where it is asked for, a progress bar."""
+        from det_native.client.handles import Experiment
         from det_native.display.progress import MessagesOnly
 
         if show == "none":
@@ -74,7 +75,7 @@ class DisplayRenderer:
 
             show_once(handle)
             return MessagesOnly()
-        return self.progress(f"{type(handle).__name__} {handle.id}")
+        return self.progress(f"{'Experiment' if isinstance(handle, Experiment) else 'Trial'} {handle.id}")
 
     def renew(self, handle: Experiment | Trial) -> None:
         """Renew what views show of a handle, if there are any."""
