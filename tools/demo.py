@@ -29,7 +29,7 @@ PARTS = [
     ("Keras, in the kernel", "local_accuracy", "local_accuracy ="),
     ("Keras, on the cluster", "cluster_accuracy", "experiment.wait()"),
     ("PyTorchTrial, grid of 2 on the cluster", "torch_accuracy", "torch_experiment.wait()"),
-    ("Keras checkpoint loaded back", "loaded_accuracy", "loaded_accuracy ="),
+    ("Keras model, trained on the cluster", "loaded_accuracy", "loaded_accuracy ="),
 ]
 
 

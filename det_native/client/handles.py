@@ -42,8 +42,6 @@ class Experiment:
 
     #: What changes is the experiment, not the notebook: capture tells this object by its identity.
     _det_known_by_identity = True
-    #: The name of the model of this process into which its weights were loaded; views say it.
-    loaded_into = ""
 
     def __init__(self, source: Source, experiment_id: int | str) -> None:
         self._source = source
@@ -189,7 +187,7 @@ class Experiment:
         except waiting.WaitInterrupt:
             raise interrupted() from None
         except KeyboardInterrupt:
-            print(waiting.goes_on(self._id))
+            waiting.tell_interrupt(self._id, print)
             raise interrupted() from None
 
     def logs(self, level: str | None = None, contains: str | None = None) -> Logs:

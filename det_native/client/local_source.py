@@ -62,6 +62,8 @@ class LocalSource(Source):
         try:
             return self._store.experiment()
         except FileNotFoundError:
+            if self._store.folder.exists():
+                raise  # it may come back: who deletes a run takes the folder
             raise NotFoundError(f"the run {self._store.id} was deleted from this machine") from None
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:

@@ -32,6 +32,13 @@ class ProgressView(Protocol):
         """Leave the bar as it is; nothing follows."""
 
 
+class LineInPlace(Protocol):
+    """A line that can change."""
+
+    def say(self, text: str) -> None:
+        """Show a text, in place of the one before."""
+
+
 class Renderer(Protocol[Handle]):
     """How handles are shown: experiments and trials, which are not imported here, since they import this."""
 
@@ -53,6 +60,9 @@ class Renderer(Protocol[Handle]):
     def renew(self, handle: Handle) -> None:
         """Renew what views show of a handle, if there are any."""
 
+    def line_in_place(self) -> LineInPlace:
+        """Return what shows a line that can change."""
+
 
 class PlainProgress:
     """Messages on stderr, no bar."""
@@ -69,6 +79,14 @@ class PlainProgress:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+class PrintedLine:
+    """A line where nothing can be shown in the place of another: the next one stands below it."""
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        print(text, flush=True)
 
 
 class PlainRenderer:
@@ -102,6 +120,10 @@ class PlainRenderer:
 
     def renew(self, handle: object) -> None:
         """Nothing is shown."""
+
+    def line_in_place(self) -> LineInPlace:
+        """Return what prints a line for each text."""
+        return PrintedLine()
 
 
 def line_of(handle: object) -> str:

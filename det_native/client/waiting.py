@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Set
-from contextlib import closing
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from det_native.client.events import FIRST_PAUSE, LONGEST_PAUSE, EventFeed
@@ -34,9 +35,23 @@ class WaitInterrupt(KeyboardInterrupt):
     """Ctrl-C has ended the waiting, and the user was told what that means."""
 
 
-def goes_on(experiment_id: int | str) -> str:
-    """Return what to say when the waiting is interrupted."""
-    return f"Experiment {experiment_id} goes on running: experiment.wait() shows it again, experiment.stop() ends it."
+_is_told: ContextVar[bool] = ContextVar("_is_told", default=False)
+
+
+@contextmanager
+def interrupt_is_told() -> Iterator[None]:
+    """Leave what to say on Ctrl-C to the caller, who knows more of what comes next."""
+    token = _is_told.set(True)
+    try:
+        yield
+    finally:
+        _is_told.reset(token)
+
+
+def tell_interrupt(experiment_id: int | str, say: Callable[[str], None]) -> None:
+    """Say that the waiting was interrupted, and what has become of the experiment."""
+    if not _is_told.get():
+        say(f"Experiment {experiment_id} goes on running: experiment.wait() shows it again, experiment.stop() ends it.")
 
 
 def wait(
@@ -81,7 +96,7 @@ def wait(
         except TimeoutError:
             raise TimeoutError(_not_ended(source, experiment_id, timeout)) from None
         except KeyboardInterrupt:
-            view.message(goes_on(experiment_id))
+            tell_interrupt(experiment_id, view.message)
             raise WaitInterrupt from None  # a new one: where in the waiting it arrived says nothing
 
 

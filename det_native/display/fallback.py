@@ -7,6 +7,7 @@ from base64 import b64encode
 from typing import Any
 
 from det_native.client.handles import Experiment
+from det_native.client.loaded import loaded_text
 from det_native.client.trial import Trial
 from det_native.display.curves import Curve, Curves
 from det_native.display.failures import failures_of
@@ -32,8 +33,7 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     png = _draw(curves) if curves is not None and curves.lines else None
     if isinstance(handle, Experiment):
         detail = handle.detail()
-        loaded = f"weights loaded into `{handle.loaded_into}`" if handle.loaded_into else ""
-        note = loaded if detail.state.terminal else _as_of(handle, handle.id)
+        note = loaded_text(handle) if detail.state.terminal else _as_of(handle, handle.id)
         failures = failures_of(handle.source.trials(handle.id))
         line = experiment_line(handle.id, detail, note, failures)
         html = experiment_html(handle, png, note=note)

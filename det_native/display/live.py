@@ -18,6 +18,7 @@ from typing import Any
 
 from det_native.client.events import EventFeed
 from det_native.client.handles import Experiment
+from det_native.client.loaded import loaded_text
 from det_native.client.trial import Trial
 from det_native.display.environment import in_notebook, running_shell
 from det_native.display.fallback import last_state
@@ -120,6 +121,8 @@ class LiveView:
         self.has_widget = widget
         self._widget = self._make_widget() if widget else None
         self._created = handle.detail().created if widget else ""
+        if self._widget is not None:
+            self._widget.loaded = self._loaded()
 
     def start(self) -> None:
         """Show the view, and follow what goes on in the background."""
@@ -147,6 +150,10 @@ class LiveView:
         except UNREADABLE:
             return False  # the master is away: after the next cell then
         return True
+
+    def _loaded(self) -> str:
+        """Say into which models its weights were loaded; empty if that has not happened."""
+        return loaded_text(self._handle) if isinstance(self._handle, Experiment) else ""
 
     def _make_widget(self) -> Any:
         return make_widget(self._experiment_id, self._trial_id, self._source.url, self._take)
@@ -258,8 +265,9 @@ class LiveView:
             self._tell({}, lost=str(error))
 
     def renew(self) -> None:
-        """Renew what is saved of it, in the background where a front end is there to take it."""
-        if self.has_widget:
+        """Renew what is told and saved of it, in the background where a front end is there to take it."""
+        if self._widget is not None:
+            self._widget.loaded = self._loaded()
             self._spawn(self._renew, f"det-renew-{self._experiment_id}")
         else:
             self._renew()

@@ -71,6 +71,23 @@ class NotebookProgress:
         return {"text/plain": f"{self._title}: {words}", "text/html": html}
 
 
+class NotebookLine:
+    """A line below a cell that can change. It is HTML and no widget, as the bar is."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+
+    def say(self, text: str) -> None:
+        """Show a text, in place of the one before."""
+        from IPython.display import display
+
+        data = {"text/plain": text, "text/html": f'<div style="font-size:13px">{escape(text)}</div>'}
+        if self._shown is None:
+            self._shown = display(data, raw=True, display_id=True)
+        else:
+            self._shown.update(data, raw=True)
+
+
 class MessagesOnly:
     """Messages below a cell, where something else shows the progress or nothing is to."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.arguments import Show
-from det_native.client.rendering import ProgressView
+from det_native.client.rendering import LineInPlace, PrintedLine, ProgressView
 from det_native.display.environment import in_notebook, running_shell
 
 if TYPE_CHECKING:
@@ -33,10 +33,11 @@ class DisplayRenderer:
     def line(self, handle: Experiment | Trial) -> str:
         """Return how a handle stands, in one line."""
         from det_native.client.handles import Experiment
+        from det_native.client.loaded import loaded_text
         from det_native.display.text import experiment_line, experiment_state, trial_line
 
         if isinstance(handle, Experiment):
-            return experiment_line(handle.id, handle.detail())
+            return experiment_line(handle.id, handle.detail(), loaded_text(handle))
         trial = handle.detail()
         shown_id = handle.source.shown_id(trial.experiment_id)
         return trial_line(trial, shown_id, handle.metric, state=experiment_state(handle, trial))
@@ -74,8 +75,7 @@ class DisplayRenderer:
 
             show_once(handle)
             return MessagesOnly()
-        kind = "Experiment" if isinstance(handle, Experiment) else "Trial"
-        return self.progress(f"{kind} {handle.id}")
+        return self.progress(f"{'Experiment' if isinstance(handle, Experiment) else 'Trial'} {handle.id}")
 
     def renew(self, handle: Experiment | Trial) -> None:
         """Renew what views show of a handle, if there are any."""
@@ -83,6 +83,12 @@ class DisplayRenderer:
             from det_native.display.live import renew
 
             renew(handle)
+
+    def line_in_place(self) -> LineInPlace:
+        """Return what shows a line that can change; outside of a notebook, a line for each text."""
+        from det_native.display.progress import NotebookLine
+
+        return NotebookLine() if in_notebook() else PrintedLine()
 
 
 def show_live() -> None:

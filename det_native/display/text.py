@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from det_native.client.handles import Experiment, Trial
+from det_native.client.loaded import loaded_text
 from det_native.client.pareto import compared
 from det_native.client.selection import best_first, best_trial
 from det_native.client.short_forms import batches_of, format_value, trial_words, whole_percent
@@ -151,6 +152,7 @@ def experiment_text(experiment: Experiment) -> str:
     detail = experiment.detail()
     lines = [title_of(experiment.id, detail.name)]
     lines += [f"  {label}: {value}" for label, value in experiment_facts(detail).items()]
+    lines += [f"  {loaded}"] if (loaded := loaded_text(experiment)) else []
     trials = experiment.source.trials(experiment.id)
     hparams = hparam_texts(trials)
     lines += [f"  in all trials: {hparams.common}"] if hparams.common else []

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from det_native.capture.log import current_log
 from det_native.client import rendering
 from det_native.client.handles import Experiment
 from det_native.client.keras_experiment import KerasExperiment, give_history
-from det_native.errors import (
-    DetError,
-    MasterError,
-    NotFoundError,
-    shown_shortly,
-)
+from det_native.client.loaded import joined, loaded_sentence, note_loaded_into
+from det_native.client.rendering import LineInPlace
+from det_native.client.waiting import interrupt_is_told, patiently
+from det_native.errors import DetError, MasterError, NotFoundError, shown_shortly
 from det_native.pending import registry
-from det_native.pending.reading import main_namespace
+from det_native.pending.naming import names_of
 from det_native.pending.registry import PendingTraining
 from det_native.pending.trained import note_trained
 
@@ -41,9 +40,11 @@ def bring_home(training: PendingTraining, again: str) -> None:
     if training.is_overwritten():
         registry.end(training)
         return
-    experiment, name = training.experiment, _name(training)
+    experiment, names = training.experiment, names_of(training.call.models)
+    name = next(filter(None, names), "")
+    line = rendering.current().line_in_place()
     try:
-        experiment.wait(show=training.show)
+        _wait(training, names, line)
         _load(training)
     except KeyboardInterrupt:
         what = f"Experiment {experiment.id} goes on. {again}, or call det.forget({name or 'model'}) to go on without "
@@ -59,10 +60,29 @@ def bring_home(training: PendingTraining, again: str) -> None:
         raise _with(error, _remedy(experiment, name)) from None
     if isinstance(experiment, KerasExperiment):
         give_history(training.call.model, experiment)
-    experiment.loaded_into = name
+    note_loaded_into(experiment, names)
     rendering.current().renew(experiment)
-    where = f" into `{name}`" if name else ""
-    print(f"Experiment {experiment.id}: weights loaded{where}.")
+    line.say(f"Experiment {experiment.id}: {loaded_sentence(names)}.")
+
+
+def _wait(training: PendingTraining, names: Sequence[str], line: LineInPlace) -> None:
+    """Wait for the end of a training; a line says so, and how to stop waiting."""
+    experiment = training.experiment
+    if patiently(experiment.source, experiment.detail).state.terminal:
+        experiment.wait(show="none")
+        return
+    known = [f"`{name}`" for name in names if name] or ["a model"]
+    need = f"{joined(known)} need{'s' if len(known) == 1 else ''}"
+    line.say(
+        f"Waiting for experiment {experiment.id}, whose weights {need}. To stop waiting, interrupt the cell (Ctrl-C or "
+        "the stop button): the experiment goes on."
+    )
+    try:
+        with interrupt_is_told():
+            experiment.wait(show=training.show)
+    except BaseException:
+        line.say(f"No longer waiting for experiment {experiment.id}.")
+        raise
 
 
 def _load(training: PendingTraining) -> None:
@@ -103,10 +123,3 @@ def _with(error: DetError, advice: str) -> DetError:
     if len(error.args) == 1:
         error.args = (f"{error.args[0]}\n{advice}",)
     return error
-
-
-def _name(training: PendingTraining) -> str:
-    """Return the name that the user has given to the model; empty if none is known."""
-    models = {id(model) for model in training.call.models}
-    names = [name for name, value in list(main_namespace().items()) if id(value) in models and name[:1] != "_"]
-    return names[0] if names else ""

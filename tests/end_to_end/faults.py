@@ -338,7 +338,7 @@ class Kernel:
             match kind:
                 case "stream":
                     begun.shown.append(content["text"])
-                case "execute_result" | "display_data":
+                case "execute_result" | "display_data" | "update_display_data":
                     begun.shown.append(content["data"].get("text/plain", ""))
                 case "error":
                     begun.error = f"{content['ename']}: {content['evalue']}"

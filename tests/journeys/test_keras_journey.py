@@ -134,7 +134,7 @@ def test_local_and_cluster_give_the_same_numbers_by_the_same_line(notebook: Note
 
 def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook) -> None:
     first = notebook.run("model.predict(x_val[:1], verbose=0)")
-    assert "weights loaded into `model`" in first.stdout
+    assert "weights loaded into `model`" in first.text
     assert not first.stderr
     assert "weights loaded" not in notebook.run("model.predict(x_val[:1], verbose=0)").text
     last = value(notebook, "experiment.history['val_loss'][-1]")

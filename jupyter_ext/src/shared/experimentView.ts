@@ -41,15 +41,17 @@ export class ExperimentElement {
   private readonly _charts = new ChartGrid();
   private readonly _search = new SearchSection();
   private readonly _log: LogSection;
+  private readonly _header: Header;
   private readonly _unsubscribe: () => void;
   private _frame = 0;
   private _ended = false;
 
   constructor(
     host: HTMLElement,
-    source: ExperimentSource,
+    private readonly _source: ExperimentSource,
     options: ExperimentElementOptions = {}
   ) {
+    const source = this._source;
     const page = options.page ?? false;
     this._log = new LogSection(source);
     this._sections = [
@@ -63,7 +65,7 @@ export class ExperimentElement {
       this._log
     ];
     this._parts = [
-      new Header(source, options.confirm),
+      (this._header = new Header(source, options.confirm)),
       new Notice(source),
       new FailureSection(),
       this._charts,
@@ -76,12 +78,15 @@ export class ExperimentElement {
     this.root.append(...this._parts.map(part => part.root));
     host.append(this.root);
     this._update(source.view);
-    this._unsubscribe = source.subscribe(() => {
-      this._frame ||= requestAnimationFrame(() => {
-        this._frame = 0;
-        this._update(source.view);
-      });
-    });
+    this._unsubscribe = source.subscribe(() => this._updateSoon());
+  }
+
+  /** Have a text stand after the facts of what has ended. */
+  note(text: string): void {
+    if (text !== this._header.note) {
+      this._header.note = text;
+      this._updateSoon();
+    }
   }
 
   dispose(): void {
@@ -91,6 +96,13 @@ export class ExperimentElement {
     this._search.dispose();
     this._log.dispose();
     this.root.remove();
+  }
+
+  private _updateSoon(): void {
+    this._frame ||= requestAnimationFrame(() => {
+      this._frame = 0;
+      this._update(this._source.view);
+    });
   }
 
   private _update(view: ExperimentView): void {

@@ -42,6 +42,8 @@ export class Header {
   private readonly _fill = make('div', 'det-bar-fill');
   private readonly _facts = make('div', 'det-facts');
   private readonly _actions: Actions;
+  /** Said after the facts of what has ended. */
+  note = '';
 
   constructor(source: ExperimentSource, confirm?: Confirm) {
     this._actions = new Actions(source, confirm);
@@ -82,7 +84,10 @@ export class Header {
       : experimentStateText(experiment);
     this._showState(state);
     this._showProgress(view, experiment);
-    setText(this._facts, factsOf(view, experiment, trial).join(' · '));
+    // A view that comes back to the screen shows for a moment how things were: then the note would contradict it.
+    const note = isTerminal(experiment.state) ? this.note : '';
+    const facts = [...factsOf(view, experiment, trial), note];
+    setText(this._facts, facts.filter(Boolean).join(' · '));
     this._actions.update(experiment, view);
   }
 

@@ -40,6 +40,8 @@ export interface WidgetState {
   feed: 'server' | 'kernel';
   /** What a Jupyter server knows the kernel by; empty if the kernel does not know. */
   kernel_id: string;
+  /** Into which models of the kernel its weights were loaded, in words; empty before. */
+  loaded: string;
   /** Why the kernel cannot tell how things are; empty while it can. */
   lost: string;
   /** What the kernel told last; null before. */
@@ -64,6 +66,9 @@ export class Mounted {
   private _unwatch: () => void = () => undefined;
   private readonly _places: HTMLElement[] = [];
   private _disposed = false;
+  /** What a server does not know, but the kernel. */
+  private readonly _noted = () =>
+    this._element?.note(this._model.get('loaded'));
 
   constructor(private readonly _model: AnyModel<WidgetState>) {
     setText(this._loading, TEXTS.loading);
@@ -116,6 +121,8 @@ export class Mounted {
     this._source = source;
     this._loading.remove();
     this._element = new ExperimentElement(this._host, source);
+    this._model.on('change', this._noted);
+    this._noted();
     this._unwatch = watchVisibility(this._host, visible =>
       visible ? source.resume() : source.pause()
     );
@@ -123,6 +130,7 @@ export class Mounted {
 
   private _dispose(): void {
     this._disposed = true;
+    this._model.off('change', this._noted);
     this._unwatch();
     this._element?.dispose();
     this._source?.dispose();

@@ -22,6 +22,7 @@ export class FakeModel {
       feed: 'kernel',
       kernel_id: '',
       lost: '',
+      loaded: '',
       experiment: null,
       trials: null,
       checkpoints: null,

@@ -1,0 +1,29 @@
+"""What the user calls a model: names of the notebook, of functions that are running, and of what holds it."""
+
+from __future__ import annotations
+
+from conftest import ShellKernel
+
+
+def test_names_of_the_notebook_and_of_what_holds_a_model(notebook: ShellKernel) -> None:
+    notebook.run(
+        """
+from det_native.pending.naming import names_of
+class Trainer:
+    def __init__(self):
+        self.net, self._hidden = Wrapped(2, 2), Wrapped(2, 2)
+trainer, nets, by_name, _secret = Trainer(), [Wrapped(2, 2)], {"a": Wrapped(2, 2)}, Wrapped(2, 2)
+"""
+    )
+    models = "[model, trainer.net, nets[0], by_name['a'], trainer._hidden, _secret]"
+    assert notebook.run(f"names = names_of({models})\nprint(names)").strip() == str(
+        ["model", "trainer.net", "nets[0]", "by_name['a']", "", ""]
+    )
+
+
+def test_a_name_of_a_function_that_is_running(notebook: ShellKernel) -> None:
+    notebook.run(
+        "from det_native.pending.naming import names_of\n"
+        "def run():\n    net = Wrapped(2, 2)\n    return names_of([net])"
+    )
+    assert notebook.run("print(run())").strip() == str(["net"])
