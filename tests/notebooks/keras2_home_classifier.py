@@ -10,8 +10,7 @@ from sklearn.model_selection import train_test_split
 import det_native as det
 
 context = det.experimental.keras.init()
-tf.random.set_seed(42)
-np.random.seed(42)
+tf.keras.utils.set_random_seed(42)
 # %%
 digits = load_digits()
 x = (digits.images / 16.0).astype("float32")[..., None]

@@ -140,7 +140,9 @@ class Kernels:
         startup = cluster.folder / "ipython" / "profile_default" / "startup" / "draws.py"
         startup.parent.mkdir(parents=True, exist_ok=True)
         startup.write_text(STARTUP)
-        own = {"IPYTHONDIR": str(cluster.folder / "ipython"), "OMP_NUM_THREADS": "1"}
+        # Sums over several threads have other last digits: as many threads here as a worker of this cluster has.
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"), "1")
+        own = {"IPYTHONDIR": str(cluster.folder / "ipython"), **threads}
         self._environment = cluster.environment | own
         self._warm = WarmKernels(cluster.folder, self._environment, DRAWS, libraries)
 
