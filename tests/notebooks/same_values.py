@@ -81,7 +81,7 @@ def difference(first: Any, second: Any, within: float = 0.0, place: str = "") ->
         pairs = enumerate(zip(first, second, strict=True))
         return next(filter(None, (difference(a, b, within, f"{place}[{at}]") for at, (a, b) in pairs)), "")
     if type(first) is not type(second):
-        return f"{place}: {type(first).__name__} {first!r} and {type(second).__name__} {second!r}"
+        return f"{place}: {type(first).__name__} {first} and {type(second).__name__} {second}"
     if isinstance(first, np.ndarray):
         return _array_difference(first, second, within, place)
     return "" if _equal(first, second, within) else f"{place}: {first!r} and {second!r}"
