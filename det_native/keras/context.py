@@ -67,7 +67,7 @@ class TFKerasNativeContext(TFKerasContext):
         if on_fit is not None:
             precision.hold(env)
         if env.managed and on_fit is not None:
-            seed_keras(env.trial_seed)
+            internals.seed_as_plain(env.trial_seed)
 
     def wrap_model(self, model: Any) -> Any:
         """Let this context run the model's training; call it right after the model is made, before ``compile``.

@@ -12,6 +12,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from faults import Cluster
 from journey_kernel import Notebook, Ran
+from same_values import difference, expressions, read_values
 from warm_kernels import WarmKernels
 
 HERE = Path(__file__).parent
@@ -45,12 +46,16 @@ context.experiment.wait()
 _ended = context.experiment
 print("END" + json.dumps([_ended.history, list(map(str, _ended.report)), str(_ended.logs())], default=float))
 """
+#: Makes ready for the cell that writes the values to compare.
+BEFORE_VALUES = f"import sys; sys.path.append({str(HERE)!r}); from same_values import write_values"
 #: What is said where the worker has something else than the notebook, or perhaps.
 _DIFFERS = re.compile(r"something else|other content|differ(?!ent )|not compared|not restored|in the notebook\b")
 _CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 _RUNS = re.compile(r"^# runs: (.*)$", re.MULTILINE)
 _PUT_RIGHT = re.compile(r"^# put right$", re.MULTILINE)
 _PLAIN = re.compile(r"^# plain: the same losses$", re.MULTILINE)
+_SAME = re.compile(r"^# same: (.*)$", re.MULTILINE)
+_WITHIN = re.compile(r"^# plain: within ([\d.e-]+), since .+$", re.MULTILINE)
 _INIT = re.compile(r"\.init\(")
 
 
@@ -78,12 +83,15 @@ class Written:
     """A notebook as its file has it: cells in the order of their runs, and what is to hold of it.
 
     `plain_is_same` says that plain losses are the same, `put_right` that the worker cannot have the notebook's values
-    by running its cells, and takes those that travel.
+    by running its cells, and takes those that travel. `same` are expressions that have equal values afterwards,
+    `within` is by how much those of a plain run may differ.
     """
 
     cells: list[Cell]
     plain_is_same: bool
     put_right: bool
+    same: list[str]
+    within: float
 
     @classmethod
     def read(cls, path: Path) -> Written:
@@ -95,7 +103,14 @@ class Written:
             cells.append(Cell(source.strip("\n"), identity, "raises" in title))
         runs = _RUNS.search(head)
         order = [int(number) - 1 for number in runs[1].split()] if runs else range(len(cells))
-        return cls([cells[number] for number in order], bool(_PLAIN.search(head)), bool(_PUT_RIGHT.search(head)))
+        within = _WITHIN.search(head)
+        return cls(
+            cells=[cells[number] for number in order],
+            plain_is_same=bool(_PLAIN.search(head)),
+            put_right=bool(_PUT_RIGHT.search(head)),
+            same=[name for line in _SAME.findall(head) for name in expressions(line)],
+            within=float(within[1]) if within else 0.0,
+        )
 
 
 class WarmNotebook(Notebook):
@@ -125,7 +140,9 @@ class Kernels:
         startup = cluster.folder / "ipython" / "profile_default" / "startup" / "draws.py"
         startup.parent.mkdir(parents=True, exist_ok=True)
         startup.write_text(STARTUP)
-        own = {"IPYTHONDIR": str(cluster.folder / "ipython"), "OMP_NUM_THREADS": "1"}
+        # Sums over several threads have other last digits: as many threads here as a worker of this cluster has.
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"), "1")
+        own = {"IPYTHONDIR": str(cluster.folder / "ipython"), **threads}
         self._environment = cluster.environment | own
         self._warm = WarmKernels(cluster.folder, self._environment, DRAWS, libraries)
 
@@ -148,6 +165,7 @@ class Outcome:
 
     history: dict[str, list[float]]
     said: list[str]
+    values: dict[str, Any]
 
 
 def run(path: Path, mode: Mode, kernels: Kernels, folder: Path) -> Outcome:
@@ -157,11 +175,12 @@ def run(path: Path, mode: Mode, kernels: Kernels, folder: Path) -> Outcome:
     notebook = kernels.cold(folder) if mode == "cluster" else kernels.warm(folder, plain=mode == "plain")
     try:
         shown = [_run(notebook, cell.locally() if mode == "local" else cell) for cell in written.cells]
+        values = _values_of(notebook, written.same) if written.same else {}
         end = notebook.run(END)
     finally:
         notebook.close()
     history, rows, logs = json.loads(end.stdout.split("END", 1)[1])
-    return Outcome(history, [*map(_all_of, shown), *rows, *logs.splitlines()])
+    return Outcome(history, [*map(_all_of, shown), *rows, *logs.splitlines()], values)
 
 
 def check(path: Path, kernels: Kernels, folder: Path) -> None:
@@ -174,8 +193,12 @@ def check(path: Path, kernels: Kernels, folder: Path) -> None:
     put_right = [line for line in said if "the notebook's is used" in line]
     assert [line for line in said if _DIFFERS.search(line) and not (written.put_right and line in put_right)] == []
     assert bool(put_right) == written.put_right
-    assert there.history["loss"]
+    assert any(there.history.values())
     assert there.history == {name: pytest.approx(values, rel=1e-5) for name, values in here.history.items()}
+    differences = _differences(written, there, here, plain)
+    assert not differences, "\n".join(differences)
+    if written.same:
+        return
     if written.plain_is_same:
         assert plain.history == {name: pytest.approx(here.history[name], rel=1e-5) for name in plain.history}
     else:
@@ -185,6 +208,23 @@ def check(path: Path, kernels: Kernels, folder: Path) -> None:
 
 def _run(notebook: Notebook, cell: Cell) -> Ran:
     return notebook.run(cell.source, cell=cell.identity, fails=cell.raises)
+
+
+def _values_of(notebook: Notebook, same: list[str]) -> dict[str, Any]:
+    """Return what expressions come to in a cell as any other: what it reads of a model in training, it waits for."""
+    notebook.run(BEFORE_VALUES)
+    arguments = [f"value_{number}={expression}" for number, expression in enumerate(same)]
+    notebook.run(f"write_values({', '.join(arguments)})")
+    return dict(zip(same, read_values(notebook.folder).values(), strict=True))
+
+
+def _differences(written: Written, there: Outcome, here: Outcome, plain: Outcome) -> list[str]:
+    lines = []
+    for name in written.same:
+        for modes, other, within in (("cluster", there, 0.0), ("plain", plain, written.within)):
+            unlike = difference(here.values[name], other.values[name], within)
+            lines += [f"{name}: local and {modes} differ at {unlike}"] * bool(unlike)
+    return lines
 
 
 def _end_of_call(source: str, position: int) -> int:

@@ -11,7 +11,13 @@ from notebook_run import Kernels, check, notebooks
 pytestmark = [pytest.mark.slow, only_keras_2]
 
 #: Those of `make test`.
-FIRST = ("keras2_everything_in_one_cell", "keras2_loss_metric_and_lambda", "keras2_out_of_order")
+FIRST = (
+    "keras2_everything_in_one_cell",
+    "keras2_home_autoencoder",
+    "keras2_home_predict_in_the_cell",
+    "keras2_loss_metric_and_lambda",
+    "keras2_out_of_order",
+)
 
 
 @pytest.mark.parametrize("path", notebooks("keras2", FIRST))

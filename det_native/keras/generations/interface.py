@@ -65,6 +65,9 @@ class Generation(Protocol):
     def greater_is_better(self, name: str) -> bool:
         """Return whether Keras's callbacks with ``mode="auto"`` take greater values of a metric for better."""
 
+    def seed_as_plain(self, seed: int) -> None:
+        """Seed what plain Keras draws from in a new process, so that seeds set later count as they do there."""
+
     def seed(self, seed: int) -> None:
         """Make the weights of models built from now on follow from a seed."""
 

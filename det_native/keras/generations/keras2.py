@@ -243,6 +243,17 @@ def seed(seed: int) -> None:
     draw_seeds_of_initializers_from(_Seeds(seed))
 
 
+def seed_as_plain(seed: int) -> None:
+    """Have Keras draw the seeds of initializers from Python's generator, as it does in a new process, and seed that.
+
+    ``random.seed`` counts then, which many notebooks call beside ``tf.random.set_seed``; and so does
+    ``tf.keras.utils.set_random_seed``, which makes a generator of Keras's own.
+    """
+    random.seed(seed)
+    tf.random.set_seed(seed)
+    draw_seeds_of_initializers_from(None)
+
+
 def greater_is_better(name: str) -> bool:
     """Return whether Keras takes greater values of a metric for better: its callbacks tell it by their name."""
     return tf.keras.callbacks.EarlyStopping(monitor=name).monitor_op is np.greater

@@ -161,6 +161,11 @@ def seed(seed: int) -> None:
     tf.keras.utils.set_random_seed(seed)
 
 
+def seed_as_plain(seed: int) -> None:
+    """Seed what plain Keras draws from: `seed` does."""
+    tf.keras.utils.set_random_seed(seed)
+
+
 def reading_of(sequence: Any) -> dict[str, Any]:
     """Return how a ``PyDataset`` says that it is read."""
     return {name: getattr(sequence, name) for name in QUEUE_DEFAULTS}

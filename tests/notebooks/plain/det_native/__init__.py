@@ -33,7 +33,7 @@ class _KerasContext(_Context):
     def wrap_model(self, model):
         fit = model.fit
 
-        def noted(*data, **options):
+        def noted(*data, wait=None, **options):
             history = fit(*data, **options)
             self.experiment.history = history.history
             return history
@@ -69,7 +69,7 @@ class _TorchContext(_Context):
         for name, value in metrics.items():
             self._epoch[name].append(float(value.detach() if hasattr(value, "detach") else value))
 
-    def train(self, loader, epochs=1, validation_loader=None, evaluate_batch=None):
+    def train(self, loader, epochs=1, validation_loader=None, evaluate_batch=None, wait=None):
         import torch
 
         history = self.experiment.history = defaultdict(list)
@@ -88,7 +88,7 @@ class _TorchContext(_Context):
                     mean = sum(float(metrics[name]) * length for metrics, length in records) / total
                     history[name if name.startswith("val_") else f"val_{name}"].append(mean)
 
-    def fit(self, loader, validation_loader=None, *, train_batch, evaluate_batch=None, epochs=1):
+    def fit(self, loader, validation_loader=None, *, train_batch, evaluate_batch=None, epochs=1, wait=None):
         length = len(loader)
         for index, batch in enumerate(self.train(loader, epochs, validation_loader, evaluate_batch)):
             self.report(**train_batch(batch, index // length, index))
