@@ -12,8 +12,7 @@ from sklearn.model_selection import train_test_split
 import det_native as det
 
 context = det.experimental.keras.init()
-tf.random.set_seed(0)
-np.random.seed(0)
+keras.utils.set_random_seed(0)
 # %%
 GOOD, BAD = ["good", "great", "lovely", "fun"], ["bad", "dull", "awful", "slow"]
 reviews = pd.DataFrame(
