@@ -68,6 +68,7 @@ class PyTorchTrialContext(TrialContext):
         self._amp_optimizers: list[torch.optim.Optimizer] | None = None
         self._batch_index: int | None = None
         self._epoch_length: int | None = None
+        self._trains = False
 
     def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
         """Make the trial train and checkpoint `model`; returns it, moved to the trial's device.
@@ -390,10 +391,14 @@ class PyTorchTrialContext(TrialContext):
 
     def set_epoch_length(self, batches: int) -> None:
         """Say how many batches an epoch has, when the training is about to begin (for controllers)."""
-        self._epoch_length = batches
+        self._epoch_length, self._trains = batches, True
+
+    def end_training(self) -> None:
+        """Say that the training has ended: more may be wrapped for another one (for controllers)."""
+        self._trains = False
 
     def _wrapping(self, method: str) -> str:
-        check_in_time(self.owner, method, begun=self._epoch_length is not None)
+        check_in_time(self.owner, method, begun=self._trains)
         return self.owner
 
     def _place(self, method: str) -> tuple[int, int]:

@@ -295,3 +295,31 @@ def test_gradients_of_a_loop_by_hand_are_not_in_the_first_step() -> None:
     model(torch.ones(1, 1)).sum().backward()
     context.wrap_model(model)
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_another_optimizer_is_wrapped_between_two_trainings_but_not_in_one() -> None:
+    x = torch.linspace(-1, 1, 8).reshape(-1, 1)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, 2 * x + 1), batch_size=4)
+    context = det.experimental.pytorch.init(local=True)
+    model = context.wrap_model(torch.nn.Linear(1, 1))
+    by_hand = torch.nn.Linear(1, 1)
+    by_hand.load_state_dict(model.state_dict())
+
+    for kind in (torch.optim.SGD, torch.optim.Adam):
+        optimizer, expected = context.wrap_optimizer(kind(model.parameters(), 0.1)), kind(by_hand.parameters(), 0.1)
+
+        def train_batch(batch: Any, epoch_idx: int, batch_idx: int, optimizer: Any = optimizer) -> Any:
+            with pytest.raises(ArgumentError, match="when the training had begun"):
+                context.wrap_optimizer(torch.optim.SGD(model.parameters(), 0.1))
+            loss = torch.nn.functional.mse_loss(model(batch[0]), batch[1])
+            context.backward(loss)
+            context.step_optimizer(optimizer)
+            return loss
+
+        context.fit(loader, train_batch=train_batch)
+        for inputs, targets in loader:
+            expected.zero_grad()
+            torch.nn.functional.mse_loss(by_hand(inputs), targets).backward()
+            expected.step()
+
+    assert all(torch.equal(one, by_hand.state_dict()[name]) for name, one in model.state_dict().items())

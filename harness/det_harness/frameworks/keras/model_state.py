@@ -217,9 +217,14 @@ def load_into(call: FitCall, directory: Path) -> None:
     progress_of(directory)
     from det_harness.frameworks.keras.data import make_feed
 
+    def first_batch() -> Any:
+        return make_feed(call, call.context.env, steps=1).first()
+
     with rng.preserved():
-        build(call, lambda: make_feed(call, call.context.env, steps=1).first())
+        build(call, first_batch)
     load_into_model(call.model, directory, call.context.env.trial_seed)
+    with rng.preserved():
+        _name_metrics(call.model, directory, first_batch)
 
 
 def load_into_model(model: Any, directory: Path, seed: int) -> None:
@@ -287,6 +292,18 @@ def set_metric_values(model: Any, values: Sequence[Any]) -> None:
 def _build_metrics(model: Any, batch: Any) -> None:
     inputs, targets, weights = tf.keras.utils.unpack_x_y_sample_weight(batch)
     type(model).test_on_batch(model, inputs, targets, weights)
+
+
+def _name_metrics(model: Any, directory: Path, first_batch: Callable[[], Any]) -> None:
+    """Make the metrics of a compiled model that has not seen a batch: without them it has no ``metrics_names``."""
+    values = state_files.load(after_training.weights_in(directory), "training")["metrics"]
+    if type(model).train_step is not tf.keras.Model.train_step or len(metric_values(model)) == len(values):
+        return
+    inputs, targets, weights = tf.keras.utils.unpack_x_y_sample_weight(first_batch())
+    predicted = model(inputs, training=False)
+    model.compute_loss(inputs, targets, predicted, weights)
+    model.compute_metrics(inputs, targets, predicted, weights)
+    set_metric_values(model, values)
 
 
 def _optimizer_variables(model: Any) -> int:

@@ -82,8 +82,11 @@ class TorchTraining(TrainingPort):
         """
         with place.writing_to(self._event_files()), self.explained():
             self._build()
-            with self._shutdown_in_any_case():
-                yield
+            try:
+                with self._shutdown_in_any_case():
+                    yield
+            finally:
+                self.context.end_training()
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
