@@ -85,7 +85,7 @@ class WorkerHost:
         if not self._takes(kind):
             return self._other(payload, self._calls.earlier)
         try:
-            self._compare(payload)
+            self._prepare(payload)
             self.outcome = self._controller(payload).run()
         except SystemExit as error:
             self.failure = TrialDefinitionError(
@@ -151,17 +151,19 @@ class WorkerHost:
             self.failure = error  # the program may hide it
             raise
 
-    def _compare(self, payload: Any) -> None:
-        """Compare what the training is given; it draws random numbers where the program has come to."""
+    def _prepare(self, payload: Any) -> None:
+        """Compare what the training is given, without a draw; let it begin with the numbers of a run in the kernel."""
         with rng.preserved():
             self._before_training()
             if self._check is not None:
                 self._check.compare(payload)
+        if harness_for(payload).begins_with_seed(payload):
+            rng.seed_all(self.environment.trial_seed)
 
     def _batches(self, payload: Any) -> Generator[Any, None, None]:
         assert self._loop is not None
         try:
-            self._compare(payload)
+            self._prepare(payload)
             self._loop.controller = controller = harness_for(payload).loop(payload, self._services)
             yield from controller.batches()
         except GeneratorExit:
