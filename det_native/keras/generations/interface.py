@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 
@@ -40,6 +40,9 @@ class Generation(Protocol):
 
     def metric_variables(self, model: Any) -> list[Any]:
         """Return the variables of all metrics."""
+
+    def variables_in(self, weights: Iterable[Any]) -> list[Any]:
+        """Return the variables among what Keras counts as weights."""
 
     def values_of(self, variables: Sequence[Any]) -> list[Any]:
         """Return the values of variables as arrays."""

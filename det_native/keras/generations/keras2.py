@@ -7,7 +7,7 @@ That version is frozen. ``tests/keras/test_keras_internals.py`` has a test for e
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,11 @@ def metrics_of(model: Any) -> list[Any]:
 def metric_variables(model: Any) -> list[Any]:
     """Return the variables of all metrics."""
     return [variable for metric in metrics_of(model) for variable in metric.weights]
+
+
+def variables_in(weights: Iterable[Any]) -> list[Any]:
+    """Return the variables among what Keras counts as weights: a layer's table of words is one, too."""
+    return [each for each in weights if isinstance(each, tf.Variable)]
 
 
 def values_of(variables: Sequence[Any]) -> list[Any]:

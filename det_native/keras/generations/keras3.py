@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,11 @@ def metrics_of(model: Any) -> list[Any]:
 def metric_variables(model: Any) -> list[Any]:
     """Return the variables of all metrics."""
     return list(model.metrics_variables)
+
+
+def variables_in(weights: Iterable[Any]) -> list[Any]:
+    """Return the variables among the weights: all of them."""
+    return list(weights)
 
 
 def values_of(variables: Sequence[Any]) -> list[Any]:

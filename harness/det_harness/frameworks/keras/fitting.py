@@ -20,14 +20,15 @@ def described(model: Any) -> dict[str, Any]:
 
     The variables that an optimizer trains are named by their places among those of the model.
     """
-    places = {internals.key_of(variable): place for place, variable in enumerate(model.weights)}
+    weights = internals.variables_in(model.weights)
+    places = {internals.key_of(variable): place for place, variable in enumerate(weights)}
     optimizers = []
     for optimizer in optimizers_of(model):
         trained = internals.trained_by(innermost(optimizer))
         known = trained is not None and all(key in places for key in trained)
         trains = [places[key] for key in trained or ()] if known else None
         optimizers.append({"class": type(optimizer).__name__, "trains": trains})
-    return {"weights": [[_name(each), _shape(each)] for each in model.weights], "optimizers": optimizers}
+    return {"weights": [[_name(each), _shape(each)] for each in weights], "optimizers": optimizers}
 
 
 def check(model: Any, made_of: Mapping[str, Any] | None) -> None:
@@ -71,18 +72,18 @@ def check(model: Any, made_of: Mapping[str, Any] | None) -> None:
 
 def build_optimizers(model: Any, made_of: Mapping[str, Any] | None) -> None:
     """Make the variables of optimizers that have not trained yet."""
-    own = optimizers_of(model)
+    own, weights = optimizers_of(model), _weights(model)
     for optimizer, saved in zip(own, (made_of or {}).get("optimizers", ()), strict=False):
         trains = saved["trains"]
         if trains and not internals.trained_by(innermost(optimizer)):
-            optimizer.build([model.weights[place] for place in trains])
+            optimizer.build([weights[place] for place in trains])
 
 
 @contextmanager
 def unchanged_on_error(model: Any) -> Iterator[None]:
     """Give the variables of a model their values back if the block fails."""
     internals.settle(model)
-    variables = [*model.variables, *optimizer_variables(model), *internals.counters_of(model)]
+    variables = [*internals.variables_in(model.variables), *optimizer_variables(model), *internals.counters_of(model)]
     variables = list({id(each): each for each in variables}.values())
     values = internals.values_of(variables)
     try:
@@ -123,7 +124,7 @@ def optimizer_variables(model: Any) -> list[Any]:
 def _weights(model: Any) -> list[Any]:
     """Return the weights of a model, none of one that waits for its first batch."""
     try:
-        return list(model.weights)
+        return internals.variables_in(model.weights)
     except ValueError:
         return []
 
