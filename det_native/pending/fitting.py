@@ -53,11 +53,13 @@ def after_submit(experiment: Experiment, call: Any, show: Show) -> None:
     KeyboardInterrupt
         If the waiting was interrupted.
     """
-    if experiment.config.get("weights") == STAY:
+    detail = experiment.detail()
+    if detail.config.get("weights") == STAY:
         return
     training = registry.add(experiment, call, show=show, execution=running_execution())
     if training is None:
         return
+    training.created = detail.created
     watch_cells()
     if isinstance(experiment, KerasExperiment):
         experiment.before_model = partial(_before_model, weakref.ref(training))

@@ -6,6 +6,7 @@ from typing import Any
 
 from det_native.client import loading_into
 from det_native.client.handles import Experiment
+from det_native.errors import CheckpointCorruptError, CheckpointError
 from det_native.schema import rest
 from det_native.schema.config import WeightsAfter
 
@@ -42,5 +43,20 @@ def load_state(experiment: Experiment, call: Any, weights: WeightsAfter | None =
         return None
     loading_into.refuse_unfinished(experiment.source, experiment.id, detail)
     checkpoint = loading_into.checkpoint_to_load(experiment.source, experiment.id, detail, weights)
-    loading_into.into_call(experiment.source, experiment.id, checkpoint, call)
+    try:
+        loading_into.into_call(experiment.source, experiment.id, checkpoint, call)
+    except CheckpointCorruptError:
+        raise
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}{_other_hyperparameters(checkpoint, call)}") from None
     return checkpoint
+
+
+def _other_hyperparameters(checkpoint: rest.Checkpoint, call: Any) -> str:
+    """Return a sentence for a trial of other hyperparameters than the notebook has, which its layers may follow."""
+    here, there = call.context.env.hparams, checkpoint.manifest.hparams
+    names = sorted(name for name in here if name in there and here[name] != there[name])
+    if not names:
+        return ""
+    values = [", ".join(f"{name} = {given[name]!r}" for name in names) for given in (there, here)]
+    return f" The best trial has {values[0]}; this notebook has made its model with {values[1]}."

@@ -35,6 +35,8 @@ class PendingTraining:
         Index of the execution of the notebook that made the call.
     content : str
         What the weights were when it was submitted.
+    created : str
+        When the experiment was created: a master of an emptied home gives its number to another one.
     """
 
     #: What looks at a model's content goes no further.
@@ -45,6 +47,7 @@ class PendingTraining:
     show: Show = "view"
     execution: int | None = None
     content: str = ""
+    created: str = ""
 
     def objects(self) -> frozenset[int]:
         """Return identities of all that the training changes, and where the numbers of tensors lie."""

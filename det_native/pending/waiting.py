@@ -12,7 +12,7 @@ from det_native.client.keras_experiment import KerasExperiment, give_history
 from det_native.client.loaded import joined, loaded_sentence, note_loaded_into
 from det_native.client.rendering import LineInPlace
 from det_native.client.waiting import interrupt_is_told, patiently
-from det_native.errors import DetError, MasterError, NotFoundError, shown_shortly
+from det_native.errors import CheckpointCorruptError, DetError, MasterError, NotFoundError, shown_shortly
 from det_native.pending import registry
 from det_native.pending.naming import names_of
 from det_native.pending.registry import PendingTraining
@@ -57,7 +57,8 @@ def bring_home(training: PendingTraining, again: str) -> None:
         raise _with(error, f"`{name or 'model'}` needs the weights of experiment {experiment.id}; {where}.") from None
     except DetError as error:
         registry.end(training)
-        raise _with(error, _remedy(experiment, name)) from None
+        damaged = isinstance(error, CheckpointCorruptError)  # and it says what there is instead
+        raise _with(error, _kept(name) if damaged else _remedy(experiment, name)) from None
     if isinstance(experiment, KerasExperiment):
         give_history(training.call.model, experiment)
     note_loaded_into(experiment, names)
@@ -86,14 +87,20 @@ def _wait(training: PendingTraining, names: Sequence[str], line: LineInPlace) ->
 
 
 def _load(training: PendingTraining) -> None:
+    from det_native.client.loading_into import detail_of
     from det_native.pending.loading import load_state
 
-    objects = training.objects()
-    checkpoint = load_state(training.experiment, training.call)
+    experiment, objects = training.experiment, training.objects()
+    if training.created and detail_of(experiment.source, experiment.id).created != training.created:
+        raise NotFoundError(
+            f"Experiment {experiment.id} is not there any more, so its weights cannot be loaded: another one has "
+            "its number now."
+        )
+    checkpoint = load_state(experiment, training.call)
     objects |= training.objects()
     registry.end(training)
     if checkpoint is not None:
-        note_trained(training.experiment, training.call, checkpoint)
+        note_trained(experiment, training.call, checkpoint)
     log = current_log()
     if log is not None and training.execution is not None:
         log.note_loaded(training.execution, objects)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras_generation import only_keras_2
 
 import det_native as det
 from det_native.errors import ArgumentError, CheckpointError
@@ -35,7 +36,8 @@ def trained(model: Any, **arguments: Any) -> Any:
     """Return the experiment of a wrapped model that is trained here."""
     context = det.experimental.keras.init(CONFIG, local=True)
     given = {"batch_size": 8, "epochs": 3, "verbose": 0} | arguments
-    context.wrap_model(model).fit(X, Y, **given)
+    data = (X, Y) if "x" not in given else ()
+    context.wrap_model(model).fit(*data, **given)
     return context.experiment
 
 
@@ -169,3 +171,22 @@ def test_what_fails_while_it_is_read_changes_nothing() -> None:
     with pytest.raises(CheckpointError, match="does not fit"):
         experiment.load_into(fresh)
     assert_equal(values_of(fresh)[: len(before)], before)
+
+
+def texts_and_model() -> tuple[Any, Any]:
+    """Return texts, and a model with the table of their words."""
+    texts = tf.constant([["good film"], ["bad film"], ["so good"], ["so bad"]] * 10)
+    words = keras.layers.TextVectorization(max_tokens=20, output_sequence_length=4)
+    words.adapt(texts)
+    inner = [words, keras.layers.Embedding(20, 4), keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(1)]
+    return texts, compiled(keras.Sequential([keras.Input((1,), dtype="string"), *inner]))
+
+
+@only_keras_2
+def test_a_table_of_words_in_the_model_is_no_variable() -> None:
+    texts, model = texts_and_model()
+    experiment = trained(model, x=tf.data.Dataset.from_tensor_slices((texts, Y)).batch(8), batch_size=None)
+    _, fresh = texts_and_model()
+    experiment.load_into(fresh)
+    assert np.array_equal(fresh.predict(texts, verbose=0), model.predict(texts, verbose=0))
+    assert int(fresh.optimizer.iterations) == 15

@@ -11,7 +11,7 @@ import pytest
 _TESTS = Path(__file__).parents[1]
 sys.path += [str(_TESTS / "capture"), str(_TESTS / "end_to_end"), str(_TESTS / "journeys"), str(_TESTS / "notebooks")]
 
-from faults import Cluster  # noqa: E402 (a folder of tests is no package)
+from faults import Cluster, Gate  # noqa: E402 (a folder of tests is no package)
 from in_process import ShellKernel  # noqa: E402
 from notebook_run import Kernels  # noqa: E402
 
@@ -112,3 +112,11 @@ def kernels(cluster: Cluster) -> Iterator[Kernels]:
     kernels = Kernels(cluster, "tensorflow", "keras", "torch.utils.data")
     yield kernels
     kernels.close()
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """Where workers wait for the test."""
+    made = Gate()
+    yield made
+    made.close()

@@ -231,6 +231,7 @@ class LocalExperiment:
 
     @contextmanager
     def _run_of(self, begun: _Begun) -> Iterator[LocalRun]:
+        from det_harness.frameworks.base import harness_for
         from det_harness.local.run import local_run
 
         trial, stage, reporter, log = begun
@@ -247,7 +248,7 @@ class LocalExperiment:
                 framework=self._framework,
                 test=self._settings.place.test,
                 reporter=reporter,
-                seeded=isinstance(self._payload, type),
+                seeded=harness_for(self._payload).begins_with_seed(self._payload),
             ) as run,
         ):
             try:

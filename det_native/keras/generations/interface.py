@@ -35,14 +35,14 @@ class Generation(Protocol):
     def key_of(self, variable: Any) -> Any:
         """Return the key of a variable."""
 
-    def variables_among(self, weights: Iterable[Any]) -> list[Any]:
-        """Return the variables among the weights of a model: a layer's table of words is a weight, but no variable."""
-
     def metrics_of(self, model: Any) -> list[Any]:
         """Return the single metrics of a model, with those of the losses of its outputs."""
 
     def metric_variables(self, model: Any) -> list[Any]:
         """Return the variables of all metrics."""
+
+    def variables_in(self, weights: Iterable[Any]) -> list[Any]:
+        """Return the variables among what Keras counts as weights."""
 
     def values_of(self, variables: Sequence[Any]) -> list[Any]:
         """Return the values of variables as arrays."""

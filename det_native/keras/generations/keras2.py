@@ -79,11 +79,6 @@ def key_of(variable: Any) -> Any:
     return variable._unique_id
 
 
-def variables_among(weights: Iterable[Any]) -> list[Any]:
-    """Return the variables among the weights of a model: the table of words of a text layer is another kind."""
-    return [weight for weight in weights if isinstance(weight, tf.Variable)]
-
-
 def metrics_of(model: Any) -> list[Any]:
     """Return the metrics of a model, with those of the losses of its outputs."""
     of_graphs = getattr(model, "_get_training_eval_metrics", None)
@@ -93,6 +88,11 @@ def metrics_of(model: Any) -> list[Any]:
 def metric_variables(model: Any) -> list[Any]:
     """Return the variables of all metrics."""
     return [variable for metric in metrics_of(model) for variable in metric.weights]
+
+
+def variables_in(weights: Iterable[Any]) -> list[Any]:
+    """Return the variables among what Keras counts as weights: a layer's table of words is one, too."""
+    return [each for each in weights if isinstance(each, tf.Variable)]
 
 
 def values_of(variables: Sequence[Any]) -> list[Any]:

@@ -68,11 +68,6 @@ def key_of(variable: Any) -> Any:
     return id(variable)
 
 
-def variables_among(weights: Iterable[Any]) -> list[Any]:
-    """Return the weights of a model: all are variables."""
-    return list(weights)
-
-
 def metrics_of(model: Any) -> list[Any]:
     """Return the single metrics of a model: those of ``compile()`` are in one that holds them."""
     found: list[Any] = []
@@ -85,6 +80,11 @@ def metrics_of(model: Any) -> list[Any]:
 def metric_variables(model: Any) -> list[Any]:
     """Return the variables of all metrics."""
     return list(model.metrics_variables)
+
+
+def variables_in(weights: Iterable[Any]) -> list[Any]:
+    """Return the variables among the weights: all of them."""
+    return list(weights)
 
 
 def values_of(variables: Sequence[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, trial_class_titles
@@ -42,7 +42,16 @@ class LoopController(Protocol):
 
 
 class RandomStreams:
-    """The global random number generators of a framework; by default it has none."""
+    """The global random number generators of a framework; by default it has none.
+
+    Attributes
+    ----------
+    travel : bool
+        Whether their states in the notebook go with a program that is sent: then a captured call draws where the
+        program has come to, as the framework by itself does. Others begin with the trial's seed.
+    """
+
+    travel: ClassVar[bool] = False
 
     def seed(self, seed: int, *, own_process: bool) -> None:
         """Seed them. What cannot be put back is seeded only in a process that is a worker's own."""
@@ -116,6 +125,10 @@ class FrameworkHarness:
     def controller_class(self) -> Any:
         """Return what trains a trial class by itself; what a trial class may name instead is a subclass of it."""
         return None
+
+    def begins_with_seed(self, payload: Any) -> bool:
+        """Whether the training of a trial class, or of a captured call, begins with random numbers of its seed."""
+        return isinstance(payload, type) or not self.streams.travel
 
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what trains a trial class, or a captured call, in a loop that is not the user's."""

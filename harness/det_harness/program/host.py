@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -79,13 +80,15 @@ class WorkerHost:
         self._before_training = before_training
         self._loop: _Loop | None = None
         self._awaited = ""  # where the recorded call of train() was made
+        self._thread: threading.Thread | None = None  # in which the recorded call was made
 
     def take_call(self, kind: str, payload: Any) -> Any:
         """Run the trial at the recorded call and stop the program there; another call gives what it has trained."""
         if not self._takes(kind):
             return self._other(payload, self._calls.earlier)
+        self._thread = threading.current_thread()
         try:
-            self._compare(payload)
+            self._prepare(payload)
             self.outcome = self._controller(payload).run()
         except SystemExit as error:
             self.failure = TrialDefinitionError(
@@ -99,6 +102,8 @@ class WorkerHost:
         if self.outcome.goes_on:
             self._calls.goes_on = True
             return self.outcome.result
+        if self._thread is not threading.main_thread():
+            raise SystemExit  # ends the thread, and nothing is printed
         raise ProgramStop
 
     def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
@@ -151,17 +156,19 @@ class WorkerHost:
             self.failure = error  # the program may hide it
             raise
 
-    def _compare(self, payload: Any) -> None:
-        """Compare what the training is given; it draws random numbers where the program has come to."""
+    def _prepare(self, payload: Any) -> None:
+        """Compare what the training is given, without a draw; let it begin with the numbers of a run in the kernel."""
         with rng.preserved():
             self._before_training()
             if self._check is not None:
                 self._check.compare(payload)
+        if harness_for(payload).begins_with_seed(payload):
+            rng.seed_all(self.environment.trial_seed)
 
     def _batches(self, payload: Any) -> Generator[Any, None, None]:
         assert self._loop is not None
         try:
-            self._compare(payload)
+            self._prepare(payload)
             self._loop.controller = controller = harness_for(payload).loop(payload, self._services)
             yield from controller.batches()
         except GeneratorExit:
@@ -198,8 +205,13 @@ class WorkerHost:
                 program()
             self._end_loop()
         except BaseException as error:
+            by_thread = self._thread is not None and self._thread is not threading.current_thread()
+            if self._thread is not None and by_thread:
+                self._thread.join()  # the program went on beside the call, until this error or the end of the cell
             if self.failure is not None:
                 raise self.failure from None
+            if by_thread and self.outcome is not None:
+                return self.outcome
             if self._loop is not None and self._loop_was_left(error):
                 assert self.outcome is not None
                 return self.outcome

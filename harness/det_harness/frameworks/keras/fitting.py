@@ -20,7 +20,7 @@ def described(model: Any) -> dict[str, Any]:
 
     The variables that an optimizer trains are named by their places among those of the model.
     """
-    weights = internals.variables_among(model.weights)
+    weights = internals.variables_in(model.weights)
     places = {internals.key_of(variable): place for place, variable in enumerate(weights)}
     optimizers = []
     for optimizer in optimizers_of(model):
@@ -72,8 +72,7 @@ def check(model: Any, made_of: Mapping[str, Any] | None) -> None:
 
 def build_optimizers(model: Any, made_of: Mapping[str, Any] | None) -> None:
     """Make the variables of optimizers that have not trained yet."""
-    own = optimizers_of(model)
-    weights = _weights(model)
+    own, weights = optimizers_of(model), _weights(model)
     for optimizer, saved in zip(own, (made_of or {}).get("optimizers", ()), strict=False):
         trains = saved["trains"]
         if trains and not internals.trained_by(innermost(optimizer)):
@@ -84,11 +83,7 @@ def build_optimizers(model: Any, made_of: Mapping[str, Any] | None) -> None:
 def unchanged_on_error(model: Any) -> Iterator[None]:
     """Give the variables of a model their values back if the block fails."""
     internals.settle(model)
-    variables = [
-        *internals.variables_among(model.variables),
-        *optimizer_variables(model),
-        *internals.counters_of(model),
-    ]
+    variables = [*internals.variables_in(model.variables), *optimizer_variables(model), *internals.counters_of(model)]
     variables = list({id(each): each for each in variables}.values())
     values = internals.values_of(variables)
     try:
@@ -129,7 +124,7 @@ def optimizer_variables(model: Any) -> list[Any]:
 def _weights(model: Any) -> list[Any]:
     """Return the weights of a model, none of one that waits for its first batch."""
     try:
-        return internals.variables_among(model.weights)
+        return internals.variables_in(model.weights)
     except ValueError:
         return []
 

@@ -314,9 +314,8 @@ def _optimizer_variables(model: Any) -> int:
 def digest(model: Any) -> bytes:
     """Return what tells two states of a model's weights and optimizers apart."""
     internals.settle(model)
-    return after_training.digest(
-        internals.values_of([*internals.variables_among(model.weights), *fitting.optimizer_variables(model)])
-    )
+    variables = [*internals.variables_in(model.weights), *fitting.optimizer_variables(model)]
+    return after_training.digest(internals.values_of(variables))
 
 
 def _trackable(model: Any, *, in_use: bool = False) -> tf.train.Checkpoint:
@@ -328,9 +327,8 @@ def _trackable(model: Any, *, in_use: bool = False) -> tf.train.Checkpoint:
 
 def _own_variables(model: Any) -> list[Any]:
     """Return what differs by rank: random states, and what is not trained (moving means, say)."""
-    found: dict[int, Any] = {
-        id(variable): variable for variable in internals.variables_among(model.non_trainable_weights)
-    }
+    variables = internals.variables_in(model.non_trainable_weights)
+    found: dict[int, Any] = {id(variable): variable for variable in variables}
     for generator in (*keras2.generators_of(model), keras2.global_generator()):
         if generator is not None:
             found[id(generator.state)] = generator.state

@@ -20,6 +20,8 @@ class TensorFlowStreams(RandomStreams):
     gives ``keras.random`` its seeds where it is not told any.
     """
 
+    travel = True
+
     def seed(self, seed: int, *, own_process: bool) -> None:
         """Set the global seed of a worker's own process; elsewhere it cannot be put back."""
         if own_process:

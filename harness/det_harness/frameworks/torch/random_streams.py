@@ -12,6 +12,8 @@ from det_native.inspection.streams import checkpointed, put_back
 class TorchStreams(RandomStreams):
     """``torch`` (uint8) of the CPU, and ``cuda_0`` and so on (uint8) of each GPU that is in use."""
 
+    travel = True
+
     def seed(self, seed: int, *, own_process: bool) -> None:
         """Seed all of them."""
         import torch
