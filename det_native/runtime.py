@@ -24,7 +24,7 @@ class ProgramHost(Protocol):
     batch, and gives the loop's batches; none for a call that is not the recorded one, and after those of the recorded
     one it does not let the program go on. ``stand_in`` gives a null handle for what is not at
     hand here of a training. ``owns_init`` is asked at every ``init()``: whether it is the one that the
-    recorded call belongs to, so that ``environment`` is its trial.
+    recorded call belongs to, so that ``environment`` is its trial. That one calls ``set_streams_of_init``.
     """
 
     environment: TrialEnvironment
@@ -41,6 +41,9 @@ class ProgramHost(Protocol):
 
     def owns_init(self) -> bool:
         """Whether the ``init()`` being called is the recorded call's; True for any if none is recorded."""
+
+    def set_streams_of_init(self) -> None:
+        """Have a trial with the notebook's seed draw from here on what the notebook drew after its ``init()``."""
 
 
 _host: ProgramHost | None = None

@@ -102,6 +102,8 @@ def assemble(
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
+    if manifest.init_streams is not None:
+        contents[manifest.init_streams.sha256] = capture.init_streams
     contents |= capture.proof_values
     contents |= {one.hash: one.trained.history for one in capture.earlier}
     if wider is not None and capture.wider is not None:
@@ -282,6 +284,11 @@ def _value_entry(value: CapturedValue) -> ValueEntry:
     )
 
 
+def _init_streams(capture: Capture) -> StreamsEntry | None:
+    content = capture.init_streams
+    return _streams_entry(CapturedStreams(content, 0, in_every_trial=False)) if content else None
+
+
 def _streams_entry(streams: CapturedStreams) -> StreamsEntry:
     return StreamsEntry(
         sha256=hashlib.sha256(streams.content).hexdigest(),
@@ -326,6 +333,7 @@ def _manifest(
         values=values,
         requirements=tuple(dict.fromkeys(capture.requirements)),
         streams=streams,
+        init_streams=_init_streams(capture),
         proof=capture.proof,
         links=(*links, *outside.links),
         reads=tuple(outside.reads),

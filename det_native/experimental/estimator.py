@@ -97,7 +97,7 @@ def init(
         on_call=partial(train_by_fit, fit_here=_train_here, settings=settings, begun=begun),
         role="local" if settings.place.local else "cluster",
     )
-    enter(settings, environment)
+    enter(settings, environment, begun)
     _run_unchanged_calls(context, settings, begun)
     return context
 

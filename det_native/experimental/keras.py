@@ -110,7 +110,7 @@ def init(
         role="local" if settings.place.local else "cluster",
         place=calling_place,
     )
-    enter(settings, environment)
+    enter(settings, environment, begun)
     if context.role == "cluster":
         tell_of_unwrapped_models(context)
     return context

@@ -16,7 +16,8 @@ from det_native.experimental.directory import working_directory
 from det_native.experimental.document_place import answers
 from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.origin import Origin
-from det_native.experimental.settings import ConfigInput, Settings, check_before_fit
+from det_native.experimental.settings import ConfigInput, Settings, check_before_fit, has_seed
+from det_native.inspection.streams import current_streams, encoded
 from det_native.own_time import own_time
 from det_native.runtime import ProgramHost
 from det_native.schema.environment import TrialEnvironment
@@ -25,16 +26,17 @@ from det_native.schema.manifests import Framework
 from det_native.schema.sampling import first_hyperparameters, trial_seeds
 
 
-@dataclass(frozen=True)
+@dataclass
 class Begun:
     """Where ``init()`` was called: the execution of the notebook, and the place in the program.
 
-    `early` is what the notebook's variables held then.
+    `early` is what the notebook's variables held then, `streams` the states of the streams of random numbers, encoded.
     """
 
     execution: int | None
     record: CallRecord | None
     early: EarlyContents = field(default_factory=EarlyContents, compare=False, repr=False)
+    streams: bytes = b""
 
     @classmethod
     def now(cls) -> Begun:
@@ -47,7 +49,7 @@ class Begun:
     def origin(self, record: CallRecord | None) -> Origin:
         """Return where a training call comes from."""
         executions = () if self.execution is None else (self.execution,)
-        return Origin(record, executions, self.record, self.early)
+        return Origin(record, executions, self.record, self.early, self.streams)
 
 
 def first_environment(settings: Settings, framework: Framework) -> TrialEnvironment:
@@ -75,6 +77,7 @@ def replayed_environment(host: ProgramHost, config: ConfigInput) -> TrialEnviron
     if host.owns_init():
         if host.role == "worker":
             seed_streams(host.environment)
+            host.set_streams_of_init()
         return host.environment
     complete = load_config(config, local=True, warn=False).model_dump(mode="json")
     # The sample is the one that the notebook has seen. The seed of models to come stays the trial's.
@@ -88,15 +91,25 @@ def _first_trial(config: dict[str, Any]) -> TrialEnvironment:
 
 
 def seed_streams(environment: TrialEnvironment) -> None:
-    """Seed the global streams of random numbers with the trial's seed: what ``init()`` does, here and on a worker."""
+    """Seed the global streams of random numbers with the trial's seed."""
     from det_harness.trial import rng
 
     rng.seed_process(environment.trial_seed)
 
 
-def enter(settings: Settings, environment: TrialEnvironment) -> None:
-    """Say where the code trains, be in the folder that is sent, and seed what is drawn from now on."""
-    seed_streams(environment)
+def enter(settings: Settings, environment: TrialEnvironment, begun: Begun) -> None:
+    """Say where the code trains, be in the folder that is sent, and seed what is to be drawn from the trial's seed.
+
+    That is all that draws, where the configuration has a seed. Else the streams go on from where the program has
+    brought them, as they do without `init()`; only what has no state yet that can be saved begins.
+    """
+    from det_harness.trial import rng
+
+    if has_seed(settings):
+        seed_streams(environment)
+    else:
+        rng.begin(environment.trial_seed)
+    begun.streams = encoded(current_streams())
     if settings.place.notice:
         print(settings.place.notice)
     if settings.context_dir is not None:

@@ -30,6 +30,8 @@ class Origin:
         The call of ``init()``.
     early : EarlyContents or None
         What the notebook's variables held then.
+    streams : bytes
+        States of the streams of random numbers as it left them, encoded; empty where they are not known.
     answers : AsWritten
         What the front end's dialog says of the call.
     """
@@ -38,6 +40,7 @@ class Origin:
     init_executions: tuple[int, ...] = ()
     init: CallRecord | None = None
     early: EarlyContents | None = None
+    streams: bytes = b""
     answers: AsWritten = field(default_factory=answers)
 
     def why_no_program(self) -> str:
@@ -75,7 +78,7 @@ class Origin:
         """
         from det_native.capture.call import capture_call
 
-        return capture_call(
+        capture = capture_call(
             kind,
             payload,
             framework=framework,
@@ -88,3 +91,5 @@ class Origin:
             init=self.init,
             wider=wider,
         )
+        capture.init_streams = self.streams
+        return capture

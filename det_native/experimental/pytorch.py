@@ -108,7 +108,7 @@ def init(
         role="local" if settings.place.local else "cluster",
         length_of=partial(_length, settings=settings),
     )
-    enter(settings, environment)
+    enter(settings, environment, begun)
     return context
 
 

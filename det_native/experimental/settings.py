@@ -137,6 +137,12 @@ def check_before_fit(settings: Settings, framework: Framework = "keras") -> dict
     return complete
 
 
+def has_seed(settings: Settings) -> bool:
+    """Return whether the configuration says from which seed all is drawn: ``reproducibility.experiment_seed``."""
+    loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
+    return loaded.reproducibility.experiment_seed is not None
+
+
 def left_to_fit(settings: Settings) -> frozenset[str]:
     """Return the fields, by dotted path, that only the call of ``fit()`` fills in.
 

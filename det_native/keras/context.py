@@ -66,8 +66,6 @@ class TFKerasNativeContext(TFKerasContext):
         self._place = place
         if on_fit is not None:
             precision.hold(env)
-        if env.managed and on_fit is not None:
-            internals.seed_as_plain(env.trial_seed)
 
     def wrap_model(self, model: Any) -> Any:
         """Let this context run the model's training; call it right after the model is made, before ``compile``.

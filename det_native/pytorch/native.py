@@ -64,10 +64,6 @@ class PyTorchNativeContext(PyTorchRunContext):
         self._told_of_steps = False
         if role == "cluster":
             self.device = torch.device("cpu")  # nothing is trained in the kernel
-        elif environment.managed and on_fit is not None:
-            # The weights of models built from now on follow from the seed, here as on a worker. The generators of
-            # Python and numpy, the user's own, stay as they are.
-            torch.manual_seed(environment.trial_seed)
 
     def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
         """Move `model` to the trial's device, and make the trial checkpoint it; returns it.

@@ -56,6 +56,9 @@ class RandomStreams:
     def seed(self, seed: int, *, own_process: bool) -> None:
         """Seed them. What cannot be put back is seeded only in a process that is a worker's own."""
 
+    def begin(self, seed: int) -> None:
+        """Seed those that have no state to be saved as long as they have no seed."""
+
     def capture(self) -> dict[str, Any]:
         """Return their states, by names that no other framework uses: plain values, and arrays of numpy."""
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,6 +105,8 @@ class CallMatcher:
         Whether the program runs on after it; set by the host.
     earlier : EarlierTraining or None
         What is known of the last training call, if it is none to be recorded.
+    at_init : callable
+        Is called by the recorded ``init()``; set by who runs the program.
     """
 
     def __init__(self, source: ProgramSource) -> None:
@@ -118,6 +121,7 @@ class CallMatcher:
         self.taken = False
         self.goes_on = False
         self.earlier: EarlierTraining | None = None
+        self.at_init: Callable[[], None] = lambda: None
 
     @property
     def cell(self) -> int | None:

@@ -114,6 +114,7 @@ class ProgramRunner:
         self.add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None
         self._flags = 0
         self._private = False
+        self.calls.at_init = self._set_streams_of_init
         self._output: Any = ""  # as IPython begins
         self._defined_in: dict[str, str] = {}
 
@@ -200,6 +201,12 @@ class ProgramRunner:
             if entry.before_cell == index and self._private:
                 other = not (entry.in_every_trial or self.own_seed)
                 rng.apply_encoded(self._read_blob(entry.sha256), only_names=other)
+
+    def _set_streams_of_init(self) -> None:
+        """Have a trial with the notebook's seed go on from where ``init()`` left the streams of random numbers."""
+        entry = self._bundle.init_streams
+        if entry is not None and self.own_seed and self._private:
+            rng.apply_encoded(self._read_blob(entry.sha256))
 
     def _run_cell(self, index: int, run_coroutine: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         last: Any = None

@@ -81,3 +81,7 @@ class StoppingHost(ABC):
     def owns_init(self) -> bool:
         """Whether the ``init()`` being called is the one that the recorded call belongs to."""
         return self._calls.is_recorded_init()
+
+    def set_streams_of_init(self) -> None:
+        """Have a trial with the notebook's seed draw from here on what the notebook drew after its ``init()``."""
+        self._calls.at_init()

@@ -36,6 +36,12 @@ def seed_process(seed: int) -> None:
     _seed(seed, own_process=True)
 
 
+def begin(seed: int) -> None:
+    """Seed in a process what draws what nobody can draw again as long as it has no seed; all else stays as it is."""
+    for streams in _streams():
+        streams.begin(seed)
+
+
 def _seed(seed: int, *, own_process: bool) -> None:
     random.seed(seed)
     np.random.seed(seed % 2**32)

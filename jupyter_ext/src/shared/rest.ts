@@ -824,6 +824,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/trials/{trial_id}/epochs': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Epochs
+     * @description Return what the framework's own history has of each epoch; of Keras only, and of none before this route was.
+     */
+    get: operations['get_epochs'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/trials/{trial_id}/logs': {
     parameters: {
       query?: never;
@@ -1291,6 +1311,26 @@ export interface components {
       size: number;
     };
     /**
+     * EarlierTraining
+     * @description A training call of the program before the recorded one, whose weights the notebook has by now.
+     *
+     *     `checkpoint` is the uuid of the one that they are of, after `batch` batches; `history` has the training's metrics by
+     *     epoch, as ``det_native.past_history`` reads them.
+     */
+    EarlierTraining: {
+      /** Batch */
+      batch: number;
+      /** Checkpoint */
+      checkpoint: string;
+      /** Experiment Id */
+      experiment_id: number;
+      /** History */
+      history: string;
+      site: components['schemas']['CallSite'];
+      /** Size */
+      size: number;
+    };
+    /**
      * EnvironmentAnswer
      * @description What the Python has that will run the trials.
      *
@@ -1323,6 +1363,50 @@ export interface components {
       executable: string;
       /** Modules */
       modules: string[];
+    };
+    /**
+     * EpochReport
+     * @description An epoch has ended. Its metrics are reported as rows, too; this is the history of whoever called ``fit()``.
+     */
+    EpochReport: {
+      row: components['schemas']['EpochRow'];
+      /** Seq */
+      seq: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      type: 'epoch';
+    };
+    /**
+     * EpochRow
+     * @description What a framework's own history has of one epoch: all that callbacks saw at its end, and what they put there.
+     *
+     *     Attributes
+     *     ----------
+     *     batch : int
+     *         Batches done at its end.
+     *     epoch : int
+     *         Its number, as the framework counts them: Keras from 0, or from ``initial_epoch``.
+     *     logs : dict
+     *         Name to number, in the order of the framework; what numpy has is a type with its values, ``{"float32": [1.0]}``.
+     *         Not-a-number and infinities are words.
+     *     params : dict
+     *         What the framework tells its callbacks of the whole training: ``epochs``, ``steps``.
+     */
+    EpochRow: {
+      /** Batch */
+      batch: number;
+      /** Epoch */
+      epoch: number;
+      /** Logs */
+      logs: {
+        [key: string]: unknown;
+      };
+      /** Params */
+      params?: {
+        [key: string]: number;
+      };
     };
     /**
      * ErrorBody
@@ -1980,6 +2064,7 @@ export interface components {
      *     For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``. `call` is the training
      *     call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known. `prompts` says
      *     whether the numbers of the cells are those that the notebook shows in brackets; else they are their places.
+     *     `earlier` are the other training calls that give something here.
      */
     Program: {
       call?: components['schemas']['CallSite'] | null;
@@ -1993,6 +2078,11 @@ export interface components {
        * @default []
        */
       command: string[];
+      /**
+       * Earlier
+       * @default []
+       */
+      earlier: components['schemas']['EarlierTraining'][];
       /** Framework */
       framework: string;
       init?: components['schemas']['CallSite'] | null;
@@ -2056,6 +2146,7 @@ export interface components {
       reports: (
         | components['schemas']['StartedReport']
         | components['schemas']['MetricsReport']
+        | components['schemas']['EpochReport']
         | components['schemas']['CheckpointReport']
         | components['schemas']['WarningReport']
         | components['schemas']['ComparisonReport']
@@ -6665,6 +6756,101 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['MetricCurve'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_epochs: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of a trial. */
+        trial_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['EpochRow'][];
         };
       };
       /** @description The token is missing or wrong. */

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from det_harness.frameworks.base import RandomStreams
-from det_native.inspection.libraries.tensorflow import SEED
+from det_native.inspection.libraries.tensorflow import SEED, global_seed
 from det_native.inspection.streams import checkpointed, put_back
 
 _LIBRARIES = ("tensorflow", "keras", "tf_keras")
@@ -25,6 +25,14 @@ class TensorFlowStreams(RandomStreams):
     def seed(self, seed: int, *, own_process: bool) -> None:
         """Set the global seed of a worker's own process; elsewhere it cannot be put back."""
         if own_process:
+            from det_native.keras.generations import internals
+
+            sys.modules["tensorflow"].random.set_seed(seed)
+            internals.seed_as_plain(seed)
+
+    def begin(self, seed: int) -> None:
+        """Set the global seed if the user has not: what draws without it cannot be saved."""
+        if global_seed() is None:
             sys.modules["tensorflow"].random.set_seed(seed)
 
     def capture(self) -> dict[str, Any]:
