@@ -102,8 +102,12 @@ def assemble(
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
-    if manifest.init_streams is not None:
-        contents[manifest.init_streams.sha256] = capture.init_streams
+    for entry, content in (
+        (manifest.init_streams, capture.init_streams),
+        (manifest.call_streams, capture.call_streams),
+    ):
+        if entry is not None:
+            contents[entry.sha256] = content
     contents |= capture.proof_values
     contents |= {one.hash: one.trained.history for one in capture.earlier}
     if wider is not None and capture.wider is not None:
@@ -284,8 +288,7 @@ def _value_entry(value: CapturedValue) -> ValueEntry:
     )
 
 
-def _init_streams(capture: Capture) -> StreamsEntry | None:
-    content = capture.init_streams
+def _entry_of(content: bytes) -> StreamsEntry | None:
     return _streams_entry(CapturedStreams(content, 0, in_every_trial=False)) if content else None
 
 
@@ -333,7 +336,8 @@ def _manifest(
         values=values,
         requirements=tuple(dict.fromkeys(capture.requirements)),
         streams=streams,
-        init_streams=_init_streams(capture),
+        init_streams=_entry_of(capture.init_streams),
+        call_streams=_entry_of(capture.call_streams),
         proof=capture.proof,
         links=(*links, *outside.links),
         reads=tuple(outside.reads),

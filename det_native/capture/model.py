@@ -92,7 +92,7 @@ class Capture:
     proof, by hash. `seconds` is how long the cells took that go before the call, None where that is not known or one of
     them did something outside of the process. `earlier` are trainings whose weights its calls give. `made` knows the
     files that the program makes where it runs. `init_streams` are states of the streams of random numbers as ``init()``
-    left them, encoded; empty where they are not known.
+    left them, encoded, and `call_streams` those with which the call begins; empty where they are not known.
     """
 
     program: Program
@@ -104,6 +104,7 @@ class Capture:
     warnings: list[str] = field(default_factory=list)
     streams: list[CapturedStreams] = field(default_factory=list)
     init_streams: bytes = b""
+    call_streams: bytes = b""
     proof: CallProof | None = None
     proof_values: dict[Sha256, bytes] = field(default_factory=dict)
     reads: list[ReadEntry] = field(default_factory=list)

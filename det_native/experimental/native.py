@@ -193,6 +193,9 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     from det_native.pending.fitting import after_submit
     from det_native.pending.trained import continued
 
+    note_beginning = getattr(call, "note_beginning", None)
+    if note_beginning is not None:
+        note_beginning()
     continues = continued(call)
     experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
     if handle_of is not None:

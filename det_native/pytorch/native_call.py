@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -20,6 +20,7 @@ from det_native.proof.modules import module_settings
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.native_run import PyTorchRunContext
+from det_native.pytorch.past_training import PastTraining, next_training
 from det_native.pytorch.wrapping import foreign_optimizer
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Framework
@@ -51,6 +52,10 @@ class TorchCall:
         By name.
     wait : bool or None
         Whether the call waits for its end on the cluster; None where the code that follows says it.
+    past : PastTraining or None
+        What it is for a later call, once it has begun.
+    begins_with : dict or None
+        States of the streams of random numbers with which it begins; None where it draws on.
     """
 
     framework: ClassVar[Framework] = "torch"
@@ -65,6 +70,8 @@ class TorchCall:
     epochs: int | None
     callbacks: dict[str, PyTorchCallback]
     wait: bool | None = None
+    past: PastTraining | None = field(default=None, repr=False)
+    begins_with: dict[str, Any] | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -112,6 +119,11 @@ class TorchCall:
         )
         call._check_length()
         return call
+
+    def note_beginning(self) -> None:
+        """Note that the training begins now, and what it draws."""
+        self.past, self.begins_with = next_training(self.context.past, self.context.models)
+        self.context.past = self.past
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ import torch
 from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
+from det_native.pytorch.past_training import PastTraining
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
 
@@ -31,6 +32,8 @@ class PyTorchRunContext(PyTorchTrialContext):
     state : dict
         Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
         continued from there. Anything picklable.
+    past : PastTraining or None
+        Its last training in this process.
     """
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
@@ -38,6 +41,7 @@ class PyTorchRunContext(PyTorchTrialContext):
         self.role = role
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
+        self.past: PastTraining | None = None
         self._trained_by = ""
         self._reported: dict[str, Any] | None = None
         self._trained = False

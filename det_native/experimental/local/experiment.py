@@ -235,6 +235,7 @@ class LocalExperiment:
         from det_harness.local.run import local_run
 
         trial, stage, reporter, log = begun
+        harness = harness_for(self._payload)
         with (
             copied_output(log),
             local_run(
@@ -248,7 +249,8 @@ class LocalExperiment:
                 framework=self._framework,
                 test=self._settings.place.test,
                 reporter=reporter,
-                seeded=harness_for(self._payload).begins_with_seed(self._payload),
+                seeded=harness.begins_with_seed(self._payload),
+                begins_with=getattr(self._payload, "begins_with", None),
             ) as run,
         ):
             try:
@@ -256,6 +258,8 @@ class LocalExperiment:
             except BaseException:
                 self._failing_batch = run.failing_batch
                 raise
+        if reporter.checkpoints and not isinstance(self._payload, type):
+            harness.note_end(self._payload, Path(reporter.checkpoints[-1][0]))
         assert run.outcome is not None
         self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
 

@@ -119,6 +119,7 @@ def _begun(
 ) -> tuple[LocalExperiment, Sample, int, LocalSearch | None]:
     """Return the experiment of a call, the sample of its one trial, the batches of an epoch, and its search if any."""
     note_trained(call)
+    call.note_beginning()
     config = config_of_call(settings, call)
     search = search_of(config, settings) if searches(config, settings) else None
     sample = sample_of_call(config, call)

@@ -129,6 +129,9 @@ class FrameworkHarness:
         """Return what trains a trial class by itself; what a trial class may name instead is a subclass of it."""
         return None
 
+    def note_end(self, call: Any, directory: Path) -> None:
+        """Note what a later call has to know of the end of a training in the kernel; its last checkpoint is there."""
+
     def begins_with_seed(self, payload: Any) -> bool:
         """Whether the training of a trial class, or of a captured call, begins with random numbers of its seed."""
         return isinstance(payload, type) or not self.streams.travel

@@ -164,6 +164,7 @@ class WorkerHost:
                 self._check.compare(payload)
         if harness_for(payload).begins_with_seed(payload):
             rng.seed_all(self.environment.trial_seed)
+        self._calls.at_call()
 
     def _batches(self, payload: Any) -> Generator[Any, None, None]:
         assert self._loop is not None

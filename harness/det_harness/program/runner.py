@@ -25,7 +25,7 @@ from det_harness.program.values import bind
 from det_harness.trial import rng
 from det_native._version import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
-from det_native.schema.manifests import BundleManifest, ValueEntry
+from det_native.schema.manifests import BundleManifest, StreamsEntry, ValueEntry
 from det_native.schema.rest import CaptureRow
 
 _FUTURES = 0
@@ -114,7 +114,8 @@ class ProgramRunner:
         self.add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None
         self._flags = 0
         self._private = False
-        self.calls.at_init = self._set_streams_of_init
+        self.calls.at_init = lambda: self._set_streams_to(bundle.init_streams)
+        self.calls.at_call = lambda: self._set_streams_to(bundle.call_streams)
         self._output: Any = ""  # as IPython begins
         self._defined_in: dict[str, str] = {}
 
@@ -202,9 +203,8 @@ class ProgramRunner:
                 other = not (entry.in_every_trial or self.own_seed)
                 rng.apply_encoded(self._read_blob(entry.sha256), only_names=other)
 
-    def _set_streams_of_init(self) -> None:
-        """Have a trial with the notebook's seed go on from where ``init()`` left the streams of random numbers."""
-        entry = self._bundle.init_streams
+    def _set_streams_to(self, entry: StreamsEntry | None) -> None:
+        """Have a trial with the notebook's seed go on with random numbers of the notebook."""
         if entry is not None and self.own_seed and self._private:
             rng.apply_encoded(self._read_blob(entry.sha256))
 

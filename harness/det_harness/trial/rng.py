@@ -107,12 +107,19 @@ def save(folder: Path) -> None:
 
 def load(folder: Path) -> None:
     """Put back the state that :func:`save` wrote; nothing happens if the checkpoint has none."""
+    state = read(folder)
+    if state is not None:
+        apply(state)
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """Return the state that :func:`save` wrote; None if the checkpoint has none."""
     if not (folder / _FILE).exists():
-        return
+        return None
     with np.load(folder / _FILE, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     state: dict[str, Any] = json.loads(arrays.pop("plain").tobytes())
-    apply({**state, **arrays})
+    return {**state, **arrays}
 
 
 @contextmanager

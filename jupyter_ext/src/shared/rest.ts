@@ -965,6 +965,7 @@ export interface components {
      *     The id of the bundle is the hash of this manifest in canonical JSON.
      */
     BundleManifest: {
+      call_streams?: components['schemas']['StreamsEntry'] | null;
       /**
        * Files
        * @default []
@@ -976,6 +977,7 @@ export interface components {
        * @constant
        */
       format: 1;
+      init_streams?: components['schemas']['StreamsEntry'] | null;
       interpreter: components['schemas']['Interpreter'];
       /**
        * Links

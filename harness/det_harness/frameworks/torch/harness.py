@@ -87,6 +87,14 @@ class TorchHarness(FrameworkHarness):
         from det_harness.frameworks.torch.loading_into import load_into
 
         load_into(call.context, directory)
+        self.note_end(call, directory)
+
+    def note_end(self, call: Any, directory: Path) -> None:
+        """Note where the random numbers stood at the end of a training."""
+        from det_harness.trial import rng
+
+        if call.past is not None:
+            call.past.after = rng.read(directory)
 
     def load_into_objects(self, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment) -> None:
         """Put what a training has made of modules and optimizers into other ones."""
