@@ -14,6 +14,7 @@ import psutil
 import pytest
 import sklearn.datasets
 import torch
+from det_harness.program.earlier import files_on_worker
 from det_harness.program.load import load_checkpoint
 from det_harness.trial.spool import read_spool
 from harness_bundles import call_in, cell
@@ -367,7 +368,7 @@ def test_a_checkpoint_loads_back_in_this_process(worker: Worker, tmp_path: Path,
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    trial = load_checkpoint(job.bundle, worker.blobs.read, folder, manifest, environment)
+    trial = load_checkpoint(job.bundle, worker.blobs.read, folder, manifest, environment, files_on_worker({}))
     assert torch.equal(torch.rand(2), expected)
     assert type(trial).__name__ == "Digits"
     assert_same(trial.model.state_dict(), state(worker, manifest)["models_state_dict"][0])
