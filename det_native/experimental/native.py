@@ -193,9 +193,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     from det_native.pending.fitting import after_submit
     from det_native.pending.trained import continued
 
-    note_beginning = getattr(call, "note_beginning", None)
-    if note_beginning is not None:
-        note_beginning()
+    note_beginning(call)
     continues = continued(call)
     experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
     if handle_of is not None:
@@ -207,6 +205,18 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     __tracebackhide__ = True
     after_submit(experiment, call, settings.show)
     return experiment
+
+
+def note_beginning(call: Any) -> None:
+    """Note that a training begins, where that counts for the random numbers of the next one."""
+    note = getattr(call, "note_beginning", None)
+    if note is None:
+        return
+    from det_native.pending.following import is_read_later
+    from det_native.pending.registry import PendingTraining
+
+    training = PendingTraining(call.context.experiment, call)
+    note(read=is_read_later(training, loop=call.kind == "train") if call.wait is None else call.wait)
 
 
 def before_call(call: Any) -> None:

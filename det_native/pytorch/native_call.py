@@ -120,10 +120,11 @@ class TorchCall:
         call._check_length()
         return call
 
-    def note_beginning(self) -> None:
-        """Note that the training begins now, and what it draws."""
+    def note_beginning(self, *, read: bool) -> None:
+        """Note that the training begins now, what it draws, and whether its cell reads later what it trains."""
         self.past, self.begins_with = next_training(self.context.past, self.context.models)
         self.context.past = self.past
+        self.past.read = read
 
     @property
     def name(self) -> str:

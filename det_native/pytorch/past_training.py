@@ -1,7 +1,9 @@
-"""Random numbers of a model that is trained again: it goes on with those at the end of its training before.
+"""Where the random numbers of the notebook stand after a training, the same here and on the cluster.
 
-A training leaves the streams of the kernel as they were, here as on the cluster. Trained again right after it, in a
-loop over epochs, a model would get the order and the dropout of the first training once more.
+Where code that follows in its cell reads what is trained, it goes on with the numbers at the end of the training, as
+the plain loop does. Else the streams are what they were before it, since on the cluster the cell has gone on by then.
+The same model trained again right after that begins where its training before has ended: it would get the order and the
+dropout of that one once more.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from det_native.inspection.streams import current_streams
+from det_native.inspection.streams import current_streams, put_back
+
+_LIBRARIES = ("random", "numpy", "torch")
 
 
 @dataclass
@@ -25,11 +29,20 @@ class PastTraining:
         Where the streams stood when it was called, in the short form.
     after : dict or None
         Where they stood at its end, in the form of checkpoints; None as long as that is not known.
+    read : bool
+        Whether code that follows in its cell reads what it trains.
     """
 
     models: list[Any]
     began: dict[str, Any]
     after: dict[str, Any] | None = None
+    read: bool = False
+
+    def end(self, after: dict[str, Any] | None) -> None:
+        """Note where the streams stood at its end; the process goes on from there if the cell has waited for it."""
+        self.after = after
+        if self.read and after is not None and current_streams() == self.began:
+            put_back(after, _LIBRARIES)
 
 
 def next_training(past: PastTraining | None, models: Sequence[Any]) -> tuple[PastTraining, dict[str, Any] | None]:

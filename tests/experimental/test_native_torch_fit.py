@@ -207,13 +207,24 @@ def test_mode_local_is_one_minimal_loop(capsys: pytest.CaptureFixture[str]) -> N
     assert len(experiment.checkpoints) == 1
 
 
-def test_the_users_generators_go_on_as_if_nothing_had_been_trained() -> None:
+def test_the_users_generators_go_on_as_if_nothing_had_been_trained_where_nobody_waits() -> None:
     line = Line()  # init() seeds them
     random.seed(1)
     np.random.seed(1)
     expected = random.Random(1).random(), np.random.RandomState(1).rand()
-    line.fit()
+    line.fit(wait=False)
     assert (random.random(), np.random.rand()) == expected
+
+
+def test_code_that_waits_for_a_training_draws_on_from_its_end() -> None:
+    line, loader = Line(), loader_of(shuffle=True)
+    torch.manual_seed(4)
+    for _ in range(2):  # a pass draws its order, and a seed for workers
+        list(loader)
+    expected = torch.rand(2)
+    torch.manual_seed(4)
+    line.alone(loader, wait=True)
+    assert torch.equal(torch.rand(2), expected)
 
 
 def test_a_search_needs_the_code_of_the_program() -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 def test_a_loop_is_the_same_as_fit() -> None:
     fitted, looped = Line(), Line()
-    fitted.fit(loader_of(shuffle=True))
+    fitted.fit(loader_of(shuffle=True), wait=False)
     for batch in looped.loop(loader_of(shuffle=True)):
         assert looped.model.training
         looped.context.report({"loss": looped.step(batch)})

@@ -94,7 +94,7 @@ class TorchHarness(FrameworkHarness):
         from det_harness.trial import rng
 
         if call.past is not None:
-            call.past.after = rng.read(directory)
+            call.past.end(rng.read(directory))
 
     def load_into_objects(self, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment) -> None:
         """Put what a training has made of modules and optimizers into other ones."""
