@@ -242,8 +242,12 @@ def _all_of(ran: Ran) -> str:
     return "\n".join([ran.text, *map(str, views)])
 
 
-def notebooks(framework: str, first: tuple[str, ...]) -> list[ParameterSet]:
-    """Return the notebooks of a framework as parameters of a test; those that are not among the first are long."""
+def notebooks(framework: str, first: tuple[str, ...], last: tuple[str, ...] = ()) -> list[ParameterSet]:
+    """Return the notebooks of a framework as parameters of a test; those that are not among the first are long.
+
+    The last are like others of another framework: they are in ``make soak``.
+    """
     paths = sorted(HERE.glob(f"{framework}_*.py"))
-    assert {path.stem for path in paths} >= set(first)
-    return [pytest.param(path, id=path.stem, marks=[] if path.stem in first else pytest.mark.long) for path in paths]
+    assert {path.stem for path in paths} >= {*first, *last}
+    marks: dict[str, Any] = dict.fromkeys(first, ()) | dict.fromkeys(last, pytest.mark.soak)
+    return [pytest.param(path, id=path.stem, marks=marks.get(path.stem, pytest.mark.long)) for path in paths]

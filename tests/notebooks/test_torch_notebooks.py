@@ -11,8 +11,10 @@ pytestmark = pytest.mark.slow
 
 #: Those of `make test`.
 FIRST = ("torch_augmentation", "torch_defined_twice", "torch_everything_in_one_cell", "torch_home_tabular")
+#: Those of `make soak`.
+LAST = ("torch_home_cnn_confusion", "torch_home_shared_encoder", "torch_home_text_predict")
 
 
-@pytest.mark.parametrize("path", notebooks("torch", FIRST))
+@pytest.mark.parametrize("path", notebooks("torch", FIRST, LAST))
 def test_a_notebook_trains_the_same_everywhere(path: Path, torch_kernels: Kernels, tmp_path: Path) -> None:
     check(path, torch_kernels, tmp_path)
