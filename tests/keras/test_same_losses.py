@@ -13,6 +13,7 @@ import numpy as np
 import plain_keras
 import pytest
 import tensorflow as tf
+from callback_runs import Trainings, compiled, equal
 from det_harness.frameworks.keras.arrays import keras_orders
 from keras_generation import only_keras_2
 
@@ -85,3 +86,16 @@ def test_a_layer_goes_on_from_a_state_that_is_put_back() -> None:
         generator.state.assign(state)
     assert np.array_equal(going_on(rows), drawn[2])
     assert np.array_equal(going_on(rows), drawn[3])
+
+
+@only_keras_2
+def test_a_run_that_was_stopped_goes_on_after_a_compilation_as_one_that_was_not(tmp_path: Path) -> None:
+    """A layer with a seed of its own gives each graph another one, and a run that goes on makes a graph once more."""
+    trainings = Trainings(tmp_path, rate=0.3, own_seed=4, checkpoint_policy="all")
+    whole = trainings.native(list)
+    stopped = trainings.native(list, resume=whole.saved_at(10))
+    assert equal(whole.model, stopped.model)
+    for run in (whole, stopped):
+        compiled(run.model)
+        type(run.model).fit(run.model, plain_keras.X, plain_keras.Y, shuffle=False, verbose=0)
+    assert equal(whole.model, stopped.model)
