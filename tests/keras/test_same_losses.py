@@ -13,7 +13,7 @@ import numpy as np
 import plain_keras
 import pytest
 import tensorflow as tf
-from callback_runs import Trainings, compiled, equal
+from callback_runs import Trainings, equal
 from det_harness.frameworks.keras.arrays import keras_orders
 from keras_generation import only_keras_2
 
@@ -89,13 +89,15 @@ def test_a_layer_goes_on_from_a_state_that_is_put_back() -> None:
 
 
 @only_keras_2
-def test_a_run_that_was_stopped_goes_on_after_a_compilation_as_one_that_was_not(tmp_path: Path) -> None:
-    """A layer with a seed of its own gives each graph another one, and a run that goes on makes a graph once more."""
+def test_a_layer_with_a_seed_of_its_own_gives_its_next_graph_that_of_a_run_that_was_never_stopped(
+    tmp_path: Path,
+) -> None:
+    """A run that goes on makes a graph once more; the one that ``compile()`` brings is the same all the same."""
+    from det_native.keras.generations import keras2
+
     trainings = Trainings(tmp_path, rate=0.3, own_seed=4, checkpoint_policy="all")
     whole = trainings.native(list)
     stopped = trainings.native(list, resume=whole.saved_at(10))
     assert equal(whole.model, stopped.model)
-    for run in (whole, stopped):
-        compiled(run.model)
-        type(run.model).fit(run.model, plain_keras.X, plain_keras.Y, shuffle=False, verbose=0)
-    assert equal(whole.model, stopped.model)
+    assert keras2.own_seeds(stopped.model) == keras2.own_seeds(whole.model)
+    assert keras2.own_seeds(whole.model)[0] > 4  # type: ignore[operator]
