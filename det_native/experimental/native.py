@@ -188,6 +188,8 @@ def submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf | 
 
 
 def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf | None) -> Experiment:
+    from det_harness.frameworks.base import harness_for
+
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
     from det_native.pending.fitting import after_submit
@@ -202,6 +204,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     if continues:
         print(f"Experiment {experiment.id} {continues}.")
     call.context.experiment = experiment
+    harness_for(call).build(call)
     __tracebackhide__ = True
     after_submit(experiment, call, settings.show)
     return experiment

@@ -50,6 +50,8 @@ def is_read_later(training: PendingTraining, *, loop: bool) -> bool:
         return True
     reach = Reach(namespace, [training])
     trained = reach.wanted
+    whole = Reading()
+    lookups = []
     for frame in frames:
         if _is_around_magic(frame, log):
             continue
@@ -59,9 +61,13 @@ def is_read_later(training: PendingTraining, *, loop: bool) -> bool:
         if place is None or path is None or segments is None:
             return True
         lookup = _in_frame(frame)
-        for segment in segments:
-            reach.add(reading_of(segment, lookup, trained), lookup)
-        reach.add(_lines_after(frame, log, path), lookup)
+        readings = [reading_of(segment, lookup, trained) for segment in segments]
+        for reading in (*readings, _lines_after(frame, log, path)):
+            reach.add(reading, lookup)
+            whole.add(reading)
+        lookups.append(lookup)
+        for outer in lookups:
+            reach.add(whole.of_containers(), outer)
         if reach.met():
             return True
     return False

@@ -41,17 +41,28 @@ class Reading:
         For some of them the value, where it is not what the name stands for: an attribute of that.
     everything : bool
         It may read names that do not stand in it.
+    stored : dict of str to set of str
+        For containers, the names of what it only puts into them: read where the container is.
     """
 
     names: set[str] = field(default_factory=set)
     values: dict[str, Any] = field(default_factory=dict)
     everything: bool = False
+    stored: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, other: Reading) -> None:
         """Read what another text reads, too."""
         self.names |= other.names
         self.values |= other.values
         self.everything |= other.everything
+        for container, names in other.stored.items():
+            self.stored[container] = self.stored.get(container, set()) | names
+
+    def of_containers(self) -> Reading:
+        """Return what is read with the containers that are read."""
+        return Reading(
+            {name for container in self.stored if container in self.names for name in self.stored[container]}
+        )
 
 
 def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[int]) -> Reading:
@@ -75,6 +86,7 @@ def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[
     reading = reading_of([*body], lookup, trained)
     reading.add(reading_of([*repeated], lookup, trained))
     reading.add(reading_of_lines(transformed.left_out, transformed.hidden))
+    reading.add(reading.of_containers())
     return reading
 
 
@@ -95,7 +107,7 @@ def reading_of(statements: Iterable[ast.stmt], lookup: Callable[[str], Any], tra
     found = reads_in(several)
     loaded = {node.id for node in names if isinstance(node.ctx, ast.Load)}
     reads = {name for name in found.reads if name in loaded or name not in found.deleted}  # `del model` reads nothing
-    return Reading(reads, shortened.values, found.runs_text or "*" in reads)
+    return Reading(reads, shortened.values, found.runs_text or "*" in reads, shortened.stored)
 
 
 class _Shortened(ast.NodeTransformer):
@@ -103,6 +115,7 @@ class _Shortened(ast.NodeTransformer):
 
     def __init__(self, lookup: Callable[[str], Any], trained: Collection[int], bound: Collection[str]) -> None:
         self.values: dict[str, Any] = {}
+        self.stored: dict[str, set[str]] = {}
         self._lookup = lookup
         self._trained = trained
         self._bound = bound
@@ -128,12 +141,27 @@ class _Shortened(ast.NodeTransformer):
             node.value = _nothing(node)
         return self.generic_visit(node)
 
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        target = node.targets[0]
+        if len(node.targets) == 1 and isinstance(target, ast.Subscript) and self._is_container(target.value):
+            node.value = self._put_into(target.value, node.value)
+        return self.generic_visit(node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if hasattr(self._static(node.func), READS_NO_WEIGHTS):
             return _nothing(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS and self._is_container(node.func.value):
+            node.args = [self._put_into(node.func.value, argument) for argument in node.args]
             node.func = _nothing(node)
         return self.generic_visit(node)
+
+    def _put_into(self, container: ast.expr, value: ast.expr) -> ast.expr:
+        """Return what of a value is read when it is put into a container: nothing of what only names stand for."""
+        names = _only_names(value)
+        if names is None or not isinstance(container, ast.Name):
+            return value
+        self.stored.setdefault(container.id, set()).update(names.difference(self._bound))
+        return _nothing(value)
 
     def _is_container(self, node: ast.expr) -> bool:
         """Whether an expression names a container of Python's: to put something in reads nothing of what is in it."""
@@ -153,6 +181,23 @@ class _Shortened(ast.NodeTransformer):
         else:
             return None
         return value if isinstance(value, types.ModuleType | types.FunctionType) else None
+
+
+def _only_names(value: ast.expr) -> set[str] | None:
+    """Return the names that an expression is made of, if it has nothing else than tuples and the like of them."""
+    parts: list[ast.expr | None]
+    if isinstance(value, ast.Constant):
+        return set()
+    if isinstance(value, ast.Name):
+        return {value.id}
+    if isinstance(value, ast.Tuple | ast.List | ast.Set):
+        parts = [*value.elts]
+    elif isinstance(value, ast.Dict):
+        parts = [*value.keys, *value.values]
+    else:
+        return None
+    names = [None if part is None else _only_names(part) for part in parts]
+    return None if None in names else set().union(*(each for each in names if each is not None))
 
 
 def _nothing(node: ast.expr) -> ast.expr:

@@ -53,6 +53,20 @@ KERAS_STATE = """(
     + [weight.tobytes().hex() for weight in model.get_weights()]
 )"""
 
+KERAS_BUILT_BY_FIT = """
+context = det.experimental.keras.init({"reproducibility": {"experiment_seed": 5}}, local=LOCAL)
+keras.utils.set_random_seed(1)
+histories = []
+for turn in range(2):
+    model = context.wrap_model(keras.Sequential([dense(4), keras.layers.Dense(1, activation="sigmoid")]))
+    model.compile("adam", "binary_crossentropy")
+    histories.append(model.fit(x, y, batch_size=16, epochs=1, shuffle=False, verbose=0))
+"""
+KERAS_OF_ALL = """(
+    [one.history for one in histories] + [keras.initializers.GlorotUniform()((2, 2)).numpy().tolist()]
+    + [weight.tobytes().hex() for one in histories for weight in one.model.get_weights()]
+)"""
+
 TORCH = """
 import torch
 import det_native as det
@@ -141,6 +155,17 @@ def test_a_model_of_keras_goes_on_by_fits_in_a_loop_and_in_later_cells(
         kernel.run(cell)
     kernel.run(KERAS_SET_BACK)
     assert kernel.value(KERAS_STATE) == trained
+
+
+def test_models_that_fit_builds_side_by_side_have_the_seeds_of_a_local_run(keras_notebook: Kernel) -> None:
+    """Each has drawn when the next one is made, here and in the program that a worker runs again."""
+    kernel = keras_notebook
+    assert "Waiting" not in kernel.run(KERAS_BUILT_BY_FIT.replace("LOCAL", "False")).text
+    there = kernel.value(KERAS_OF_ALL)
+    kernel.run(KERAS_BUILT_BY_FIT.replace("LOCAL", "True"))
+    here = kernel.value(KERAS_OF_ALL)
+    assert there == here
+    assert here[0] != here[1]
 
 
 def test_modules_of_pytorch_go_on_by_fits_and_loops(torch_notebook: Kernel) -> None:

@@ -38,11 +38,11 @@ Y = X[:, :3].argmax(1)
 Callbacks = Callable[[], list[Any]]
 
 
-def make_model(rate: float = 0.0) -> Any:
+def make_model(rate: float = 0.0, own_seed: int | None = None) -> Any:
     """Return a compiled model with the same weights each time, with dropout if need be (not equal to plain Keras's)."""
     tf.keras.backend.clear_session()
     tf.keras.utils.set_random_seed(SEED)
-    layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dropout(rate)]
+    layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(8, "relu"), tf.keras.layers.Dropout(rate, seed=own_seed)]
     model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)])
     compiled(model)
     return model
@@ -135,12 +135,14 @@ class Trainings:
     folder : Path
     rate : float
         Of dropout.
+    own_seed : int, optional
+        Of dropout, too.
     **config
         Of the experiment, beside the usual.
     """
 
-    def __init__(self, folder: Path, rate: float = 0.0, **config: Any) -> None:
-        self.rate = rate
+    def __init__(self, folder: Path, rate: float = 0.0, own_seed: int | None = None, **config: Any) -> None:
+        self.rate, self.own_seed = rate, own_seed
         self.folder = folder
         lengths = {"max_length": {"epochs": EPOCHS}, "metric": "val_loss"}
         self.config: dict[str, Any] = {
@@ -159,7 +161,7 @@ class Trainings:
         def call(environment: TrialEnvironment) -> FitCall:
             taken: list[FitCall] = []
             context = TFKerasNativeContext(environment, on_fit=taken.append, role="worker")
-            model = context.wrap_model(make_model(self.rate))
+            model = context.wrap_model(make_model(self.rate, self.own_seed))
             model.fit(**fit_arguments(callbacks()))
             return taken[0]
 

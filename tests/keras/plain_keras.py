@@ -79,6 +79,16 @@ def dataset() -> dict[str, Any]:
     return {"x": tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(40).batch(16)}
 
 
+def frozen() -> Any:
+    """Have a trained base below a new head with dropout; its own dropout has a seed of its own."""
+    layers = tf.keras.layers
+    base = tf.keras.Sequential([tf.keras.Input((6,)), layers.Dense(8, "relu"), layers.Dropout(0.3, seed=4)])
+    base.trainable = False
+    inputs = tf.keras.Input((6,))
+    hidden = layers.Dropout(0.3)(base(inputs))
+    return tf.keras.Model(inputs, layers.Dense(3)(layers.Dropout(0.2)(hidden)))
+
+
 ARRAYS: dict[str, Any] = {"x": X, "y": Y, "batch_size": 16}
 KINDS: dict[str, tuple[Callable[[], Any], Callable[[], dict[str, Any]]]] = {
     "arrays": (simple, lambda: ARRAYS),
@@ -92,6 +102,9 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[], dict[str, Any]]]] = {
     "dataset": (functional, dataset),
     "sequence": (functional, lambda: {"x": Rows()}),
     "after another": (functional, lambda: {"x": X, "y": Y}),
+    "after what fit() builds": (simple, lambda: ARRAYS),
+    "compiled anew": (frozen, lambda: ARRAYS),
+    "fit again": (frozen, lambda: ARRAYS),
     "sequence in order": (functional, lambda: {"x": Rows(), "shuffle": False}),
 }
 
@@ -110,7 +123,18 @@ def train(kind: str, how: str) -> dict[str, list[float]]:
 
     if kind == "after another":
         compiled(simple()).fit(X[:50], Y[:50], batch_size=25, verbose=0)
-    history = compiled(make()).fit(**data(), epochs=EPOCHS, verbose=0).history
+    if kind == "after what fit() builds":
+        compiled(random_layers()).fit(X, Y, verbose=0)
+    model = compiled(make())
+    history = model.fit(**data(), epochs=EPOCHS, verbose=0).history
+    if kind in ("compiled anew", "fit again"):
+        first = history
+        if kind == "compiled anew":
+            for layer in model.layers:
+                layer.trainable = True
+            compiled(model)
+        again = model.fit(**data(), epochs=EPOCHS + 2, initial_epoch=EPOCHS, verbose=0).history
+        history = {name: [*first[name], *again[name]] for name in first}
     return {name: [float(value) for value in values] for name, values in history.items()}
 
 

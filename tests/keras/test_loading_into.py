@@ -97,6 +97,25 @@ def test_a_model_that_waits_for_its_first_batch_is_built_by_its_call() -> None:
     assert_equal(values_of(waiting), values_of(model))
 
 
+def test_what_layers_draw_begins_after_a_compilation_as_in_the_process_that_trained() -> None:
+    """Also those with a seed of their own, which give each operation of a graph the next one."""
+
+    def dropping() -> Any:
+        return compiled(keras.Sequential([keras.Input((6,)), keras.layers.Dropout(0.3, seed=4), keras.layers.Dense(1)]))
+
+    def history(model: Any, *, anew: bool) -> Any:
+        if anew:
+            compiled(model, model.optimizer)
+        return model.fit(X, Y, batch_size=8, epochs=2, shuffle=False, verbose=0).history["loss"]
+
+    keras.utils.set_random_seed(3)
+    for anew in (True, False):
+        model, fresh = dropping(), dropping()
+        experiment = trained(model, shuffle=False)
+        load_state(experiment, call_of(fresh))
+        assert history(fresh, anew=anew) == history(model, anew=anew)
+
+
 def test_a_model_without_a_compilation_gets_the_weights_and_can_be_compiled() -> None:
     model = compiled(made())
     experiment = trained(model)

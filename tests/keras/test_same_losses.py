@@ -13,6 +13,7 @@ import numpy as np
 import plain_keras
 import pytest
 import tensorflow as tf
+from callback_runs import Trainings, equal
 from det_harness.frameworks.keras.arrays import keras_orders
 from keras_generation import only_keras_2
 
@@ -85,3 +86,18 @@ def test_a_layer_goes_on_from_a_state_that_is_put_back() -> None:
         generator.state.assign(state)
     assert np.array_equal(going_on(rows), drawn[2])
     assert np.array_equal(going_on(rows), drawn[3])
+
+
+@only_keras_2
+def test_a_layer_with_a_seed_of_its_own_gives_its_next_graph_that_of_a_run_that_was_never_stopped(
+    tmp_path: Path,
+) -> None:
+    """A run that goes on makes a graph once more; the one that ``compile()`` brings is the same all the same."""
+    from det_native.keras.generations import keras2
+
+    trainings = Trainings(tmp_path, rate=0.3, own_seed=4, checkpoint_policy="all")
+    whole = trainings.native(list)
+    stopped = trainings.native(list, resume=whole.saved_at(10))
+    assert equal(whole.model, stopped.model)
+    assert keras2.own_seeds(stopped.model) == keras2.own_seeds(whole.model)
+    assert keras2.own_seeds(whole.model)[0] > 4  # type: ignore[operator]

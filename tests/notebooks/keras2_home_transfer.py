@@ -1,6 +1,4 @@
 # Transfer: a base trained on some digits is frozen, a head is trained on others, then all is tuned at a lower rate.
-# The first model has an Input: without it, fit() builds it, and the seeds that its layers draw there are drawn again by the
-# next model, as the streams of random numbers are put back after a training. Plain Keras goes on; local and cluster agree.
 # same: history.history, history_fine.history, frozen, loss0, accuracy0, score, model.get_weights()
 # same: base_model.get_weights(), acc, [layer.trainable for layer in model.layers], int(model.optimizer.iterations)
 # %%
@@ -19,13 +17,12 @@ context = det.experimental.keras.init()
 tf.keras.utils.set_random_seed(123)
 
 base_model = tf.keras.Sequential([
-    tf.keras.layers.Input((8, 8, 1)),
     tf.keras.layers.Conv2D(8, 3, activation="relu"),
     tf.keras.layers.BatchNormalization(),
     tf.keras.layers.Flatten(),
     tf.keras.layers.Dense(16, activation="relu"),
 ])
-pretrained = tf.keras.Sequential([tf.keras.layers.Input((8, 8, 1)), base_model, tf.keras.layers.Dense(5, activation="softmax")])
+pretrained = tf.keras.Sequential([base_model, tf.keras.layers.Dense(5, activation="softmax")])
 pretrained = context.wrap_model(pretrained)
 pretrained.compile("adam", "sparse_categorical_crossentropy")
 pretrained.fit(X[source], y[source], epochs=2, verbose=0)

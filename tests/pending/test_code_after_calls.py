@@ -23,6 +23,14 @@ RETURNS = {
             handles[seed] = net.fit()
         print(len(handles))
         """,
+    "kept in a list for later": """
+        kept, by_name = [], {}
+        for seed in range(2):
+            net = Wrapped(2, 2)
+            history = net.fit()
+            kept.append((seed, net))
+            by_name[seed] = {"net": net, "history": history}
+        """,
     "a function that makes one": """
         def trained(seed):
             net = Wrapped(2, 2)
@@ -57,6 +65,16 @@ WAITS = {
     "a part": "weight = model.weight\nmodel.fit()\nprint(weight)",
     "numbers in common": "state = model.state_dict()\nmodel.fit()\nprint(state)",
     "in a dictionary": "nets = {'a': [model]}\nmodel.fit()\nprint(nets['a'][0].weight)",
+    "kept in a list that is read": """
+        kept = []
+        for seed in range(2):
+            net = Wrapped(2, 2)
+            net.fit()
+            kept.append((seed, net))
+        print([net.weight for _, net in kept])
+        """,
+    "put into a dictionary that is read": "nets = {}\nmodel.fit()\nnets['a'] = model\nprint(nets['a'].weight)",
+    "used on its way into a list": "kept = []\nmodel.fit()\nkept.append(model.weight)",
     "the next turn": "for epoch in range(3):\n    model.fit()",
     "the next turn of while": "n = 0\nwhile n < 2:\n    n += 1\n    model.fit()",
     "the test of while": """

@@ -186,17 +186,18 @@ class LocalExperiment:
         from det_harness.frameworks.base import harness_of
         from det_harness.trial.services import OwnProcessNeededError
 
-        harness = harness_of(self._framework)
+        harness, of_user = harness_of(self._framework), alone and not isinstance(self._payload, type)
         with self._recorded(stage, steps, watch) as begun:
+            if of_user:
+                harness.build(self._payload)
             if not self.in_processes:
                 try:
                     return self._run_here(begun, harness)
                 except OwnProcessNeededError as need:
-                    # The trials that follow do the same: they need not be tried here first.
-                    self._needs_processes = True
+                    self._needs_processes = True  # the trials that follow do the same
                     print(f"{need}: the trial starts over in a process of its own.")
             last = self._run_in_processes(begun)
-            if last is not None and alone and not isinstance(self._payload, type):
+            if last is not None and of_user:
                 harness.load_into(self._payload, last)
         return self.handle
 

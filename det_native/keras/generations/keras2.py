@@ -194,6 +194,30 @@ def make_saveable(random: Any, seed: int, make_stream: Callable[[Any], Any] | No
     return True
 
 
+def turn_to_compilation(model: Any) -> None:
+    """Have layers that draw as plain Keras's begin anew if the model was compiled since, or go on where it stopped.
+
+    ``compile()`` makes the object of the losses anew, and has the model make its steps anew.
+    """
+    compiled = getattr(model, "compiled_loss", None)
+    for each in random_generators(model):
+        turn = getattr(getattr(each, "_generator", None), "turn_to", None)
+        if turn is not None and compiled is not None:
+            turn(compiled)
+
+
+def own_seeds(model: Any) -> list[int | None]:
+    """Return the seed that each layer with a seed of its own gives to its next operation, in a graph made next."""
+    return [each._seed for each in random_generators(model)]
+
+
+def set_own_seeds(model: Any, seeds: Sequence[int | None]) -> None:
+    """Put back what :func:`own_seeds` returned."""
+    for each, seed in zip(random_generators(model), seeds, strict=False):
+        if each._seed is not None and seed is not None:
+            each._seed = seed
+
+
 def generators_of(model: Any) -> list[Any]:
     """Return the generators of the layers that draw random numbers from one."""
     found = [getattr(each, "_generator", None) for each in random_generators(model)]

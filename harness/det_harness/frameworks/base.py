@@ -136,6 +136,13 @@ class FrameworkHarness:
         """Whether the training of a trial class, or of a captured call, begins with random numbers of its seed."""
         return isinstance(payload, type) or not self.streams.travel
 
+    def build(self, call: Any) -> None:
+        """Make what the objects of a captured call lack until their first batch, where the call itself would.
+
+        The random numbers for it are drawn from the global streams, which stand afterwards as after the call of a
+        plain run.
+        """
+
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what trains a trial class, or a captured call, in a loop that is not the user's."""
         raise untrainable(payload)

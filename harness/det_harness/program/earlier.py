@@ -69,10 +69,12 @@ class OtherCalls:
         """
         place = self._calls.last_place
         handle = NullHandle(place, self._made_up)
-        if earlier is None:
+        harness = None if isinstance(payload, type) else harness_for(payload)
+        if harness is not None:
+            harness.build(payload)
+        if earlier is None or harness is None:
             return _noted(payload, handle, handle)
         history = decode(self._read_blob(earlier.history))
-        harness = harness_for(payload)
         try:
             with self._files(earlier) as folder:
                 harness.load_into(payload, folder)

@@ -162,8 +162,11 @@ class WorkerHost:
             self._before_training()
             if self._check is not None:
                 self._check.compare(payload)
-        if harness_for(payload).begins_with_seed(payload):
+        harness = harness_for(payload)
+        if harness.begins_with_seed(payload):
             rng.seed_all(self.environment.trial_seed)
+        else:
+            harness.build(payload)
         self._calls.at_call()
 
     def _batches(self, payload: Any) -> Generator[Any, None, None]:

@@ -73,6 +73,13 @@ class KerasHarness(FrameworkHarness):
             payload = call_to_load(payload, environment)
         return state.load_weights(payload, directory)
 
+    def build(self, call: Any) -> None:
+        """Make the weights of a model that waits for its first batch; Keras 3 has drawn their seeds with the layers."""
+        from det_native.keras.generations import NUMBER
+
+        if NUMBER == 2:
+            _state().build_as_plain(call)
+
     def load_into(self, call: Any, directory: Path) -> None:
         """Put what a training has made of the model of a captured call into that model."""
         _state().load_into(call, directory)

@@ -23,7 +23,8 @@ class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has 
     """Draws what the operations of a layer would draw.
 
     The seeds are those of the last graph that was made before anything is drawn: TensorFlow makes that of the first
-    step twice. Graphs that are made later go on with the same numbers.
+    step twice. Graphs that are made later go on with the same numbers, but for those of a model that was compiled anew:
+    there Keras makes another step, whose operations begin with their seeds.
 
     Parameters
     ----------
@@ -43,6 +44,7 @@ class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has 
         # Not by attributes, which would be in checkpoints.
         hidden: dict[str, Any] = self.__dict__
         hidden.update(further=[], _of_layer=of_layer, _unused=list(unused), _drawn_in=weakref.WeakKeyDictionary())
+        hidden.update(_step=None, _of_steps=weakref.WeakKeyDictionary())
 
     def uniform(self, *args: Any, **kwargs: Any) -> Any:
         """Draw as ``tf.random.uniform``."""
@@ -61,6 +63,28 @@ class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has 
         with tf.init_scope():
             while len(self.further) < count:
                 self.further.append(tf.random.Generator.from_state(self._unused, alg="philox"))
+
+    def turn_to(self, step: Any) -> None:
+        """Go on where the draws of a training step have ended, or begin with it.
+
+        Parameters
+        ----------
+        step : object
+            Is another object for another model that has the layer, and after ``compile()``.
+        """
+        hidden: dict[str, Any] = self.__dict__
+        begun, former = self._step is not None, self._step and self._step()
+        if former is step:
+            return
+        hidden["_step"] = weakref.ref(step)
+        generators = [self, *self.further]
+        if former is not None:
+            self._of_steps[former] = [generator.state.numpy() for generator in generators]
+        if not begun:
+            return
+        states = self._of_steps.get(step, [])
+        for place, generator in enumerate(generators):
+            generator.state.assign(states[place] if place < len(states) else self._unused)
 
     def _draw(self, eagerly: Callable[..., Any], in_graphs: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         own = self._of_layer.make_legacy_seed()

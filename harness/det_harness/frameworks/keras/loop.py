@@ -150,7 +150,9 @@ class TrainingCallbacks(NamingCallbacks):
 
         def first(iterator: Any) -> Any:
             model.train_function = step = self._controller.checkpoints.attach(train, self._done)
+            seeds = keras2.own_seeds(model) if self._done else []
             logs = step(iterator)
+            keras2.set_own_seeds(model, seeds)  # a run that was never stopped has made no graph once more
             self._restored.close()  # what the step has made first has been read by now
             return logs
 

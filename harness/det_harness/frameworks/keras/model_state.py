@@ -35,7 +35,7 @@ def seed_random_layers(model: Any, seed: int, rank: int = 0, *, as_in_keras: boo
 
     By default such layers use random ops whose position lies inside the compiled graph, out of reach. The generators
     draw the same numbers; or, of a trial class and on several slots, numbers of seeds that follow from the trial's and
-    differ by rank, but for layers with a seed of their own.
+    differ by rank, but for layers with a seed of their own. After a ``compile()`` they begin anew, as in Keras.
     """
     switched = False
     for index, random in enumerate(keras2.random_generators(model)):
@@ -43,6 +43,7 @@ def seed_random_layers(model: Any, seed: int, rank: int = 0, *, as_in_keras: boo
         own = int(np.random.SeedSequence(entropy).generate_state(1)[0] & 0x7FFFFFFF)
         make_stream = partial(LayerStream, unused=[0, 0, own]) if as_in_keras else None
         switched = keras2.make_saveable(random, own, make_stream) or switched
+    keras2.turn_to_compilation(model)
     if switched:  # graphs traced before would go on with the old ops
         model.train_function = model.test_function = model.predict_function = None
 
@@ -71,6 +72,7 @@ def _save_training(folder: Path, call: FitCall, progress: dict[str, Any], logs: 
         "train_counter": keras2.batches_trained(call.model),
         "optimizer_variables": _optimizer_variables(call.model),
         "further_generators": keras2.numbers_of_generators(call.model),
+        "own_seeds": keras2.own_seeds(call.model),
     }
     save_beside(folder, call.model, progress, {"logs": logs, **more})
 
@@ -143,10 +145,12 @@ def read_model(folder: Path, model: Any, *, in_use: bool = False) -> None:
     CheckpointError
         If the model has other layers or shapes than the one that was saved.
     """
-    keras2.extend_generators(model, state_files.load(folder, "training").get("further_generators", ()))
+    training = state_files.load(folder, "training")
+    keras2.extend_generators(model, training.get("further_generators", ()))
+    keras2.set_own_seeds(model, training.get("own_seeds", ()))
     if model.built:
         # One that was never used has none but its own: of a model, say, whose train_step has other optimizers.
-        saved = state_files.load(folder, "training").get("optimizer_variables")
+        saved = training.get("optimizer_variables")
         if saved is None or saved > _optimizer_variables(model):
             # What an optimizer makes later would be looked for in the folder, which is gone by then.
             keras2.build_optimizer(model)
@@ -252,6 +256,28 @@ def load_into_model(model: Any, directory: Path, seed: int) -> None:
                 keras2.count_batches_from(model, training["train_counter"])
 
 
+def build_as_plain(call: FitCall) -> None:
+    """Create the variables of a model that waits for its first batch, where plain Keras's ``fit`` would.
+
+    What that draws from the global streams is drawn: what the program makes afterwards has the seeds of a plain run.
+    An error comes again where the call trains, which says more about it.
+    """
+    model = call.model
+    if model.built or not tf.executing_eagerly():
+        return
+    from det_harness.frameworks.keras.data import make_feed
+
+    before = rng.capture()
+    try:
+        with precision.applied(call.context.env):
+            with rng.preserved():
+                batch = make_feed(call, call.context.env, steps=1).first()
+            _call_on(model, batch)
+    except Exception as error:  # noqa: BLE001 (whatever layers and data of users raise)
+        rng.apply(before)
+        logger.debug("The model %s was not built before its training: %s", model.name, error)
+
+
 def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
     """Create the variables of a model that waits for its first batch; `first_batch` is called only then.
 
@@ -264,14 +290,18 @@ def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
         return
     batch = first_batch()
     try:
-        inputs, _, _ = tf.keras.utils.unpack_x_y_sample_weight(batch)
         with swapped_state(call.random_state):
-            model(inputs, training=False)
+            _call_on(model, batch)
     except Exception as error:
         # An error of the data or the model comes again in the first step, where Keras says more about it.
         if type(model).train_step is tf.keras.Model.train_step and not isinstance(error, NotImplementedError):
             raise
         logger.debug("The model %s is built while it trains, for a call with a batch fails: %s", model.name, error)
+
+
+def _call_on(model: Any, batch: Any) -> None:
+    inputs, _, _ = tf.keras.utils.unpack_x_y_sample_weight(batch)
+    model(inputs, training=False)
 
 
 def metric_values(model: Any) -> list[Any]:
