@@ -19,11 +19,24 @@ HERE = Path(__file__).parent
 Mode = Literal["cluster", "local", "plain"]
 
 #: What runs before anything is imported. What the system draws (the seed of an experiment that names none, numpy's of a
-#: new process) is the same in each kernel, so that two runs of a notebook without seeds can be compared. A worker has
-#: nothing of this.
+#: new process) is the same in each kernel, so that two runs of a notebook without seeds can be compared; `init()` seeds
+#: there, since torch asks the system by itself. A worker has nothing of this.
 DRAWS = """
 def _draw_the_same():
-    import random, secrets
+    import importlib.abc, importlib.util, random, secrets, sys
+    class Seeding(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path, target=None):
+            if name != "det_harness.trial.rng":
+                return None
+            sys.meta_path.remove(self)
+            spec = importlib.util.find_spec(name)
+            execute = spec.loader.exec_module
+            def exec_module(module):
+                execute(module)
+                module.begin = module.seed_process
+            spec.loader.exec_module = exec_module
+            return spec
+    sys.meta_path.insert(0, Seeding())
     secrets.randbits = lambda bits: random.Random(bits).getrandbits(bits)
     secrets.randbelow = lambda limit: random.Random(limit).randrange(limit)
 _draw_the_same()

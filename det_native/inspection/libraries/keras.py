@@ -178,7 +178,7 @@ def _settings(keras: Any) -> Hashable:
     return (backend.floatx(), backend.image_data_format(), backend.epsilon(), name)
 
 
-_KERAS_3 = "keras_3"
+KERAS_3 = "keras_3"
 _STATE_OF_KERAS_3 = "keras.src.backend.common.global_state"  # there is nothing public that tells its stream
 _BACKENDS = ("keras.src.backend", "tf_keras.src.backend", "tensorflow.python.keras.backend")
 
@@ -199,7 +199,7 @@ def _put_back_keras_3(states: Mapping[str, Any]) -> None:
     module, generator = sys.modules.get(_STATE_OF_KERAS_3), None
     if module is None:
         return
-    seed, state = states[_KERAS_3]
+    seed, state = states[KERAS_3]
     if state is not None:
         generator = module.get_global_attribute("global_seed_generator")
         if generator is None:
@@ -272,7 +272,7 @@ LIBRARY = Library(
     others=_Object(),
     settings=_settings,
     streams=(
-        Stream(_KERAS_3, _read_keras_3, _put_back_keras_3, lambda state: {_KERAS_3: state}),
+        Stream(KERAS_3, _read_keras_3, _put_back_keras_3, lambda state: {KERAS_3: state}),
         Stream("keras", _KERAS_2.read, _put_back_keras_2, _KERAS_2.written),
         Stream(_NAMES, _read_names, _put_back_names, lambda state: {_NAMES: list(state)}, begins="keras", counts=True),
     ),

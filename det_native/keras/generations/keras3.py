@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from det_native.inspection.libraries.keras import KERAS_3
+from det_native.inspection.streams import put_back
 
 # Attributes of callbacks that Keras sets itself.
 SET_BY_KERAS = frozenset({"model", "params", "validation_data", *vars(tf.keras.callbacks.Callback())})
@@ -162,8 +166,13 @@ def seed(seed: int) -> None:
 
 
 def seed_as_plain(seed: int) -> None:
-    """Seed what plain Keras draws from: `seed` does."""
-    tf.keras.utils.set_random_seed(seed)
+    """Have Keras draw seeds from Python's generator, as it does in a new process, and seed that.
+
+    ``keras.utils.set_random_seed``, called later, gives Keras a seed of its own.
+    """
+    random.seed(seed)
+    tf.random.set_seed(seed)
+    put_back({KERAS_3: [None, None]}, ("keras",))
 
 
 def reading_of(sequence: Any) -> dict[str, Any]:
