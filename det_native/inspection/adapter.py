@@ -134,6 +134,9 @@ class Adapter:
         """Give a value the state of another one, in place; False, and nothing is done, if it is of another build."""
         return False
 
+    def build_as(self, value: Any, other: Any) -> None:
+        """Make the numbers of a value that makes them at its first use, as another one has them."""
+
     def shared_parts(self, value: Any) -> Sequence[Any]:
         """Return the parts of a model that others hold, in an order that its build decides."""
         return ()

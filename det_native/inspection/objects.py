@@ -104,7 +104,10 @@ def taken(there: Any, value: Any) -> Any:
         return there
     adapter = adapter_of(type(value))
     state = None if adapter is None else adapter.state(value)
-    return there if state is not None and _put_state(there, state) else value
+    if adapter is None or state is None:
+        return value
+    adapter.build_as(there, value)
+    return there if _put_state(there, state) else value
 
 
 def refill(there: Any, content: Any) -> None:

@@ -95,6 +95,7 @@ class LoopRun:
         self.context = PyTorchNativeContext(
             self.environment, on_fit=lambda call: None, on_train=lambda call: lambda: self._begin(call), role="worker"
         )
+        torch.manual_seed(self.environment.trial_seed)  # as init() does where the configuration has a seed
         layers = [torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(dropout), torch.nn.Linear(8, 1)]
         self.model = self.context.wrap_model(torch.nn.Sequential(*layers))
         self.optimizer = self.context.wrap_optimizer(torch.optim.Adam(self.model.parameters(), lr=0.05))

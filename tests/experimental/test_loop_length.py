@@ -74,6 +74,9 @@ class Host:
     def owns_init(self) -> bool:
         return self._owner
 
+    def set_streams_of_init(self) -> None:
+        pass
+
     def take_call(self, kind: str, payload: Any) -> Any:
         raise NotImplementedError
 

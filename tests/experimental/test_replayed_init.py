@@ -58,6 +58,9 @@ class Host:
     def owns_init(self) -> bool:
         return self.runner.calls.is_recorded_init()
 
+    def set_streams_of_init(self) -> None:
+        self.runner.calls.at_init()
+
 
 def test_an_earlier_experiment_with_other_hyperparameters_gets_its_own(tmp_path: Path) -> None:
     lines = FIRST.splitlines()

@@ -20,6 +20,7 @@ from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Outcome, Services
 
 from det_native.keras import FitCall, TFKerasNativeContext
+from det_native.keras.context import seed_keras
 from det_native.schema.environment import TrialEnvironment
 
 SEED = 7
@@ -137,6 +138,7 @@ class Session:
         self._model: Any = None
         self.role: Any = "local"
         self.context = TFKerasNativeContext(environment(self.config), on_fit=self._fit, role="local")
+        seed_keras(self.context.env.trial_seed)  # as init() does where the configuration has a seed
 
     def _fit(self, call: FitCall) -> Any:
         call.context.role, self._model = self.role, call.model

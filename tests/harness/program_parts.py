@@ -45,6 +45,9 @@ class RecordingHost:
     def owns_init(self) -> bool:
         return self.runner.calls.is_recorded_init()
 
+    def set_streams_of_init(self) -> None:
+        self.runner.calls.at_init()
+
 
 def run(
     tmp_path: Path,

@@ -24,6 +24,7 @@ from det_harness.trial.services import Outcome, Services
 from det_harness.trial.user_files import UserFiles
 
 from det_native.keras import FitCall, TFKerasNativeContext, TFKerasTrial
+from det_native.keras.context import seed_keras
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import EpochRow
@@ -161,6 +162,7 @@ class Trainings:
         def call(environment: TrialEnvironment) -> FitCall:
             taken: list[FitCall] = []
             context = TFKerasNativeContext(environment, on_fit=taken.append, role="worker")
+            seed_keras(environment.trial_seed)  # as init() does where the configuration has a seed
             model = context.wrap_model(make_model(self.rate, self.own_seed))
             model.fit(**fit_arguments(callbacks()))
             return taken[0]

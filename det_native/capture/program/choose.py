@@ -320,7 +320,8 @@ class _Choice:
     def _is_built(self, name: str, before: int, state: _State) -> bool:
         """Whether the object that a name has before a run is made by one that runs again."""
         runs = [*enumerate(self.runs[:before])]
-        binders = [index for index, run in runs if name in run.bound | run.lost | run.removed]
+        # What a run that failed has changed in place is still the object that was there before it.
+        binders = [index for index, run in runs if name in run.bound | (run.lost - run.changed) | run.removed]
         others = [index for index, run in runs if name in run.between]
         return bool(binders) and binders[-1] in self._running_again(state) and max(others, default=-1) <= binders[-1]
 

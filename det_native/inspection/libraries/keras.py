@@ -59,6 +59,12 @@ class _Layer(_Object):
             return False
         return not of_optimizer or _assigned(_variables_of(optimizer), of_optimizer)
 
+    def build_as(self, value: Any, other: Any) -> None:
+        """Build a layer, or a model, that its first call would build."""
+        config = other.get_build_config() if other.built and not value.built else None
+        if config:
+            value.build_from_config(config)
+
     def shared_parts(self, value: Any) -> Sequence[Any]:
         """Return its layers, its variables and its optimizer."""
         return [*self.parts(value), *(_weights(value) or ()), *filter(None, (getattr(value, "optimizer", None),))]

@@ -191,7 +191,8 @@ class ProgramRunner:
             self._check_not_swallowed(self.source.title(self.source.unit(index)))
 
     def _bind(self, entries: Iterable[ValueEntry]) -> None:
-        bind([*entries], vars(self.module), self._read_blob)
+        with rng.preserved():  # a model that is built for its weights draws
+            bind([*entries], vars(self.module), self._read_blob)
 
     def _set_streams(self, index: int) -> None:
         """Have a cell draw the random numbers that it drew in the notebook, and make up the same names.

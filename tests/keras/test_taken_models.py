@@ -1,0 +1,29 @@
+"""A model that travels gives its weights to the one that the program has made, which may be wrapped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from det_native.inspection.objects import taken
+
+pytestmark = pytest.mark.slow
+
+
+def made() -> tf.keras.Sequential:
+    return tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(2)])
+
+
+def test_one_that_is_not_built_is_built_as_the_other() -> None:
+    there, other = made(), made()
+    other(np.zeros((1, 4), dtype="float32"))
+    assert taken(there, other) is there
+    assert [one.tolist() for one in there.get_weights()] == [one.tolist() for one in other.get_weights()]
+
+
+def test_one_of_another_build_is_replaced() -> None:
+    there, other = made(), made()
+    there(np.zeros((1, 5), dtype="float32"))
+    other(np.zeros((1, 4), dtype="float32"))
+    assert taken(there, other) is other
