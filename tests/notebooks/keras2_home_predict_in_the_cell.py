@@ -9,8 +9,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 import det_native as det
 
-context = det.experimental.keras.init()
 tf.keras.utils.set_random_seed(99)
+context = det.experimental.keras.init()
 X, y = load_diabetes(return_X_y=True)
 y = y / 100
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)

@@ -20,10 +20,11 @@ Mode = Literal["cluster", "local", "plain"]
 
 #: What runs before anything is imported. What the system draws (the seed of an experiment that names none, numpy's of a
 #: new process) is the same in each kernel, so that two runs of a notebook without seeds can be compared; `init()` seeds
-#: there, since torch asks the system by itself. A worker has nothing of this.
+#: there, since torch asks the system by itself. A worker has nothing of this. A notebook that seeds by itself has a file
+#: `seeded` beside it.
 DRAWS = """
 def _draw_the_same():
-    import importlib.abc, importlib.util, random, secrets, sys
+    import importlib.abc, importlib.util, os, random, secrets, sys
     class Seeding(importlib.abc.MetaPathFinder):
         def find_spec(self, name, path, target=None):
             if name != "det_harness.trial.rng":
@@ -33,7 +34,8 @@ def _draw_the_same():
             execute = spec.loader.exec_module
             def exec_module(module):
                 execute(module)
-                module.begin = module.seed_process
+                if not os.path.exists("seeded"):
+                    module.begin = module.seed_process
             spec.loader.exec_module = exec_module
             return spec
     sys.meta_path.insert(0, Seeding())
@@ -185,6 +187,8 @@ def run(path: Path, mode: Mode, kernels: Kernels, folder: Path) -> Outcome:
     """Run a notebook in a fresh kernel, and wait for its experiment."""
     written = Written.read(path)
     folder.mkdir()
+    if written.same or written.plain_is_same:
+        (folder / "seeded").touch()
     notebook = kernels.cold(folder) if mode == "cluster" else kernels.warm(folder, plain=mode == "plain")
     try:
         shown = [_run(notebook, cell.locally() if mode == "local" else cell) for cell in written.cells]

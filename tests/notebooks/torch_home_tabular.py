@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import det_native as det
 
-context = det.experimental.pytorch.init()
 torch.manual_seed(0)
+context = det.experimental.pytorch.init()
 # %%
 X, y = load_breast_cancer(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
