@@ -69,7 +69,7 @@ def bring_home(training: PendingTraining, again: str) -> None:
 def _wait(training: PendingTraining, names: Sequence[str], line: LineInPlace) -> None:
     """Wait for the end of a training; a line says so, and how to stop waiting."""
     experiment = training.experiment
-    if patiently(experiment.source, experiment.detail).state.terminal:
+    if patiently(experiment.source, experiment.detail, line.say).state.terminal:
         experiment.wait(show="none")
         return
     known = [f"`{name}`" for name in names if name] or ["a model"]

@@ -46,7 +46,8 @@ def test_what_has_ended_is_said_without_a_time() -> None:
     assert not AS_OF.search(bundle["text/html"])
 
 
-def test_the_models_that_have_its_weights_are_named() -> None:
+def test_the_models_that_have_its_weights_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("det_native.client.loaded._names", {})
     experiment = write_experiment(name="digits")
     note_loaded_into(experiment, ["generator", "<b>"])
     said = "weights loaded into `generator` and `<b>`"

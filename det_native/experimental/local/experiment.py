@@ -197,7 +197,7 @@ class LocalExperiment:
                     self._needs_processes = True  # the trials that follow do the same
                     print(f"{need}: the trial starts over in a process of its own.")
             last = self._run_in_processes(begun)
-            if last is not None and of_user:
+            if last is not None and of_user and bool(getattr(self._payload, "trained_parts", ())):
                 harness.load_into(self._payload, last)
         return self.handle
 
