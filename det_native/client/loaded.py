@@ -31,12 +31,12 @@ def loaded_text(experiment: Experiment) -> str:
 
 def loaded_sentence(names: Sequence[str]) -> str:
     """Return what is said of models whose names are these."""
-    known = [f"`{name}`" for name in names if name]
-    if not known:
+    models = [f"`{name}`" for name in names if name]
+    if not models:
         return "weights loaded"
-    if unnamed := len(names) - len(known):
-        known.append("another model" if unnamed == 1 else f"{unnamed} other models")
-    return f"weights loaded into {joined(known)}"
+    if unnamed := len(names) - len(models):
+        models.append("another model" if unnamed == 1 else f"{unnamed} other models")
+    return f"weights loaded into {joined(models)}"
 
 
 def joined(words: Sequence[str]) -> str:

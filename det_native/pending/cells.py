@@ -30,7 +30,9 @@ def needed_by(source: str, namespace: dict[str, Any]) -> list[PendingTraining]:
         return []
     reach = Reach(namespace, trainings)
     lookup = in_namespace(namespace)
-    reach.add(reading_of_cell(source, lookup, reach.wanted), lookup)
+    reading = reading_of_cell(source, lookup, reach.wanted)
+    reach.add(reading, lookup)
+    reach.add_stored(reading, lookup)
     return reach.met()
 
 

@@ -67,7 +67,7 @@ def is_read_later(training: PendingTraining, *, loop: bool) -> bool:
             whole.add(reading)
         lookups.append(lookup)
         for outer in lookups:
-            reach.add(whole.of_containers(), outer)
+            reach.add_stored(whole, outer)
         if reach.met():
             return True
     return False

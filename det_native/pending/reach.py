@@ -50,6 +50,13 @@ class Reach(Walk):
         for pattern in (name for name in reading.names if "*" in name):
             self._add_names(matching(pattern, self.namespace))
 
+    def add_stored(self, reading: Reading, lookup: Callable[[str], Any]) -> None:
+        """Look at what a text puts into containers that were looked at, by whatever name or function."""
+        waiting = dict(reading.stored)
+        while reached := [container for container in waiting if id(lookup(container)) in self._met]:
+            for container in reached:
+                self.add(Reading(waiting.pop(container)), lookup)
+
     def add_values(self, values: Iterable[Any]) -> None:
         """Look at values, and at what functions in them look up."""
         for value in values:

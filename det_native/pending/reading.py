@@ -42,7 +42,7 @@ class Reading:
     everything : bool
         It may read names that do not stand in it.
     stored : dict of str to set of str
-        For containers, the names of what it only puts into them: read where the container is.
+        For containers, the names of what the text only puts into them. Who reads the container reads these, too.
     """
 
     names: set[str] = field(default_factory=set)
@@ -57,12 +57,6 @@ class Reading:
         self.everything |= other.everything
         for container, names in other.stored.items():
             self.stored[container] = self.stored.get(container, set()) | names
-
-    def of_containers(self) -> Reading:
-        """Return what is read with the containers that are read."""
-        return Reading(
-            {name for container in self.stored if container in self.names for name in self.stored[container]}
-        )
 
 
 def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[int]) -> Reading:
@@ -86,7 +80,6 @@ def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[
     reading = reading_of([*body], lookup, trained)
     reading.add(reading_of([*repeated], lookup, trained))
     reading.add(reading_of_lines(transformed.left_out, transformed.hidden))
-    reading.add(reading.of_containers())
     return reading
 
 

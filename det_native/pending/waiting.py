@@ -72,8 +72,8 @@ def _wait(training: PendingTraining, names: Sequence[str], line: LineInPlace) ->
     if patiently(experiment.source, experiment.detail, line.say).state.terminal:
         experiment.wait(show="none")
         return
-    known = [f"`{name}`" for name in names if name] or ["a model"]
-    need = f"{joined(known)} need{'s' if len(known) == 1 else ''}"
+    models = [f"`{name}`" for name in names if name] or ["a model"]
+    need = f"{joined(models)} need{'s' if len(models) == 1 else ''}"
     line.say(
         f"Waiting for experiment {experiment.id}, whose weights {need}. To stop waiting, interrupt the cell (Ctrl-C or "
         "the stop button): the experiment goes on."

@@ -74,6 +74,17 @@ WAITS = {
         print([net.weight for _, net in kept])
         """,
     "put into a dictionary that is read": "nets = {}\nmodel.fit()\nnets['a'] = model\nprint(nets['a'].weight)",
+    "kept in a list that a function reads": """
+        kept = []
+        def show():
+            print([net.weight for net in kept])
+        for seed in range(2):
+            net = Wrapped(2, 2)
+            net.fit()
+            kept.append(net)
+        show()
+        """,
+    "kept in a list of another name": "kept = []\nalso = kept\nmodel.fit()\nkept.append(model)\nprint(also[0].weight)",
     "used on its way into a list": "kept = []\nmodel.fit()\nkept.append(model.weight)",
     "the next turn": "for epoch in range(3):\n    model.fit()",
     "the next turn of while": "n = 0\nwhile n < 2:\n    n += 1\n    model.fit()",

@@ -207,8 +207,8 @@ def turn_to_compilation(model: Any) -> None:
 
 
 def own_seeds(model: Any) -> list[int | None]:
-    """Return the seed that each layer with a seed of its own gives to its next operation, in a graph made next."""
-    return [each._seed for each in random_generators(model)]
+    """Return the seeds that the random layers give to the operations of the next graph."""
+    return [generator._seed for generator in random_generators(model)]
 
 
 def set_own_seeds(model: Any, seeds: Sequence[int | None]) -> None:
