@@ -69,10 +69,13 @@ def test_a_bundle_with_a_damaged_blob_is_not_unpacked_until_the_blob_was_sent_ag
         sha256 = hashlib.sha256(CONTENTS[name]).hexdigest()
         [blob] = (place / "blobs").rglob(sha256 + "*")
         damage(blob, data)
+        refusal = ""
         try:
             unpack_bundle(bundle, store, place / "before")
         except BundleCorruptError as error:
-            assert name in str(error)
+            refusal = str(error)
+        if refusal:
+            assert name in refusal
             assert not list((place / "before").rglob(name)), "what is damaged is not even there under its name"
         else:  # the compressed form has bits that mean nothing
             assert (place / "before" / name).read_bytes() == CONTENTS[name]
