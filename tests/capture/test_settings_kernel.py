@@ -51,6 +51,7 @@ def test_a_slow_cell_that_sets_something_for_the_process_runs_again_and_is_named
     found = kernel.found()
     live = kernel.live(shown)
     kernel.run("sys.setrecursionlimit(limit); decimal.setcontext(context)", silent=True)
+    kernel.run("import sklearn; sklearn.set_config(assume_finite=False)", silent=True)
     assert replayed(found, shown) == live
     [warning] = found.warnings
     assert warning.startswith("Cell [3] took 45.0 s. It will run once per trial and once per restart, because")

@@ -34,12 +34,14 @@ x = x[np.random.permutation(len(x))]
 y = x.sum(1) + random.random()
 model = keras.Sequential([keras.layers.Dense(3), keras.layers.Dense(1)])
 model.build((None, 4))
+drawn = model.get_weights()
 """
     )
     for where in ("", ", local=True"):
         opened.run(
             f"""
 context = det.experimental.keras.init({SEED}{where})
+model.set_weights(drawn)
 wrapped = context.wrap_model(model)
 wrapped.compile("sgd", "mse")
 wrapped.fit(x, y, epochs=2, batch_size=8, shuffle=False, verbose=0)

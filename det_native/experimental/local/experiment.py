@@ -375,7 +375,7 @@ class LocalExperiment:
 @contextmanager
 def _environment_kept(payload: Any) -> Iterator[None]:
     """Give the context of a call what `init()` knew of the trial, after the block: another call fills in its own."""
-    context = None if isinstance(payload, type) else payload.context
+    context = None if payload is None or isinstance(payload, type) else payload.context
     environment = None if context is None else context.env
     try:
         yield
