@@ -5,41 +5,32 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
-from det_native.inspection.attributes import is_own_module, plain_settings
-from det_native.proof.inputs import Input, WithoutKeys, frozen
+from det_native.inspection.attributes import is_own_module
+from det_native.proof.inputs import Input, frozen
 from det_native.proof.loop_code import running_loop
-from det_native.proof.modules import module_settings
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.native_run import PyTorchRunContext
-from det_native.pytorch.past_training import PastTraining, next_training
-from det_native.pytorch.wrapping import foreign_optimizer
+from det_native.pytorch.training_call import TrainingCall, check_wrapped, checked_epochs
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import Framework
 from det_native.schema.signatures import checked_wait
 
 BATCH_SIZE = "global_batch_size"
-WEIGHTS = "the model's weights"
-LAYERS = "the model's layers"
 _NO_CALLBACKS = "{}: callbacks must be det.pytorch.PyTorchCallback objects, in a list or by name, not {}."
 
 
 @dataclass
-class TorchCall:
+class TorchCall(TrainingCall):
     """One call of ``fit`` or ``train``, checked.
 
     Attributes
     ----------
-    context : PyTorchRunContext
-        With the wrapped models, optimizers and schedulers.
     kind : {"fit", "train"}
     train_loader, validation_loader : torch.utils.data.DataLoader or det_native.pytorch.DataLoader
         As they were given; the second may be None.
@@ -50,28 +41,14 @@ class TorchCall:
         None where the call does not say it.
     callbacks : dict
         By name.
-    wait : bool or None
-        Whether the call waits for its end on the cluster; None where the code that follows says it.
-    past : PastTraining or None
-        What it is for a later call, once it has begun.
-    begins_with : dict or None
-        States of the streams of random numbers with which it begins; None where it draws on.
     """
 
-    framework: ClassVar[Framework] = "torch"
-    quiet: ClassVar[bool] = False
-
-    context: PyTorchRunContext
-    kind: Literal["fit", "train"]
-    train_loader: Any
-    validation_loader: Any
-    train_batch: Callable[..., Any] | None
-    evaluate_batch: Callable[..., Any] | None
-    epochs: int | None
-    callbacks: dict[str, PyTorchCallback]
-    wait: bool | None = None
-    past: PastTraining | None = field(default=None, repr=False)
-    begins_with: dict[str, Any] | None = field(default=None, repr=False)
+    kind: Literal["fit", "train"] = "fit"
+    train_loader: Any = None
+    validation_loader: Any = None
+    train_batch: Callable[..., Any] | None = None
+    evaluate_batch: Callable[..., Any] | None = None
+    callbacks: dict[str, PyTorchCallback] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -99,7 +76,7 @@ class TorchCall:
             If another argument makes no sense.
         """
         name = f"context.{kind}()"
-        _check_wrapped(name, context)
+        check_wrapped(name, context)
         if kind == "fit":
             _check_function(name, "train_batch", train_batch, ("batch", "epoch_idx", "batch_idx"))
         _check_loader(name, "train_loader", train_loader)
@@ -108,23 +85,17 @@ class TorchCall:
         _check_evaluation(name, validation_loader, evaluate_batch)
         call = cls(
             context,
-            kind,
-            train_loader,
-            validation_loader,
-            train_batch,
-            evaluate_batch,
-            _checked_epochs(name, epochs),
-            _by_name(name, callbacks),
+            checked_epochs(name, epochs),
             checked_wait(name, wait),
+            kind=kind,
+            train_loader=train_loader,
+            validation_loader=validation_loader,
+            train_batch=train_batch,
+            evaluate_batch=evaluate_batch,
+            callbacks=_by_name(name, callbacks),
         )
         call._check_length()
         return call
-
-    def note_beginning(self, *, read: bool) -> None:
-        """Note that the training begins now, what it draws, and whether its cell reads later what it trains."""
-        self.past, self.begins_with = next_training(self.context.past, self.context.models)
-        self.context.past = self.past
-        self.past.read = read
 
     @property
     def name(self) -> str:
@@ -218,26 +189,7 @@ class TorchCall:
             if loader is not None:
                 given[name] = Input(loader.dataset)
                 given[f"the settings of {name}"] = Input(frozen(loader_settings(loader)), "loader")
-        for place, optimizer in enumerate(self.context.optimizers):
-            groups = [WithoutKeys(group, {"params"}) for group in optimizer.param_groups]
-            name = _numbered("the optimizer", place, self.context.optimizers)
-            given[name] = Input((type(optimizer).__name__, tuple(groups)), "optimizer")
-        schedulers = [wrapped.scheduler for wrapped in self.context.lr_schedulers]
-        for place, scheduler in enumerate(schedulers):
-            settings = [type(scheduler).__name__, _plain_attributes(scheduler)]
-            given[_numbered("the schedule of the learning rate", place, schedulers)] = Input(
-                frozen(settings), "optimizer"
-            )
-        for place, model in enumerate(self.context.models):
-            layers = [_layer_settings(name, part) for name, part in model.named_modules()]
-            given[_numbered(LAYERS, place, self.context.models)] = Input(frozen(layers), "layers")
-            attributes = module_settings(model)
-            if attributes:
-                title = _numbered("the attributes of the model", place, self.context.models)
-                given[title] = Input(attributes, "layers")
-            weights = list(model.state_dict().values())
-            assign = partial(_assign_weights, weights)
-            given[_numbered(WEIGHTS, place, self.context.models)] = Input(weights, "weights", assign=assign)
+        given |= self.inputs_of_parts()
         for callback_name, callback in self.callbacks.items():
             given[f"the callback {callback_name}"] = Input(callback, "callback")
         return given
@@ -254,28 +206,15 @@ class TorchCall:
                 }
         if self.kind == "train":
             found["loop"] = running_loop()
-        found["lr_schedulers"] = [wrapped.scheduler for wrapped in self.context.lr_schedulers]
+        found["lr_schedulers"] = self.schedulers
         return found | {"models": self.models, "callbacks": dict(self.callbacks)}
-
-    @property
-    def models(self) -> list[Any]:
-        """The wrapped models."""
-        return list(self.context.models)
-
-    @property
-    def trained_parts(self) -> list[Any]:
-        """What the training changes: models, optimizers, schedules of the learning rate, scalers."""
-        context = self.context
-        schedulers = [wrapped.scheduler for wrapped in context.lr_schedulers]
-        return [*context.models, *context.optimizers, *schedulers, *context.scalers]
 
     @property
     def compared_parts(self) -> list[Any]:
         """Objects that are compared as inputs of the call, and not once more where code reads them."""
         loaders = [loader for loader in (self.train_loader, self.validation_loader) if loader is not None]
         data = [part for loader in loaders for part in (loader, loader.dataset)]
-        schedulers = [wrapped.scheduler for wrapped in self.context.lr_schedulers]
-        return [*self.context.models, *self.context.optimizers, *schedulers, *data]
+        return [*self.context.models, *self.context.optimizers, *self.schedulers, *data]
 
     def training(self, environment: TrialEnvironment) -> DataLoader:
         """Return the training loader of this process, with the batch size that the configuration says."""
@@ -354,32 +293,6 @@ def loader_settings(loader: Any) -> dict[str, Any]:
     return found
 
 
-def _layer_settings(name: str, module: torch.nn.Module) -> list[Any]:
-    """Return what a module is, with its settings and its parameters that are not trained."""
-    frozen_parameters = [name for name, part in module.named_parameters(recurse=False) if not part.requires_grad]
-    title = f"{name} {type(module).__qualname__}({module.extra_repr()})".strip()
-    return [title, plain_settings(module), *frozen_parameters]
-
-
-def _plain_attributes(scheduler: Any) -> dict[str, Any]:
-    """Return the settings of a scheduler; how often it has stepped is among them."""
-    kinds = (bool, int, float, str, list, tuple)
-    return {
-        name: value for name, value in vars(scheduler).items() if type(value) in kinds and not name.startswith("__")
-    }
-
-
-def _assign_weights(weights: Sequence[torch.Tensor], values: Sequence[Any]) -> None:
-    """Put weights into the tensors of a model."""
-    with torch.no_grad():
-        for tensor, value in zip(weights, values, strict=True):
-            tensor.copy_(torch.as_tensor(value))
-
-
-def _numbered(what: str, place: int, all_of_them: Sequence[Any]) -> str:
-    return what if len(all_of_them) == 1 else f"{what} ({place + 1} of {len(all_of_them)})"
-
-
 def as_ours(loader: Any) -> DataLoader:
     """Return a loader of torch's or ours as ours."""
     return loader if isinstance(loader, DataLoader) else DataLoader.from_torch(loader)
@@ -396,25 +309,6 @@ def len_of(loader: Any) -> int | None:
 def function_name(function: Any) -> str:
     """Return how the user calls a function."""
     return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _check_wrapped(name: str, context: PyTorchRunContext) -> None:
-    if not context.models:
-        raise TrialDefinitionError(
-            f"{name}: no model is wrapped. Write model = context.wrap_model(model) before it, with the context that "
-            "init() returned."
-        )
-    if not context.optimizers:
-        raise TrialDefinitionError(
-            f"{name}: no optimizer is wrapped. Write optimizer = context.wrap_optimizer(optimizer) before it."
-        )
-    foreign = foreign_optimizer(context.models, context.optimizers)
-    if foreign is not None:
-        raise TrialDefinitionError(
-            f"{name}: a {type(foreign).__name__} has parameters that belong to no wrapped model, so they would not be "
-            "in checkpoints. Wrap that model with context.wrap_model() too, or make the optimizer again after you have "
-            "made the model again."
-        )
 
 
 def _check_function(name: str, what: str, function: Any, parameters: Sequence[str]) -> None:
@@ -463,14 +357,6 @@ def _check_loader(name: str, what: str, loader: Any) -> None:
         f"{name}: {what} must be a torch.utils.data.DataLoader or a det.pytorch.DataLoader, not "
         f"{type(loader).__name__}; {remedy}."
     )
-
-
-def _checked_epochs(name: str, epochs: Any) -> int | None:
-    if epochs is None:
-        return None
-    if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
-        raise ArgumentError(f"{name}: epochs must be a whole number of at least 1, not {epochs!r}.")
-    return int(epochs)
 
 
 def _by_name(name: str, callbacks: Any) -> dict[str, PyTorchCallback]:
