@@ -17,7 +17,12 @@ _EXPERIMENTAL = "det_native.experimental"
 #: ``determined`` and its parts are other names of ours (see ``det_native.compat``).
 _ALIAS = "determined"
 #: Training calls of a context itself, of the frameworks whose contexts have them.
-CONTEXT_CALLS: dict[str, CallKind] = {"fit": "fit", "train": "train", "train_and_evaluate": "train_and_evaluate"}
+CONTEXT_CALLS: dict[str, CallKind] = {
+    "fit": "fit",
+    "train": "train",
+    "epochs": "train",
+    "train_and_evaluate": "train_and_evaluate",
+}
 CREATES = frozenset({f"{_EXPERIMENTAL}.create", f"{_EXPERIMENTAL}.creation.create"})
 FITS = frozenset({"fit", "fit_generator"})
 

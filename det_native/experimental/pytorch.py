@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native import PyTorchNativeContext
     from det_native.pytorch.native_call import TorchCall
+    from det_native.pytorch.training_call import TrainingCall
 
 
 @any_documented_order(leading=1)
@@ -84,12 +85,13 @@ def init(
     Examples
     --------
     >>> context = det.experimental.pytorch.init(config, local=True)
-    >>> model = context.wrap_model(Net(context.get_hparam("units")))
-    >>> optimizer = context.wrap_optimizer(torch.optim.Adam(model.parameters()))
-    >>> for batch in context.train(loader, epochs=5):
-    ...     loss = loss_of(model, batch)
-    ...     context.backward(loss)
-    ...     context.step_optimizer(optimizer)
+    >>> model, optimizer, loader = context.wrap(model, torch.optim.Adam(model.parameters()), loader)
+    >>> for epoch in context.epochs(5):
+    ...     for x, y in loader:
+    ...         optimizer.zero_grad()
+    ...         loss = loss_of(model(x), y)
+    ...         loss.backward()
+    ...         optimizer.step()
     ...     context.report(loss=loss)
     """
     host = active_host()
@@ -130,7 +132,7 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> PyTorchNativeContext:
     return context
 
 
-def _length(call: TorchCall, settings: Settings) -> int:
+def _length(call: TrainingCall, settings: Settings) -> int:
     """Return the batches of a training that is to be begun here, or on the cluster."""
     if settings.place.test:
         return 1
@@ -140,7 +142,7 @@ def _length(call: TorchCall, settings: Settings) -> int:
     return _batches(call, replace(environment, ranks=Ranks(size=slots)))
 
 
-def _length_replayed(call: TorchCall, environment: TrialEnvironment, config: ConfigInput) -> int:
+def _length_replayed(call: TrainingCall, environment: TrialEnvironment, config: ConfigInput) -> int:
     """Return the batches of a training in a program that is run again for a trial: of the trial's, or of another."""
     if call.context.env is not environment:
         fills = call.configuration_fills()
@@ -154,7 +156,7 @@ def _completed(environment: TrialEnvironment, config: ExperimentConfig) -> Trial
     return replace(environment, config=config.model_dump(mode="json"), hparams=hparams)
 
 
-def _batches(call: TorchCall, environment: TrialEnvironment) -> int:
+def _batches(call: TrainingCall, environment: TrialEnvironment) -> int:
     from det_harness.trial.lengths import length_in_whole_epochs
 
     return length_in_whole_epochs(environment, call.steps_per_epoch(environment))
@@ -166,18 +168,19 @@ def _fit_here(call: TorchCall, settings: Settings, origin: Origin) -> Any:
     return fit_torch_here(call, settings, origin)
 
 
-def _train(call: TorchCall, settings: Settings, begun: Begun) -> Callable[[], Iterator[Any]]:
+def _train(call: TrainingCall, settings: Settings, begun: Begun) -> Callable[[], Iterator[Any]]:
     """Return what begins a loop over ``train()``."""
     noted = NotedCall.now("train")
     beginning = _Beginning(call, settings, begun, noted)
     reference = weakref.ref(beginning)
 
     def tell() -> None:
-        from det_native.pytorch.loop_batches import NOT_BEGUN
+        from det_native.pytorch.loop_batches import OVER_BATCHES, OVER_EPOCHS
 
         waiting = reference()
         if waiting is not None and not waiting.asked:  # batches without a name tell it themselves, when they are gone
-            print(f"context.train(): {NOT_BEGUN}")
+            words = next(words for words in (OVER_BATCHES, OVER_EPOCHS) if words.call == waiting.call.name)
+            print(f"{words.call}(): {words.not_begun}")
 
     at_the_end(tell)
     return beginning
@@ -190,7 +193,7 @@ class _Beginning:
     The call was noted where it was made; where a loop of a later cell asks, it is noted once more.
     """
 
-    call: TorchCall
+    call: TrainingCall
     settings: Settings
     begun: Begun
     noted: NotedCall

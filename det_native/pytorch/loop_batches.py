@@ -1,36 +1,69 @@
-"""What ``context.train()`` returns: the batches of a training that begins when a loop asks for the first of them."""
+"""What ``context.train()`` and ``context.epochs()`` return: a training that begins with the loop over them."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from det_native.errors import TrialDefinitionError
 
-NOT_BEGUN = (
-    "no loop has asked for its batches yet, so nothing is trained. The training begins with the loop, "
-    "`for batch in context.train(...):`, or `for batch in` the name that the batches have got."
-)
+
+@dataclass(frozen=True)
+class LoopWords:
+    """What a loop goes over, for messages.
+
+    Attributes
+    ----------
+    call : str
+        What the elements come from: ``context.train``.
+    element : str
+        What the loop is given each time: ``batch``.
+    elements : str
+        Several of them.
+    """
+
+    call: str
+    element: str
+    elements: str
+
+    @property
+    def not_begun(self) -> str:
+        """That no loop has begun the training."""
+        return (
+            f"no loop has asked for its {self.elements} yet, so nothing is trained. The training begins with the loop, "
+            f"`for {self.element} in {self.call}(...):`, or `for {self.element} in` the name that the {self.elements} "
+            "have got."
+        )
+
+
+OVER_BATCHES = LoopWords("context.train", "batch", "batches")
+OVER_EPOCHS = LoopWords("context.epochs", "epoch", "epochs")
 
 
 class LoopBatches(Iterator[Any]):
-    """The batches of one training, for one loop.
+    """The batches, or the epochs, of one training, for one loop.
 
-    Nothing happens before a loop asks for a batch: the loop may stand in a later cell than the call.
+    Nothing happens before a loop asks for one: the loop may stand in a later cell than the call.
 
     Parameters
     ----------
     begin : callable
-        Begins the training, and returns its batches.
+        Begins the training, and returns its batches, or epochs.
     length : callable
-        Returns how many batches the whole training has.
+        Returns how many the whole training has.
+    words : LoopWords
+        What they are.
     """
 
     #: It holds no weights; what looks at a model's content goes no further.
     _det_known_by_identity = True
 
-    def __init__(self, begin: Callable[[], Iterator[Any]], length: Callable[[], int]) -> None:
+    def __init__(
+        self, begin: Callable[[], Iterator[Any]], length: Callable[[], int], words: LoopWords = OVER_BATCHES
+    ) -> None:
+        self._words = words
         self._begin = begin
         self._length = length
         self._asked = False
@@ -48,13 +81,13 @@ class LoopBatches(Iterator[Any]):
         closed = self._batches is not None and getattr(self._batches, "gi_frame", self) is None
         if self._ended or closed:
             raise TrialDefinitionError(
-                "A second loop over the same context.train(...): its training has ended, and has no batches left. For "
-                "another training call init() again, and make and wrap model and optimizer again."
+                f"A second loop over the same {self._words.call}(...): its training has ended, and has no "
+                f"{self._words.elements} left. Call {self._words.call}() again to train on from here."
             )
         return self
 
     def __next__(self) -> Any:
-        """Return the next batch; asked for the first one, begin the training."""
+        """Return the next one; asked for the first one, begin the training."""
         self._asked = True
         if self._batches is None:
             self._batches = self._begin()
@@ -65,7 +98,7 @@ class LoopBatches(Iterator[Any]):
             raise
 
     def __len__(self) -> int:
-        """Return the batches of the whole training, wherever it is asked: also of those that a trial has done before.
+        """Return how many the whole training has, wherever it is asked: those that a trial has done before included.
 
         So progress bars have a total, and a scheduler of so many steps is the same in every run of the program.
         """
@@ -84,12 +117,15 @@ class LoopBatches(Iterator[Any]):
 
     def __repr__(self) -> str:
         if self._batches is not None:
-            return "<the batches of context.train()>"
-        return f"<the batches of context.train(): {NOT_BEGUN}>"
+            return f"<the {self._words.elements} of {self._words.call}()>"
+        return f"<the {self._words.elements} of {self._words.call}(): {self._words.not_begun}>"
 
     def __reduce__(self) -> Any:
-        raise TypeError("The batches of context.train() cannot be pickled: they belong to a training of this process.")
+        raise TypeError(
+            f"The {self._words.elements} of {self._words.call}() cannot be pickled: they belong to a training of this "
+            "process."
+        )
 
     def __del__(self) -> None:
         if not self._asked:
-            warnings.warn(f"context.train(): {NOT_BEGUN}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{self._words.call}(): {self._words.not_begun}", RuntimeWarning, stacklevel=2)

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.pytorch.loop_batches import LoopBatches
+from det_native.pytorch.epochs_call import EpochsCall
+from det_native.pytorch.loop_batches import OVER_EPOCHS, LoopBatches
 from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.stepping import SHARDED
+from det_native.pytorch.training_call import TrainingCall
 from det_native.pytorch.watched_steps import watch_steps
+from det_native.pytorch.wrap_all import wrap_all
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.signatures import names_checked
 from det_native.trial import Role
@@ -22,7 +25,7 @@ T = TypeVar("T")
 
 
 class PyTorchNativeContext(PyTorchRunContext):
-    """Wraps the user's own objects, and trains them by ``fit`` or in the user's own loop over ``train``.
+    """Wraps the user's own objects, and trains them in the user's own loop over ``epochs`` or ``train``, or by ``fit``.
 
     Parameters
     ----------
@@ -32,11 +35,12 @@ class PyTorchNativeContext(PyTorchRunContext):
         Takes a checked :class:`TorchCall`; its result is what ``fit`` returns. Without it (a context made by
         ``from_config``) nothing can be trained.
     on_train : callable, optional
-        Takes a checked :class:`TorchCall`; its result begins the training, and returns the batches for ``train``.
+        Takes a checked call of ``train`` or ``epochs``; its result begins the training, and returns what
+        the loop goes over.
     role : {"local", "cluster", "worker", "load"}
         Who runs the program: a user who trains here, a user who submits, a worker, or a checkpoint being loaded.
     length_of : callable, optional
-        Takes a checked :class:`TorchCall`; returns the batches of its training.
+        Takes such a call; returns the batches of its training.
 
     Attributes
     ----------
@@ -51,9 +55,9 @@ class PyTorchNativeContext(PyTorchRunContext):
         self,
         environment: TrialEnvironment,
         on_fit: Callable[[TorchCall], Any] | None = None,
-        on_train: Callable[[TorchCall], Callable[[], Iterator[Any]]] | None = None,
+        on_train: Callable[[TrainingCall], Callable[[], Iterator[Any]]] | None = None,
         role: Role = "local",
-        length_of: Callable[[TorchCall], int] | None = None,
+        length_of: Callable[[TrainingCall], int] | None = None,
     ) -> None:
         if (environment.config.get("distributed") or {}).get("strategy") == "fsdp" and environment.slots > 1:
             raise UnsupportedFeatureError(SHARDED)
@@ -88,6 +92,63 @@ class PyTorchNativeContext(PyTorchRunContext):
         if self.role == "cluster":
             watch_steps(optimizer, self._tell_of_step)
         return optimizer
+
+    def wrap(self, *objects: Any) -> Any:
+        """Take the objects of a loop over :meth:`epochs`: what they are is trained, stepped, loaded and checkpointed.
+
+        Parameters
+        ----------
+        objects
+            Models, optimizers, schedulers of the learning rate, gradient scalers, and loaders: ``torch`` DataLoaders,
+            or lists and other iterables of batches. In any order. Schedulers are stepped by your own code.
+
+        Returns
+        -------
+        object or tuple
+            In the order given: the same objects, moved to the trial's device; a loader as one that gives its batches
+            there. One object comes back by itself, several as a tuple.
+
+        Raises
+        ------
+        ArgumentError
+            If something cannot be wrapped, or was wrapped before.
+        InvalidDataError
+            If a loader has no batches.
+
+        Examples
+        --------
+        >>> model, optimizer, train_loader = context.wrap(model, optimizer, train_loader)
+        """
+        return wrap_all(self, objects)
+
+    def epochs(self, *bounds: int, wait: bool | None = None) -> LoopBatches:
+        """Give the numbers of the epochs, for a loop of the user's own in which everything else is plain PyTorch.
+
+        The training begins, or is submitted, when the loop asks for the first epoch. Between two epochs everything
+        else happens that is due: reports, checkpoints, the searcher's decisions, the end. A trial that is continued
+        gets the epochs that are left. In cluster mode there are none here: the loop's body runs on the workers, and
+        ``context.experiment`` is the handle. ``break`` and ``return`` end the training there, as completed.
+
+        Parameters
+        ----------
+        bounds : int
+            The number of epochs; or the first one and the end, as ``range`` has them: ``epochs(1, 11)``. Without,
+            the configuration says how many.
+        wait : bool, optional
+            See :meth:`fit`; what follows is what follows the loop.
+
+        Returns
+        -------
+        LoopBatches
+            An iterator over the numbers of the epochs. Its ``len()`` is that of the whole training.
+
+        Raises
+        ------
+        TrialDefinitionError, ArgumentError
+            If something is missing or does not fit, before anything is trained.
+        """
+        call = EpochsCall.of(self, bounds, wait)
+        return LoopBatches(_handler(self._on_train)(call), lambda: call.epochs_in(self._length_of(call)), OVER_EPOCHS)
 
     @names_checked("context.fit")
     def fit(
@@ -147,7 +208,7 @@ class PyTorchNativeContext(PyTorchRunContext):
             wait=wait,
         )
         __tracebackhide__ = True
-        result = _known(self._on_fit)(call)
+        result = _handler(self._on_fit)(call)
         if self.role == "cluster":
             self.experiment = result
         return result
@@ -202,7 +263,7 @@ class PyTorchNativeContext(PyTorchRunContext):
                 "context.configure_apex_amp() casts inside of functions, so it works with context.fit(): in a loop of "
                 "your own write `with torch.autocast(...)` around the forward pass, and use context.wrap_scaler()."
             )
-        return LoopBatches(_known(self._on_train)(call), lambda: self._length_of(call))
+        return LoopBatches(_handler(self._on_train)(call), lambda: self._length_of(call))
 
     def _tell_of_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Say that a step was made where nothing is meant to be trained: in a loop that goes past this context."""
@@ -210,18 +271,18 @@ class PyTorchNativeContext(PyTorchRunContext):
             self._told_of_steps = True
             warnings.warn(
                 f"{type(optimizer).__name__}.step() trains in this process, and nothing is submitted by it. To train "
-                "on the cluster, write the loop as `for batch in context.train(train_loader, epochs=...)`, or give its "
-                "body to context.fit(); to train here, call init() with local=True.",
+                "on the cluster, write the loop as `for epoch in context.epochs(...)`; to train here, call init() with "
+                "local=True.",
                 UserWarning,
                 stacklevel=4,
             )
 
 
-def _unknown_length(call: TorchCall) -> int:
-    raise TypeError("The batches of context.train() have no len() here.")
+def _unknown_length(call: TrainingCall) -> int:
+    raise TypeError(f"The loop over {call.name}() has no len() here.")
 
 
-def _known(handler: Callable[[TorchCall], T] | None) -> Callable[[TorchCall], T]:
+def _handler(handler: Callable[[Any], T] | None) -> Callable[[Any], T]:
     if handler is None:
         raise ArgumentError(
             "This context was made by from_config(), outside any run: only one of det.experimental.pytorch.init() "

@@ -31,7 +31,6 @@ class TorchCall(TrainingCall):
 
     Attributes
     ----------
-    kind : {"fit", "train"}
     train_loader, validation_loader : torch.utils.data.DataLoader or det_native.pytorch.DataLoader
         As they were given; the second may be None.
     train_batch : callable or None
@@ -43,7 +42,6 @@ class TorchCall(TrainingCall):
         By name.
     """
 
-    kind: Literal["fit", "train"] = "fit"
     train_loader: Any = None
     validation_loader: Any = None
     train_batch: Callable[..., Any] | None = None
@@ -86,8 +84,8 @@ class TorchCall(TrainingCall):
         call = cls(
             context,
             checked_epochs(name, epochs),
+            kind,
             checked_wait(name, wait),
-            kind=kind,
             train_loader=train_loader,
             validation_loader=validation_loader,
             train_batch=train_batch,

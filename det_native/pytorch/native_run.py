@@ -11,6 +11,7 @@ from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.past_training import PastTraining
+from det_native.pytorch.wrapped_loader import PassOf, WrappedLoader
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
 
@@ -34,6 +35,14 @@ class PyTorchRunContext(PyTorchTrialContext):
         continued from there. Anything picklable.
     past : PastTraining or None
         Its last training in this process.
+    loaders : list of WrappedLoader
+        The wrapped loaders, in the order in which they were wrapped.
+    batches_taken : int
+        Batches that passes over wrapped loaders have given.
+    batches_per_pass : int or None
+        How many a pass gives at most, in a quick check.
+    pass_of : callable
+        Begins a pass over a wrapped loader.
     """
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
@@ -43,7 +52,12 @@ class PyTorchRunContext(PyTorchTrialContext):
         self.state: dict[Any, Any] = {}
         self.past: PastTraining | None = None
         self._trained_by = ""
+        self.loaders: list[WrappedLoader] = []
+        self.batches_taken = 0
+        self.batches_per_pass: int | None = None
+        self.pass_of: PassOf = WrappedLoader.batches
         self._reported: dict[str, Any] | None = None
+        self._add_reported: Callable[[Mapping[str, Any]], None] | None = None
         self._trained = False
         self._before_training: Callable[[], None] | None = None
 
@@ -64,7 +78,9 @@ class PyTorchRunContext(PyTorchTrialContext):
         super().step_optimizer(optimizer, *arguments, **named)
 
     def report(self, metrics: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Report training metrics of the present batch, in a loop over ``train``.
+        """Report metrics: of the present batch in a loop over ``train``, of the present epoch in one over ``epochs``.
+
+        A name that was reported of an epoch before is a further row of it, at the batch that the loop has come to.
 
         Parameters
         ----------
@@ -78,18 +94,19 @@ class PyTorchRunContext(PyTorchTrialContext):
         TrialDefinitionError
             Outside such a loop.
         """
-        if self._reported is None:
+        add = self._add_reported
+        if add is None:
             raise TrialDefinitionError(
-                "context.report() is for the body of `for batch in context.train(...)`; the train_batch function of "
-                "context.fit() returns its metrics."
+                "context.report() is for the body of `for epoch in context.epochs(...)`, or of `for batch in "
+                "context.train(...)`; the train_batch function of context.fit() returns its metrics."
             )
         if metrics is not None:
             if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
                 raise ArgumentError(
                     f"context.report() takes metrics by name, not {metrics!r:.60}: context.report(loss=loss)."
                 )
-            self._reported.update(metrics)
-        self._reported.update(named)
+            named = {**metrics, **named}
+        add(named)
 
     @property
     def batch_idx(self) -> int:
@@ -138,9 +155,14 @@ class PyTorchRunContext(PyTorchTrialContext):
         self._owner = owner
         self._steps.join(self.optimizers, gradients, trainer)
 
-    def begin_loop(self) -> None:
-        """Let ``report`` take metrics."""
+    def begin_loop(self, add_reported: Callable[[Mapping[str, Any]], None] | None = None) -> None:
+        """Let ``report`` take metrics: for `add_reported`, or until `take_reported` is asked for them."""
         self._reported = {}
+        self._add_reported = add_reported or self._keep_reported
+
+    def _keep_reported(self, metrics: Mapping[str, Any]) -> None:
+        assert self._reported is not None
+        self._reported.update(metrics)
 
     def begin_batch(self, before_training: Callable[[], None] | None) -> None:
         """Note that the loop is given another batch; `before_training` is called when its body begins to train."""
@@ -158,7 +180,7 @@ class PyTorchRunContext(PyTorchTrialContext):
 
     def end_loop(self) -> None:
         """Let ``report`` refuse metrics."""
-        self._reported = None
+        self._reported = self._add_reported = None
         self._before_training = None
 
     def _note_training(self) -> None:

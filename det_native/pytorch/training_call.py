@@ -17,7 +17,8 @@ from det_native.proof.modules import module_settings
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.past_training import PastTraining, next_training
 from det_native.pytorch.wrapping import foreign_optimizer
-from det_native.schema.manifests import Framework
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import CallKind, Framework
 
 WEIGHTS = "the model's weights"
 LAYERS = "the model's layers"
@@ -33,6 +34,8 @@ class TrainingCall:
         With the wrapped models, optimizers and schedulers.
     epochs : int or None
         None where the call does not say it.
+    kind : {"fit", "train"}
+        ``train`` for every loop of the user's own.
     wait : bool or None
         Whether the call waits for its end on the cluster; None where the code that follows says it.
     past : PastTraining or None
@@ -46,9 +49,32 @@ class TrainingCall:
 
     context: PyTorchRunContext
     epochs: int | None = None
+    kind: CallKind = "train"
     wait: bool | None = None
     past: PastTraining | None = field(default=None, repr=False)
     begins_with: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What the user calls, for messages: ``context.fit``."""
+        raise NotImplementedError
+
+    @property
+    def trainer(self) -> str:
+        """What trains on a batch, for messages."""
+        raise NotImplementedError
+
+    def check(self, environment: TrialEnvironment) -> None:
+        """Check the call against a complete configuration, before any batch."""
+        raise NotImplementedError
+
+    def configuration_fills(self) -> dict[str, Any]:
+        """Return what the call says about fields of the configuration, by dotted path."""
+        raise NotImplementedError
+
+    def steps_per_epoch(self, environment: TrialEnvironment) -> int:
+        """Return the batches of one epoch on each slot, for a configuration that is complete."""
+        raise NotImplementedError
 
     def note_beginning(self, *, read: bool) -> None:
         """Note that the training begins now, what it draws, and whether its cell reads later what it trains."""

@@ -22,19 +22,17 @@ from det_native.schema.environment import Ranks
 if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native_call import TorchCall
+    from det_native.pytorch.training_call import TrainingCall
 
 _ELSEWHERE = (
-    "context.train(): the body of this loop has run in processes of its own. Here it had no batches: its variables are "
-    "as they were; the wrapped models are trained."
+    "{}(): the body of this loop has run in processes of its own, and not here: its variables are as they were; the "
+    "wrapped models are trained."
 )
-_SEARCHED = (
-    "context.train(): the body of this loop runs in a process of its own for each trial of the search; here it has no "
-    "batches."
-)
+_SEARCHED = "{}(): the body of this loop runs in a process of its own for each trial of the search, and not here."
 
 
 class LoopError(Exception):
-    """An exception in the body of the loop over context.train() ended the training; it is shown where the loop ran."""
+    """An exception in the loop's body ended the training; it is shown where the loop ran."""
 
 
 def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Experiment:
@@ -56,14 +54,15 @@ def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Exper
     return experiment.handle
 
 
-def batches_here(call: TorchCall, settings: Settings, origin: Origin) -> Iterator[Any]:
-    """Return the batches of a training here; the experiment ends with them, or when the loop is left.
+def batches_here(call: TrainingCall, settings: Settings, origin: Origin) -> Iterator[Any]:
+    """Return the batches, or epochs, of a training here; the experiment ends with them, or when the loop is left.
 
     A training on several slots gives none: the loop's body runs in processes of its own, as on the cluster.
 
     Parameters
     ----------
-    call : TorchCall
+    call : TrainingCall
+        Of ``train`` or ``epochs``.
     settings : Settings
     origin : Origin
     """
@@ -72,20 +71,20 @@ def batches_here(call: TorchCall, settings: Settings, origin: Origin) -> Iterato
     return batches
 
 
-def _batches(call: TorchCall, settings: Settings, origin: Origin) -> Generator[Any, None, None]:
+def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generator[Any, None, None]:
     from det_harness.frameworks.base import harness_of
 
     try:
         experiment, sample, steps, search = _begun(call, settings, origin)
         if search is not None:
-            print(_SEARCHED)
+            print(_SEARCHED.format(call.name))
             after_search(search.run(experiment, steps), call.kind)
             origin.answers.done(experiment.handle)
             return
         with experiment.running():
             if experiment.in_processes:
                 experiment.run_trial(sample, steps)
-                print(_ELSEWHERE)
+                print(_ELSEWHERE.format(call.name))
             else:
                 with experiment.trial(sample, steps) as run:
                     controller = harness_of(call.framework).loop(call, run.services)
@@ -116,7 +115,7 @@ def _close_at_the_end(batches: Generator[Any, None, None]) -> None:
 
 
 def _begun(
-    call: TorchCall, settings: Settings, origin: Origin
+    call: TrainingCall, settings: Settings, origin: Origin
 ) -> tuple[LocalExperiment, Sample, int, LocalSearch | None]:
     """Return the experiment of a call, the sample of its one trial, the batches of an epoch, and its search if any."""
     note_trained(call)

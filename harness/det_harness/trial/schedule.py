@@ -156,6 +156,10 @@ class Schedule:
         self.progress.last_checkpointed = self.progress.batches
         self.progress.save_after_validation = False
 
+    def request_checkpoint(self) -> None:
+        """Have unsaved batches checkpointed before the next one."""
+        self.progress.save_after_validation = True
+
     def request_stop(self) -> None:
         """End early: checkpoint unsaved batches, then finish."""
         self.stop_requested = True

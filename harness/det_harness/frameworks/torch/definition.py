@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -47,10 +47,14 @@ class Definition(Protocol):
     def make(self, gradients: Gradients) -> tuple[PyTorchTrial, PyTorchTrialContext]:
         """Make the trial, with all that it wraps."""
 
+    def training_loader(self, trial: PyTorchTrial) -> DataLoader | None:
+        """Return the loader of the training data; None where the user's own loop goes over them."""
+        return checked_loader(self.name, trial, "build_training_data_loader")
+
     def evaluation(self, trial: PyTorchTrial, context: PyTorchTrialContext, reduction: Reduction) -> Validation:
         """Return what validates, with the custom reducers for it."""
 
-    def epoch_length(self, loader: DataLoader, context: PyTorchTrialContext) -> int:
+    def epoch_length(self, loader: Any, context: PyTorchTrialContext) -> int:
         """Return the batches of an epoch on each slot."""
 
     def further_generators(self) -> dict[str, torch.Generator]:

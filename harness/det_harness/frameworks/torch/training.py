@@ -9,7 +9,6 @@ from time import monotonic
 from typing import Any
 
 from det_harness.frameworks.torch.checkpoints import TorchCheckpoints
-from det_harness.frameworks.torch.checks import checked_loader
 from det_harness.frameworks.torch.compilation import Compilation
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import shard_of
@@ -117,6 +116,7 @@ class TorchTraining(TrainingPort):
 
     def _batches_from(self, position: Any) -> Iterator[Any]:
         """Return the training data from the batch that comes next."""
+        assert self._loader is not None
         environment = self.services.environment
         of_torch = self.definition.as_in_torch and environment.ranks.size == 1
         if of_torch and (position is not None or not self.done):  # else it was begun on several slots
@@ -185,7 +185,7 @@ class TorchTraining(TrainingPort):
         self.recorder.report()
 
     @contextlib.contextmanager
-    def validation(self) -> Iterator[dict[str, Any]]:
+    def validation(self) -> Iterator[dict[str, Any] | None]:
         """Validate, with the hooks before; the models stay in evaluation mode in the block."""
         self.hooks.call("on_validation_step_start")
         self.hooks.call("on_validation_start")
@@ -228,7 +228,7 @@ class TorchTraining(TrainingPort):
         self.trial, self.context = trial, context = self.definition.make(gradients)
         self.compilation.apply(context.models, context.device)
         self.ranks = RanksInStep(context, self._communicator, gradients, self.services.stop_requested)
-        self._loader = checked_loader(name, trial, "build_training_data_loader")
+        self._loader = self.definition.training_loader(trial)
         reducers = context.experimental.reducers
         self.reduction = Reduction((one for one in reducers if one.for_training), self._communicator)
         self._evaluation = self.definition.evaluation(

@@ -1,0 +1,146 @@
+"""A loop over ``context.epochs()``, and what it says about the experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+from det_native.errors import ArgumentError
+from det_native.proof.inputs import Input, frozen
+from det_native.proof.loop_code import running_loop
+from det_native.pytorch.native_call import BATCH_SIZE, len_of, loader_settings
+from det_native.pytorch.native_run import PyTorchRunContext
+from det_native.pytorch.training_call import TrainingCall, check_wrapped, checked_epochs
+from det_native.pytorch.wrapped_loader import WrappedLoader
+from det_native.schema.environment import TrialEnvironment
+from det_native.schema.signatures import checked_wait
+
+NAME = "context.epochs"
+
+
+@dataclass
+class EpochsCall(TrainingCall):
+    """One loop over ``context.epochs()``, checked.
+
+    Attributes
+    ----------
+    first : int
+        The number of the first epoch, as the loop is given it.
+    loaders : list of WrappedLoader
+        In the order in which they were wrapped.
+    """
+
+    first: int = 0
+    loaders: list[WrappedLoader] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, context: PyTorchRunContext, bounds: Sequence[Any], wait: Any) -> EpochsCall:
+        """Check the arguments of a call.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If nothing is wrapped.
+        ArgumentError
+            If an argument makes no sense.
+        """
+        name = f"{NAME}()"
+        if len(bounds) > 2:
+            raise ArgumentError(f"{name} takes the number of epochs, or the first and the end as range() does.")
+        first, end = (0, *bounds) if len(bounds) < 2 else bounds
+        if isinstance(first, bool) or not isinstance(first, int):
+            raise ArgumentError(f"{name}: the first epoch must be a whole number, not {first!r}.")
+        number = None
+        if len(bounds) == 2 and isinstance(end, int) and end <= first:
+            raise ArgumentError(f"{name}: there is no epoch from {first} to {end}.")
+        if bounds:
+            number = checked_epochs(name, end if not first or not isinstance(end, int) else end - first)
+        check_wrapped(name, context)
+        return cls(context, number, "train", checked_wait(name, wait), first=first, loaders=list(context.loaders))
+
+    @property
+    def name(self) -> str:
+        """``context.epochs``, for messages."""
+        return NAME
+
+    @property
+    def trainer(self) -> str:
+        """What trains on a batch, for messages."""
+        return f"the loop over {NAME}()"
+
+    @property
+    def batch_size(self) -> int | None:
+        """Records per batch of the first loader that has them; None if there is none."""
+        for loader in self.loaders:
+            size = getattr(loader.loader, "batch_size", None)
+            if size is None:
+                size = getattr(getattr(loader.loader, "batch_sampler", None), "batch_size", None)
+            if isinstance(size, int) and size > 0:
+                return size
+        return None
+
+    @property
+    def batches(self) -> int:
+        """Batches that an epoch counts as: those of the first loader that has a length, 1 without such."""
+        return next((length for loader in self.loaders if (length := len_of(loader))), 1)
+
+    @property
+    def assumed(self) -> frozenset[str]:
+        """Fields among ``configuration_fills`` that nobody typed: they contradict no configuration."""
+        fields = {"searcher.metric", "records_per_epoch", f"hyperparameters.{BATCH_SIZE}"}
+        if self.epochs is None:
+            fields.add("searcher.max_length")
+        return frozenset(fields)
+
+    def configuration_fills(self) -> dict[str, Any]:
+        """Return what the call says about fields of the configuration, by dotted path; see ``assumed``."""
+        size = self.batch_size or int(self.context.env.hparams.get(BATCH_SIZE) or 1)
+        return {
+            "searcher.metric": "loss",
+            f"hyperparameters.{BATCH_SIZE}": size,
+            "records_per_epoch": self.batches * size,
+            "searcher.max_length": {"epochs": 1 if self.epochs is None else self.epochs},
+        }
+
+    def steps_per_epoch(self, environment: TrialEnvironment) -> int:
+        """Return the batches that an epoch counts as."""
+        return self.batches
+
+    def epochs_in(self, batches: int) -> int:
+        """Return how many epochs so many batches are, the last one whole."""
+        return ceil(batches / self.batches)
+
+    def inputs(self) -> dict[str, Input]:
+        """Return what the call is given, by what it is called in messages: what a worker compares."""
+        given: dict[str, Input] = {}
+        for number, loader in enumerate(self.loaders, 1):
+            name = "the wrapped loader" if len(self.loaders) == 1 else f"wrapped loader {number}"
+            plain = loader.plain
+            if hasattr(plain, "sampler"):
+                given[name] = Input(plain.dataset)
+                given[f"the settings of {name}"] = Input(frozen(loader_settings(plain)), "loader")
+            elif isinstance(plain, list | tuple):
+                given[name] = Input(plain)
+        return given | self.inputs_of_parts()
+
+    def code(self) -> dict[str, Any]:
+        """Return what has code of the user's in it: the loop, datasets, models."""
+        code: dict[str, Any] = {"loop": running_loop(), "lr_schedulers": self.schedulers, "models": self.models}
+        for number, loader in enumerate(self.loaders, 1):
+            plain = loader.plain
+            for what in ("dataset", "collate_fn", "sampler"):
+                if hasattr(plain, what):
+                    code[f"{what} of wrapped loader {number}"] = getattr(plain, what)
+        return code
+
+    @property
+    def compared_parts(self) -> list[Any]:
+        """Objects that are compared as inputs of the call, and not once more where code reads them."""
+        plain = [loader.plain for loader in self.loaders]
+        data = [part for loader in plain for part in (loader, getattr(loader, "dataset", loader))]
+        return [*self.loaders, *self.context.models, *self.context.optimizers, *self.schedulers, *data]
+
+    def check(self, environment: TrialEnvironment) -> None:
+        """Check the call against a complete configuration; the loop itself shows what it reports."""

@@ -1,0 +1,203 @@
+"""A loader of the user's, as ``context.wrap()`` gives it back: plain passes, counted, on the trial's device."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from det_native.errors import InvalidDataError
+from det_native.inspection.streams import current_streams, decoded, encoded, put_back
+from det_native.pytorch.nesting import to_device
+from det_native.pytorch.passes import generators_of, set_states, states_of
+
+if TYPE_CHECKING:
+    from det_native.pytorch.native_run import PyTorchRunContext
+
+_LIBRARIES = ("random", "numpy", "torch")
+
+#: Gives the batches of one pass over what was wrapped; a run puts its own into the place of plain ``iter``.
+PassOf = Callable[["WrappedLoader"], Iterator[Any]]
+
+
+class WrappedLoader:
+    """Batches for a user's own loop over ``context.epochs()``.
+
+    A pass over it is a pass over the loader itself: the same batches, the same random numbers. Batches come on the
+    trial's device; on several slots each gets its share of every batch that the loop trains on.
+
+    Parameters
+    ----------
+    loader : iterable
+        A loader of torch's or ours, a list of batches, or another iterable of tensors.
+    context : PyTorchRunContext
+    """
+
+    #: It holds no weights; what looks at a model's content goes no further.
+    _det_known_by_identity = True
+
+    def __init__(self, loader: Any, context: PyTorchRunContext) -> None:
+        self.loader = loader
+        self.context = context
+
+    @property
+    def plain(self) -> Any:
+        """The torch loader that gives the batches, or what else was wrapped."""
+        return getattr(self.loader, "_loader", self.loader)
+
+    @property
+    def generators(self) -> Mapping[str, torch.Generator]:
+        """Generators of random numbers that the loader has of its own, by name."""
+        return generators_of(self.plain) if isinstance(self.plain, torch.utils.data.DataLoader) else {}
+
+    def __iter__(self) -> LoaderPass:
+        return LoaderPass(self, resumable=not _for_a_loop(sys._getframe(1)))
+
+    def batches(self) -> Iterator[Any]:
+        """Begin a pass; batches come as the loader has them."""
+        limit = self.context.batches_per_pass
+        whole = iter(self.plain)
+        return whole if limit is None else islice(whole, limit)
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __bool__(self) -> bool:
+        """Return whether there are batches; True where that cannot be known."""
+        try:
+            return len(self.loader) > 0
+        except TypeError:
+            return True
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.loader[index]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("loader", "context"):
+            raise AttributeError(name)
+        return getattr(self.loader, name)
+
+    def __repr__(self) -> str:
+        return f"<{type(self.loader).__name__}, wrapped by context.wrap()>"
+
+
+class LoaderPass(Iterator[Any]):
+    """One pass over a wrapped loader.
+
+    A pass that the program keeps beyond an epoch can be pickled: it is begun again, steps over the batches that it has
+    given, and goes on.
+
+    Parameters
+    ----------
+    loader : WrappedLoader
+    resumable : bool
+        Whether to note where the random numbers stood at its beginning.
+    """
+
+    #: It holds no weights.
+    _det_known_by_identity = True
+
+    __slots__ = ("__weakref__", "_context", "_loader", "_next", "_start", "taken")
+
+    def __init__(self, loader: WrappedLoader, *, resumable: bool) -> None:
+        self._loader = loader
+        self._context = loader.context
+        self._start = _streams(loader) if resumable else None
+        self._next: Callable[[], Any] = self._mover(loader.context.pass_of(loader))
+        self.taken = 0
+
+    def __iter__(self) -> LoaderPass:
+        return self
+
+    def __next__(self) -> Any:
+        batch = self._next()
+        self.taken += 1
+        self._context.batches_taken += 1
+        return batch
+
+    def _mover(self, batches: Iterator[Any]) -> Callable[[], Any]:
+        """Return what gives the next batch on the trial's device."""
+        device, plain = self._context.device, batches.__next__
+        return plain if device.type == "cpu" else lambda: to_device(plain(), device)
+
+    def __len__(self) -> int:
+        return len(self._loader) - self.taken
+
+    def __reduce__(self) -> Any:
+        if self._start is None:
+            raise TypeError("a pass that began in a `for` statement cannot be kept; make it by iter(loader).")
+        return _resumed, (self._loader, self.taken, self._start)
+
+    def _step_over(self, start: Mapping[str, Any], taken: int) -> None:
+        """Begin again, and be where so many batches have been given; the random numbers stay as they are."""
+        outside = _streams(self._loader)
+        _set_streams(self._loader, start)
+        batches = self._context.pass_of(self._loader)
+        for _ in islice(batches, taken):
+            pass
+        _set_streams(self._loader, outside)
+        self._next, self.taken, self._start = self._mover(batches), taken, dict(start)
+
+
+def _resumed(loader: WrappedLoader, taken: int, start: Mapping[str, Any]) -> LoaderPass:
+    resumed = LoaderPass.__new__(LoaderPass)
+    resumed._loader, resumed._context, resumed.taken, resumed._start = loader, loader.context, taken, dict(start)
+
+    def catch_up() -> Any:
+        resumed._step_over(start, taken)
+        return resumed._next()
+
+    resumed._next = catch_up  # not now: what else is restored may be needed for it, the random numbers above all
+    return resumed
+
+
+def _streams(loader: WrappedLoader) -> dict[str, Any]:
+    return {"streams": encoded(current_streams()).decode(), "generators": states_of(loader.generators)}
+
+
+def _set_streams(loader: WrappedLoader, states: Mapping[str, Any]) -> None:
+    put_back(decoded(states["streams"].encode()), _LIBRARIES)
+    set_states(loader.generators, states["generators"])
+
+
+def _for_a_loop(frame: FrameType) -> bool:
+    """Whether a frame asks for an iterator to go over it at once: by ``for``, or ``for ... in enumerate(...)``."""
+    code, place = frame.f_code.co_code, frame.f_lasti
+    if code[place] == _GET_ITER:
+        return True
+    place += 2
+    while place < len(code) and code[place] == _CACHE:
+        place += 2
+    return place < len(code) and code[place] == _GET_ITER
+
+
+_GET_ITER, _CACHE = dis.opmap["GET_ITER"], 0
+
+
+def wrapped_loader(owner: str, loader: Any, context: PyTorchRunContext) -> WrappedLoader:
+    """Return a loader for a loop over ``context.epochs()``.
+
+    Raises
+    ------
+    InvalidDataError
+        If it gives no batches at all.
+    """
+    if isinstance(loader, WrappedLoader):
+        raise InvalidDataError(f"{owner}: this loader is wrapped already; call wrap() once for it.")
+    if not isinstance(loader, Iterable):
+        raise InvalidDataError(f"{owner}: {type(loader).__name__} gives no batches.")
+    try:
+        length = len(loader)  # type: ignore[arg-type]
+    except TypeError:
+        length = None
+    if length == 0:
+        raise InvalidDataError(
+            f"{owner} was given a {type(loader).__name__} without batches: its dataset has fewer records than one "
+            "batch, or none."
+        )
+    return WrappedLoader(loader, context)

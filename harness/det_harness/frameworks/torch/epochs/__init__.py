@@ -1,0 +1,1 @@
+"""A loop over ``context.epochs()``: plain PyTorch between two of its epochs."""

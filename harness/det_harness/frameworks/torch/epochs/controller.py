@@ -1,0 +1,163 @@
+"""Runs a trial of a loop over ``context.epochs()``: what is due besides training is done between two of its epochs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from time import monotonic
+from types import CodeType, FrameType
+
+from det_harness.frameworks.torch.epochs.definition import CapturedLoop
+from det_harness.frameworks.torch.epochs.pace import Pace
+from det_harness.frameworks.torch.epochs.training import EpochsTraining
+from det_harness.frameworks.torch.ranks import Met
+from det_harness.trial.schedule import Finish
+from det_harness.trial.services import Outcome, Services
+from det_native.callsite import asking_frame, left_on_purpose, place_in
+from det_native.pytorch.epochs_call import EpochsCall
+
+
+class EpochsController:
+    """Runs one trial of a loop over ``context.epochs()``; it gives the numbers of the epochs.
+
+    Metrics go to the searcher, and checkpoints are made, as much time has passed, unless the configuration has a period
+    for them. A loop that is left ends in order: the epoch in which that happened counts if the body has used it.
+
+    On several slots they meet once an epoch, at its end. If one has left the loop, all end there.
+
+    Parameters
+    ----------
+    call : EpochsCall
+    services : Services
+
+    Attributes
+    ----------
+    outcome : Outcome or None
+        How the training ended; None while it goes on, and after an exception in the loop's body.
+    on_purpose : bool
+        Whoever closes the epochs knows that the loop was not left by an exception; otherwise the loop's frame tells.
+    left_at : (code, int) or None
+        Where the loop's frame stood when it was left, see ``callsite.came_through``.
+    """
+
+    def __init__(self, call: EpochsCall, services: Services) -> None:
+        self._call = call
+        definition = CapturedLoop(call, services)
+        self._quick = definition.quick
+        self._training = training = EpochsTraining(definition, call)
+        self._rows = training.rows
+        self.explained = training.explained
+        self.outcome: Outcome | None = None
+        self.on_purpose = False
+        self.left_at: tuple[CodeType, int] | None = None
+        self._left = False
+        self._met: Met | None = None
+        self._asker: FrameType | None = None
+        self._pace = Pace(monotonic())
+        self._due = False
+        self._taken = 0
+        self._versions: list[int] = []
+
+    def batches(self) -> Iterator[int]:
+        """Yield the numbers of the epochs that are left, to the end.
+
+        An iterator that is closed before that has been left by the user's code; it ends the training in order, unless
+        an exception left it.
+        """
+        training, context = self._training, self._call.context
+        with training.running():
+            context.begin_loop(self._rows.add)
+            context.batches_per_pass = 1 if self._quick else None
+            with contextlib.closing(self):
+                with training.started(), self._reported_in_any_case():
+                    self._pace = Pace(monotonic())
+                    while self._advance():
+                        self._asker = asking_frame()
+                        try:
+                            yield self._call.first + training.done // training.epoch_length
+                        except GeneratorExit:
+                            if not self._leaves():
+                                raise
+                        self._after_epoch()
+                outcome = training.driver.finish()
+        self.outcome = outcome
+
+    def close(self) -> None:
+        """Let go of the user's code; its frame stays, which may hold the last reference to who asks for the epochs."""
+        self._call.context.end_loop()
+        self._call.context.batches_per_pass = None
+
+    @contextlib.contextmanager
+    def _reported_in_any_case(self) -> Iterator[None]:
+        """Report what was done before an exception in the block."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(RuntimeError):
+                self._rows.end_epoch()
+                self._rows.report_alone()
+            raise
+
+    def _leaves(self) -> bool:
+        """Whether the loop, whose iterator is being closed, is left in order."""
+        self._left = self.on_purpose or left_on_purpose(self._asker)
+        if self._left and self._asker is not None:
+            self.left_at = place_in(self._asker)
+        return self._left
+
+    def _advance(self) -> bool:
+        """Do what is due until the next epoch begins; returns False at the end."""
+        training, schedule, pace = self._training, self._training.schedule, self._pace
+        began = monotonic()
+        paced = self._due and not schedule.over and not schedule.stop_requested
+        if paced and pace.saving_due(began) and schedule.periods.policy != "none":
+            schedule.request_checkpoint()
+        saved = schedule.progress.last_checkpointed
+        action = training.driver.advance(self._rows.latest() if paced else None)
+        if paced:
+            pace.done(began=began, ended=monotonic())
+        if schedule.progress.last_checkpointed != saved:
+            pace.saved(monotonic())
+        if isinstance(action, Finish):
+            return False
+        context = self._call.context
+        self._rows.begin_epoch(training.done)
+        context.enter_batch(training.done)
+        self._taken, self._versions = context.batches_taken, self._changes()
+        if training.ranks.several:
+            training.ranks.send_buffers()
+        return True
+
+    def _after_epoch(self) -> None:
+        """Do what belongs to the end of an epoch, which the loop's body is done with, or has left."""
+        training, context, rows = self._training, self._call.context, self._rows
+        used = not self._left or self._is_used()
+        stop = training.services.stop_requested() or context.get_stop_requested()
+        now = monotonic()
+        due, paced = rows.due, self._pace.due(now)
+        if training.ranks.several:
+            met = training.ranks.meet(due=due or paced, left=self._left, trained=False)
+            stop, due, paced, left = met.stops, met.due, met.due, met.left
+            used = bool(training.services.communicator.broadcast_object(used)) if left else True
+            self._left = left
+        if used:
+            rows.end_epoch()
+            training.done += training.epoch_length
+            training.schedule.trained(training.done)
+        self._due = paced
+        if self._left:
+            training.schedule.end_here(validate=used or training.done > 0)
+        elif stop:
+            training.schedule.request_stop()
+        elif due:
+            rows.report()
+
+    def _is_used(self) -> bool:
+        """Whether the body has done something in its epoch: reported, taken a batch, or changed a weight."""
+        context = self._call.context
+        return not self._rows.empty or context.batches_taken > self._taken or self._changes() != self._versions
+
+    def _changes(self) -> list[int]:
+        """Return how often the last weight of each optimizer was changed in place."""
+        groups = (optimizer.param_groups for optimizer in self._call.context.optimizers)
+        return [several[-1]["params"][-1]._version for several in groups if several and several[-1]["params"]]

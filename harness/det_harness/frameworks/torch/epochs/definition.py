@@ -1,0 +1,117 @@
+"""A loop over ``context.epochs()`` as something that is trained like a PyTorchTrial."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+import torch
+
+from det_harness.frameworks.torch.definition import Definition
+from det_harness.frameworks.torch.evaluation import Validation
+from det_harness.frameworks.torch.reduction import Reduction
+from det_harness.frameworks.torch.trial_state import USERS_STATE
+from det_harness.frameworks.torch.users_state import StateKeeper
+from det_harness.trial.lengths import in_whole_epochs
+from det_harness.trial.schedule import Periods
+from det_harness.trial.services import Services
+from det_native.pytorch import DataLoader, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
+from det_native.pytorch.epochs_call import EpochsCall
+from det_native.pytorch.gradients import Gradients
+
+
+class CapturedLoop(Definition):
+    """A loop over ``context.epochs()``: what the user has built in the program.
+
+    Parameters
+    ----------
+    call : EpochsCall
+    services : Services
+    """
+
+    as_in_torch = True
+    verb = "report"
+
+    def __init__(self, call: EpochsCall, services: Services) -> None:
+        call.context.env = services.environment
+        self.name = call.name
+        self.trainer = call.trainer
+        self.services = services
+        self._call = call
+        self.quick = services.validation_batches is not None
+        schedule = services.schedule
+        if not self.quick:
+            periods = in_whole_epochs(schedule.periods, services.environment, call.batches)
+            schedule.periods = whole(periods, call.batches)
+
+    def make(self, gradients: Gradients) -> tuple[PyTorchTrial, PyTorchTrialContext]:
+        """Let the context that the user's objects belong to take part in the run."""
+        context = self._call.context
+        context.join_run(self.services.environment, gradients, self.trainer, self.name)
+        kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(context)}
+        trial_class = type(self.name, (_Loop,), {"kept": kept})
+        return trial_class(context), context
+
+    def training_loader(self, trial: PyTorchTrial) -> DataLoader | None:
+        """Return None: the loop goes over loaders by itself."""
+        return None
+
+    def evaluation(self, trial: PyTorchTrial, context: PyTorchTrialContext, reduction: Reduction) -> Validation:
+        """Return what says who computes the metrics; the loop has done it."""
+        return _Reported(self.trainer)
+
+    def epoch_length(self, loader: DataLoader | None, context: PyTorchTrialContext) -> int:
+        """Return the batches that an epoch counts as; in a quick check one."""
+        return 1 if self.quick else self._call.batches
+
+    def further_generators(self) -> dict[str, torch.Generator]:
+        """Return the generators that wrapped loaders have of their own."""
+        return {
+            f"{number} {name}": generator
+            for number, loader in enumerate(self._call.loaders)
+            for name, generator in loader.generators.items()
+        }
+
+
+def whole(periods: Periods, epoch: int) -> Periods:
+    """Return periods of whole epochs: those that end within one end with it."""
+    return replace(
+        periods,
+        length=ceil(periods.length / epoch) * epoch,
+        validation_period=ceil(periods.validation_period / epoch) * epoch,
+        checkpoint_period=ceil(periods.checkpoint_period / epoch) * epoch,
+    )
+
+
+class _Loop(PyTorchTrial):
+    kept: dict[str, PyTorchCallback]
+
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        pass
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+        raise NotImplementedError
+
+    def build_training_data_loader(self) -> Any:
+        raise NotImplementedError
+
+    def build_validation_data_loader(self) -> Any:
+        raise NotImplementedError
+
+    def build_callbacks(self) -> dict[str, PyTorchCallback]:
+        return self.kept
+
+
+class _Reported(Validation):
+    verb = "report"
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+
+    @property
+    def owner(self) -> str:
+        return self._owner
+
+    def run(self) -> dict[str, Any]:
+        raise NotImplementedError

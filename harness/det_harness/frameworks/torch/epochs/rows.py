@@ -1,0 +1,185 @@
+"""The metrics that a loop over ``context.epochs()`` reports, as rows: kept as they are, converted many at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from time import monotonic
+from typing import Any
+
+import torch
+
+from det_harness.frameworks.torch.recorder import REPORT_SECONDS
+from det_harness.trial import activity
+from det_harness.trial.averages import Columns, Rows
+from det_harness.trial.metrics import check_names, scalar
+from det_harness.trial.services import Reporter
+from det_native.pytorch.native_run import PyTorchRunContext
+
+logger = logging.getLogger("det_harness")
+
+_OWNER = "The loop over context.epochs()"
+
+
+class EpochRows:
+    """Collects what is reported, and reports it about every `REPORT_SECONDS`.
+
+    What is reported of an epoch is one row, at its last batch. A name that comes again in the same epoch begins a
+    further row: the one before stands at the batch to which wrapped loaders have come by then.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    context : PyTorchRunContext
+        Counts the batches that its loaders give.
+    length : int
+        Batches that an epoch counts as.
+    average : callable, optional
+        Takes batches and columns of numbers, and makes these the means over all ranks, which report together.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        context: PyTorchRunContext,
+        length: int,
+        average: Callable[[list[int], Columns], Rows] | None = None,
+    ) -> None:
+        self._reporter = reporter
+        self._context = context
+        self._length = length
+        self._average = average
+        self._rows: list[tuple[int, dict[str, Any]]] = []
+        self._row: dict[str, Any] = {}
+        self._latest: dict[str, Any] = {}
+        self._checked: set[tuple[str, ...]] = set()
+        self._unusable: set[str] = set()
+        self._replaced = 0
+        self._done = self._last = self._taken = 0
+        self._reported = monotonic()
+
+    @property
+    def empty(self) -> bool:
+        """Whether the loop has reported nothing of the present epoch."""
+        return not self._row and self._last <= self._done
+
+    @property
+    def due(self) -> bool:
+        """Whether a report is due."""
+        return bool(self._rows) and monotonic() - self._reported >= REPORT_SECONDS
+
+    def begin_epoch(self, done: int) -> None:
+        """Note that an epoch begins, after so many batches."""
+        self._done = self._last = done
+        self._replaced = 0 if self._replaced < 2 else 3  # said once
+        self._taken = self._context.batches_taken
+
+    def add(self, metrics: Mapping[str, Any]) -> None:
+        """Keep metrics of the present epoch.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If they have names that cannot be recorded.
+        """
+        names = tuple(metrics)
+        if names not in self._checked:
+            check_names(metrics, None, _OWNER, "report")
+            self._checked.add(names)
+        row = self._row
+        for name, value in metrics.items():
+            if name in row:
+                self._end_row()
+                row = self._row
+            if type(value) is torch.Tensor:
+                # Of a device that computes beside the process nothing is read yet: it would have to wait for it.
+                value = value.item() if value.is_cpu and value.numel() == 1 else value.detach().clone()
+            row[name] = value
+
+    def end_epoch(self) -> None:
+        """Note that the epoch has ended."""
+        if self._row:
+            self._keep(self._done + self._length)
+
+    def _end_row(self) -> None:
+        """Keep the row that was begun, at the batch that the loaders have come to."""
+        end = self._done + self._length  # the place of the epoch's last row
+        given = self._context.batches_taken - self._taken
+        place = max(self._last + 1, min(self._done + given - 1, end - 1))
+        if place < end:
+            self._keep(place)
+            return
+        self._replaced += 1
+        if self._replaced == 2:  # the last batch's own value makes room for that of the epoch
+            logger.warning(
+                "The loop over context.epochs() has reported %s more often than there are batches in its epoch; the "
+                "last value of an epoch counts.",
+                ", ".join(self._row),
+            )
+        self._latest.update(self._row)
+        self._row = {}
+
+    def _keep(self, place: int) -> None:
+        self._latest.update(self._row)
+        self._rows.append((place, self._row))
+        self._row, self._last = {}, place
+
+    def latest(self) -> dict[str, float]:
+        """Return the last value of each metric that is a number; a collective call where there are several ranks."""
+        numbers = {name: value for name, given in self._latest.items() if (value := scalar(given)) is not None}
+        if self._average is None:
+            return numbers
+        _, columns = self._average([1], {name: [value] for name, value in numbers.items()})
+        return {name: column[0] for name, column in columns.items() if column[0] is not None}
+
+    def report_alone(self) -> None:
+        """Report what was kept since the last time, after an error: other ranks may be gone."""
+        self._average = None
+        self.report()
+
+    def report(self) -> None:
+        """Report what was kept since the last time."""
+        activity.step()
+        self._reported = monotonic()
+        rows, self._rows = self._rows, []
+        if self._average is not None:  # all ranks send one part, whatever their loops have reported
+            names = tuple(dict.fromkeys(name for _, row in rows for name in row))
+            self._send(names, rows)
+            return
+        for names, part in groupby(rows, key=lambda row: tuple(row[1])):
+            self._send(names, list(part))
+
+    def _send(self, names: Sequence[str], rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+        columns: Columns = {}
+        for name in names:
+            values = [row.get(name) for _, row in rows]
+            numbers = _numbers(values)
+            if any(number is not None for number in numbers):
+                columns[name] = numbers
+            else:
+                self._say_unusable(name, values[0])
+        batches = [batch for batch, _ in rows]
+        if self._average is not None:
+            batches, columns = self._average(batches, columns)
+        if columns:
+            self._reporter.training(batches, columns)
+
+    def _say_unusable(self, name: str, value: Any) -> None:
+        if name not in self._unusable:
+            self._unusable.add(name)
+            logger.warning(
+                "%s reported %s for the metric '%s', which is no number: it is left out. Report one number: a mean, "
+                "or value.item().",
+                _OWNER,
+                type(value).__name__,
+                name,
+            )
+
+
+def _numbers(values: Sequence[Any]) -> list[float | None]:
+    """Convert values; those of a device that computes beside the process together, since each waits for it."""
+    if all(isinstance(value, torch.Tensor) and value.numel() == 1 for value in values):
+        numbers: list[float | None] = torch.stack([value.reshape(()) for value in values]).double().tolist()
+        return numbers
+    return [scalar(value) for value in values]

@@ -1,0 +1,75 @@
+"""The training of a loop over ``context.epochs()``, whose metrics are what the loop reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from det_harness.frameworks.torch.epochs.definition import CapturedLoop
+from det_harness.frameworks.torch.epochs.rows import EpochRows
+from det_harness.frameworks.torch.training import TorchTraining
+from det_harness.trial.averages import averaged
+from det_native.pytorch.epochs_call import EpochsCall
+from det_native.pytorch.passes import set_states, states_of
+
+
+class EpochsTraining(TorchTraining):
+    """See ``TorchTraining``; it has no batches of its own.
+
+    Parameters
+    ----------
+    definition : CapturedLoop
+    call : EpochsCall
+
+    Attributes
+    ----------
+    rows : EpochRows
+        What the loop reports.
+    """
+
+    def __init__(self, definition: CapturedLoop, call: EpochsCall) -> None:
+        super().__init__(definition)
+        communicator = definition.services.communicator
+        self.rows = EpochRows(
+            definition.services.reporter,
+            call.context,
+            1 if definition.quick else call.batches,
+            (lambda batches, columns: averaged(batches, columns, communicator)) if communicator.size > 1 else None,
+        )
+
+    def report(self) -> None:
+        """Report the metrics that were not reported yet."""
+        self.rows.report()
+
+    @contextmanager
+    def validation(self) -> Iterator[dict[str, Any] | None]:
+        """Give the last metrics that the loop has reported; None where it has reported none."""
+        yield self.rows.latest() or None
+
+    def _batches_from(self, position: Any) -> Iterator[Any]:
+        place = _Place(self.definition.further_generators())
+        if position is not None:
+            place.restore(position)
+        return place
+
+
+class _Place(Iterator[Any]):
+    """What stands for the place in data that nobody gives here: the states of the loaders' own generators."""
+
+    def __init__(self, generators: Mapping[str, torch.Generator]) -> None:
+        self._generators = generators
+
+    def __next__(self) -> Any:
+        raise StopIteration
+
+    @property
+    def position(self) -> dict[str, Any] | None:
+        """Return the states, fit for JSON; None if there is none."""
+        return {"generators": states_of(self._generators)} if self._generators else None
+
+    def restore(self, position: Mapping[str, Any]) -> None:
+        """Put the states back."""
+        set_states(self._generators, position["generators"])
