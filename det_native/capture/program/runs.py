@@ -140,7 +140,9 @@ def _reads(
             meant = matching(name, names) if name != "*" else texts & set(names)
             waiting += [(one, Read((*read.path[:-1], one), read.line, certain=False)) for one in sorted(meant)]
             continue
-        asked = read.path == (name,) and name in code.guarded
+        # A loop that did not run here binds it before it is read, as far as its text tells.
+        own = name in code.bound and name not in code.wanted
+        asked = read.path == (name,) and (own or name in code.guarded)
         if name in names or not (asked or name in ALWAYS_THERE):
             found.setdefault(name, read)
         for inner in sorted(looked_up.get(name, ())):
