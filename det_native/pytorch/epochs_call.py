@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 from det_native.errors import ArgumentError
 from det_native.proof.inputs import Input, frozen
@@ -32,6 +32,8 @@ class EpochsCall(TrainingCall):
         In the order in which they were wrapped.
     """
 
+    part: ClassVar[str] = "epoch"
+
     first: int = 0
     loaders: list[WrappedLoader] = field(default_factory=list)
 
@@ -49,14 +51,15 @@ class EpochsCall(TrainingCall):
         name = f"{NAME}()"
         if len(bounds) > 2:
             raise ArgumentError(f"{name} takes the number of epochs, or the first and the end as range() does.")
-        first, end = (0, *bounds) if len(bounds) < 2 else bounds
+        first = bounds[0] if len(bounds) == 2 else 0
         if isinstance(first, bool) or not isinstance(first, int):
             raise ArgumentError(f"{name}: the first epoch must be a whole number, not {first!r}.")
-        number = None
-        if len(bounds) == 2 and isinstance(end, int) and end <= first:
-            raise ArgumentError(f"{name}: there is no epoch from {first} to {end}.")
-        if bounds:
-            number = checked_epochs(name, end if not first or not isinstance(end, int) else end - first)
+        number = bounds[-1] if bounds else None
+        if isinstance(number, int) and first:
+            number -= first
+            if number < 1:
+                raise ArgumentError(f"{name}: there is no epoch from {first} to {bounds[-1]}.")
+        number = checked_epochs(name, number)
         check_wrapped(name, context)
         return cls(context, number, "train", checked_wait(name, wait), first=first, loaders=list(context.loaders))
 

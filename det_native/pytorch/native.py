@@ -67,7 +67,7 @@ class PyTorchNativeContext(PyTorchRunContext):
         self._length_of = length_of or _unknown_length
         self._told_of_steps = False
         if role == "cluster":
-            self.device = torch.device("cpu")  # nothing is trained in the kernel
+            self.device = self.loading.device = torch.device("cpu")  # nothing is trained in the kernel
 
     def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
         """Move `model` to the trial's device, and make the trial checkpoint it; returns it.

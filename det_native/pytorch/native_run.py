@@ -11,7 +11,7 @@ from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.past_training import PastTraining
-from det_native.pytorch.wrapped_loader import PassOf, WrappedLoader
+from det_native.pytorch.wrapped_loader import Loading, WrappedLoader
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
 
@@ -37,12 +37,8 @@ class PyTorchRunContext(PyTorchTrialContext):
         Its last training in this process.
     loaders : list of WrappedLoader
         The wrapped loaders, in the order in which they were wrapped.
-    batches_taken : int
-        Batches that passes over wrapped loaders have given.
-    batches_per_pass : int or None
-        How many a pass gives at most, in a quick check.
-    pass_of : callable
-        Begins a pass over a wrapped loader.
+    loading : Loading
+        What they have in common.
     """
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
@@ -53,9 +49,7 @@ class PyTorchRunContext(PyTorchTrialContext):
         self.past: PastTraining | None = None
         self._trained_by = ""
         self.loaders: list[WrappedLoader] = []
-        self.batches_taken = 0
-        self.batches_per_pass: int | None = None
-        self.pass_of: PassOf = WrappedLoader.batches
+        self.loading = Loading(self.device)
         self._reported: dict[str, Any] | None = None
         self._add_reported: Callable[[Mapping[str, Any]], None] | None = None
         self._trained = False

@@ -30,6 +30,8 @@ class TrainingCall:
 
     Attributes
     ----------
+    part : {"batch", "epoch"}
+        After what it ends when it is interrupted.
     context : PyTorchRunContext
         With the wrapped models, optimizers and schedulers.
     epochs : int or None
@@ -46,6 +48,7 @@ class TrainingCall:
 
     framework: ClassVar[Framework] = "torch"
     quiet: ClassVar[bool] = False
+    part: ClassVar[str] = "batch"
 
     context: PyTorchRunContext
     epochs: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.utils.data as torch_data
@@ -13,10 +13,8 @@ from det_native.errors import ArgumentError
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.lr_scheduler import LRScheduler
 from det_native.pytorch.native_call import BATCH_SIZE, as_ours
+from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.wrapped_loader import wrapped_loader
-
-if TYPE_CHECKING:
-    from det_native.pytorch.native import PyTorchNativeContext
 
 _OWNER = "context.wrap()"
 _TAKEN = (
@@ -24,7 +22,7 @@ _TAKEN = (
 )
 
 
-def wrap_all(context: PyTorchNativeContext, objects: Sequence[Any]) -> Any:
+def wrap_all(context: PyTorchRunContext, objects: Sequence[Any]) -> Any:
     """Wrap objects, each by what it is, whatever their order; see ``PyTorchNativeContext.wrap``.
 
     Raises
@@ -44,7 +42,7 @@ def wrap_all(context: PyTorchNativeContext, objects: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _way(context: PyTorchNativeContext, place: int, given: Any) -> tuple[int, Callable[[Any], Any]]:
+def _way(context: PyTorchRunContext, place: int, given: Any) -> tuple[int, Callable[[Any], Any]]:
     """Return when an object is wrapped among others, and by what."""
     if isinstance(given, torch.nn.Module):
         return 0, context.wrap_model
@@ -95,7 +93,7 @@ def _why_not(given: Any) -> str:
     return f"a {name}. {_TAKEN}"
 
 
-def _wrap_loader(context: PyTorchNativeContext, loader: Any) -> Any:
+def _wrap_loader(context: PyTorchRunContext, loader: Any) -> Any:
     if isinstance(loader, DataLoader | torch_data.DataLoader):
         check_unshared(f"{_OWNER} was given a loader", loader)
         if not context.loaders:
@@ -107,12 +105,12 @@ def _wrap_loader(context: PyTorchNativeContext, loader: Any) -> Any:
             UserWarning,
             stacklevel=5,
         )
-    wrapped = wrapped_loader(_OWNER, loader, context)
+    wrapped = wrapped_loader(_OWNER, loader, context.loading)
     context.loaders.append(wrapped)
     return wrapped
 
 
-def _as_configured(context: PyTorchNativeContext, loader: Any) -> Any:
+def _as_configured(context: PyTorchRunContext, loader: Any) -> Any:
     """Return the first loader with the batch size that the configuration says, if it says one."""
     ours, configured = as_ours(loader), context.env.hparams.get(BATCH_SIZE)
     share = context.env.per_slot_batch_size if configured is not None else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -16,13 +17,32 @@ from det_native.inspection.streams import current_streams, decoded, encoded, put
 from det_native.pytorch.nesting import to_device
 from det_native.pytorch.passes import generators_of, set_states, states_of
 
-if TYPE_CHECKING:
-    from det_native.pytorch.native_run import PyTorchRunContext
-
 _LIBRARIES = ("random", "numpy", "torch")
 
 #: Gives the batches of one pass over what was wrapped; a run puts its own into the place of plain ``iter``.
 PassOf = Callable[["WrappedLoader"], Iterator[Any]]
+
+
+@dataclass(eq=False)
+class Loading:
+    """What the loaders of one context have in common.
+
+    Attributes
+    ----------
+    device : torch.device
+        Where batches go.
+    taken : int
+        Batches that passes have given.
+    most : int or None
+        How many a pass gives at most, in a quick check.
+    pass_of : callable
+        Begins a pass over a loader.
+    """
+
+    device: torch.device
+    taken: int = 0
+    most: int | None = None
+    pass_of: PassOf = field(default_factory=lambda: WrappedLoader.batches)
 
 
 class WrappedLoader:
@@ -35,15 +55,15 @@ class WrappedLoader:
     ----------
     loader : iterable
         A loader of torch's or ours, a list of batches, or another iterable of tensors.
-    context : PyTorchRunContext
+    loading : Loading
     """
 
     #: It holds no weights; what looks at a model's content goes no further.
     _det_known_by_identity = True
 
-    def __init__(self, loader: Any, context: PyTorchRunContext) -> None:
+    def __init__(self, loader: Any, loading: Loading) -> None:
         self.loader = loader
-        self.context = context
+        self.loading = loading
 
     @property
     def plain(self) -> Any:
@@ -60,7 +80,7 @@ class WrappedLoader:
 
     def batches(self) -> Iterator[Any]:
         """Begin a pass; batches come as the loader has them."""
-        limit = self.context.batches_per_pass
+        limit = self.loading.most
         whole = iter(self.plain)
         return whole if limit is None else islice(whole, limit)
 
@@ -78,7 +98,7 @@ class WrappedLoader:
         return self.loader[index]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("loader", "context"):
+        if name.startswith("__") or name in ("loader", "loading"):
             raise AttributeError(name)
         return getattr(self.loader, name)
 
@@ -102,13 +122,13 @@ class LoaderPass(Iterator[Any]):
     #: It holds no weights.
     _det_known_by_identity = True
 
-    __slots__ = ("__weakref__", "_context", "_loader", "_next", "_start", "taken")
+    __slots__ = ("__weakref__", "_loader", "_loading", "_next", "_start", "taken")
 
     def __init__(self, loader: WrappedLoader, *, resumable: bool) -> None:
         self._loader = loader
-        self._context = loader.context
+        self._loading = loader.loading
         self._start = _streams(loader) if resumable else None
-        self._next: Callable[[], Any] = self._mover(loader.context.pass_of(loader))
+        self._next: Callable[[], Any] = self._mover(loader.loading.pass_of(loader))
         self.taken = 0
 
     def __iter__(self) -> LoaderPass:
@@ -117,12 +137,12 @@ class LoaderPass(Iterator[Any]):
     def __next__(self) -> Any:
         batch = self._next()
         self.taken += 1
-        self._context.batches_taken += 1
+        self._loading.taken += 1
         return batch
 
     def _mover(self, batches: Iterator[Any]) -> Callable[[], Any]:
         """Return what gives the next batch on the trial's device."""
-        device, plain = self._context.device, batches.__next__
+        device, plain = self._loading.device, batches.__next__
         return plain if device.type == "cpu" else lambda: to_device(plain(), device)
 
     def __len__(self) -> int:
@@ -137,7 +157,7 @@ class LoaderPass(Iterator[Any]):
         """Begin again, and be where so many batches have been given; the random numbers stay as they are."""
         outside = _streams(self._loader)
         _set_streams(self._loader, start)
-        batches = self._context.pass_of(self._loader)
+        batches = self._loading.pass_of(self._loader)
         for _ in islice(batches, taken):
             pass
         _set_streams(self._loader, outside)
@@ -146,7 +166,7 @@ class LoaderPass(Iterator[Any]):
 
 def _resumed(loader: WrappedLoader, taken: int, start: Mapping[str, Any]) -> LoaderPass:
     resumed = LoaderPass.__new__(LoaderPass)
-    resumed._loader, resumed._context, resumed.taken, resumed._start = loader, loader.context, taken, dict(start)
+    resumed._loader, resumed._loading, resumed.taken, resumed._start = loader, loader.loading, taken, dict(start)
 
     def catch_up() -> Any:
         resumed._step_over(start, taken)
@@ -179,7 +199,7 @@ def _for_a_loop(frame: FrameType) -> bool:
 _GET_ITER, _CACHE = dis.opmap["GET_ITER"], 0
 
 
-def wrapped_loader(owner: str, loader: Any, context: PyTorchRunContext) -> WrappedLoader:
+def wrapped_loader(owner: str, loader: Any, loading: Loading) -> WrappedLoader:
     """Return a loader for a loop over ``context.epochs()``.
 
     Raises
@@ -200,4 +220,4 @@ def wrapped_loader(owner: str, loader: Any, context: PyTorchRunContext) -> Wrapp
             f"{owner} was given a {type(loader).__name__} without batches: its dataset has fewer records than one "
             "batch, or none."
         )
-    return WrappedLoader(loader, context)
+    return WrappedLoader(loader, loading)

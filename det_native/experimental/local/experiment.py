@@ -252,6 +252,7 @@ class LocalExperiment:
                 reporter=reporter,
                 seeded=harness.begins_with_seed(self._payload),
                 begins_with=getattr(self._payload, "begins_with", None),
+                part=getattr(self._payload, "part", "batch"),
             ) as run,
         ):
             try:

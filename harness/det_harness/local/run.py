@@ -70,6 +70,7 @@ class LocalTrial(TypedDict):
     warm_start: NotRequired[WarmStartSource | None]
     seeded: NotRequired[bool]
     begins_with: NotRequired[dict[str, Any] | None]
+    part: NotRequired[str]
 
 
 @dataclass
@@ -123,7 +124,7 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         reporter = stack.enter_context(reporting(kept, test=test))
         stack.enter_context(rng.preserved())
         stack.enter_context(_same_directory())
-        interrupted = stack.enter_context(interruptible())
+        interrupted = stack.enter_context(interruptible(trial.get("part", "batch")))
 
         def must_stop() -> bool:
             return interrupted.is_set() or kept.stop_asked
@@ -175,10 +176,15 @@ def run_local(build: Callable[[Services], Controller], **trial: Unpack[LocalTria
 
 
 @contextmanager
-def interruptible() -> Iterator[threading.Event]:
+def interruptible(part: str = "batch") -> Iterator[threading.Event]:
     """Turn the first Ctrl-C inside the block into a set event; the second one interrupts as usual.
 
     Outside the main thread nothing changes: Ctrl-C does not arrive there.
+
+    Parameters
+    ----------
+    part : str
+        After what the training ends then.
     """
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -190,7 +196,9 @@ def interruptible() -> Iterator[threading.Event]:
         if interrupted.is_set():
             raise KeyboardInterrupt
         interrupted.set()
-        print("Interrupted: the training ends after this batch, with a checkpoint. Interrupt again to end it at once.")
+        print(
+            f"Interrupted: the training ends after this {part}, with a checkpoint. Interrupt again to end it at once."
+        )
 
     signal.signal(signal.SIGINT, handle)
     try:

@@ -67,7 +67,7 @@ class EpochsController:
         training, context = self._training, self._call.context
         with training.running():
             context.begin_loop(self._rows.add)
-            context.batches_per_pass = 1 if self._quick else None
+            context.loading.most = 1 if self._quick else None
             with contextlib.closing(self):
                 with training.started(), self._reported_in_any_case():
                     self._pace = Pace(monotonic())
@@ -85,7 +85,7 @@ class EpochsController:
     def close(self) -> None:
         """Let go of the user's code; its frame stays, which may hold the last reference to who asks for the epochs."""
         self._call.context.end_loop()
-        self._call.context.batches_per_pass = None
+        self._call.context.loading.most = None
 
     @contextlib.contextmanager
     def _reported_in_any_case(self) -> Iterator[None]:
@@ -123,7 +123,7 @@ class EpochsController:
         context = self._call.context
         self._rows.begin_epoch(training.done)
         context.enter_batch(training.done)
-        self._taken, self._versions = context.batches_taken, self._changes()
+        self._taken, self._versions = context.loading.taken, self._changes()
         if training.ranks.several:
             training.ranks.send_buffers()
         return True
@@ -155,7 +155,7 @@ class EpochsController:
     def _is_used(self) -> bool:
         """Whether the body has done something in its epoch: reported, taken a batch, or changed a weight."""
         context = self._call.context
-        return not self._rows.empty or context.batches_taken > self._taken or self._changes() != self._versions
+        return not self._rows.empty or context.loading.taken > self._taken or self._changes() != self._versions
 
     def _changes(self) -> list[int]:
         """Return how often the last weight of each optimizer was changed in place."""

@@ -15,7 +15,7 @@ from det_harness.trial import activity
 from det_harness.trial.averages import Columns, Rows
 from det_harness.trial.metrics import check_names, scalar
 from det_harness.trial.services import Reporter
-from det_native.pytorch.native_run import PyTorchRunContext
+from det_native.pytorch.wrapped_loader import Loading
 
 logger = logging.getLogger("det_harness")
 
@@ -31,7 +31,7 @@ class EpochRows:
     Parameters
     ----------
     reporter : Reporter
-    context : PyTorchRunContext
+    loading : Loading
         Counts the batches that its loaders give.
     length : int
         Batches that an epoch counts as.
@@ -42,12 +42,12 @@ class EpochRows:
     def __init__(
         self,
         reporter: Reporter,
-        context: PyTorchRunContext,
+        loading: Loading,
         length: int,
         average: Callable[[list[int], Columns], Rows] | None = None,
     ) -> None:
         self._reporter = reporter
-        self._context = context
+        self._loading = loading
         self._length = length
         self._average = average
         self._rows: list[tuple[int, dict[str, Any]]] = []
@@ -73,7 +73,7 @@ class EpochRows:
         """Note that an epoch begins, after so many batches."""
         self._done = self._last = done
         self._replaced = 0 if self._replaced < 2 else 3  # said once
-        self._taken = self._context.batches_taken
+        self._taken = self._loading.taken
 
     def add(self, metrics: Mapping[str, Any]) -> None:
         """Keep metrics of the present epoch.
@@ -105,7 +105,7 @@ class EpochRows:
     def _end_row(self) -> None:
         """Keep the row that was begun, at the batch that the loaders have come to."""
         end = self._done + self._length  # the place of the epoch's last row
-        given = self._context.batches_taken - self._taken
+        given = self._loading.taken - self._taken
         place = max(self._last + 1, min(self._done + given - 1, end - 1))
         if place < end:
             self._keep(place)

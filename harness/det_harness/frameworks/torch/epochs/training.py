@@ -35,7 +35,7 @@ class EpochsTraining(TorchTraining):
         communicator = definition.services.communicator
         self.rows = EpochRows(
             definition.services.reporter,
-            call.context,
+            call.context.loading,
             1 if definition.quick else call.batches,
             (lambda batches, columns: averaged(batches, columns, communicator)) if communicator.size > 1 else None,
         )

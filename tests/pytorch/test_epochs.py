@@ -1,0 +1,391 @@
+"""Loops over ``context.epochs()``: plain PyTorch, with everything that belongs to a trial between two epochs."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from epochs_run import BATCHES, EpochsRun, Parts, equal  # noqa: E402
+from torch.utils.data import DataLoader  # noqa: E402
+
+from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError  # noqa: E402
+from det_native.pytorch.native import PyTorchNativeContext  # noqa: E402
+from det_native.pytorch.wrapped_loader import LoaderPass  # noqa: E402
+from det_native.schema.environment import TrialEnvironment  # noqa: E402
+
+
+def plainly(epochs: int) -> tuple[list[torch.Tensor], list[float], list[float]]:
+    torch.manual_seed(3)
+    parts = Parts()
+    losses, held_out = [], []
+    for _ in range(epochs):
+        losses.append(parts.train().item())
+        held_out.append(parts.evaluate())
+    return parts.weights, losses, held_out
+
+
+def program(run: EpochsRun, stop_in: int | None = None, seen: list[int] | None = None) -> Parts:
+    parts = Parts().wrapped(run.context)
+    run.parts = parts  # type: ignore[attr-defined]
+    for epoch in run.context.epochs(4):
+        loss = parts.train()
+        run.context.report(loss=loss, held_out=parts.evaluate())
+        if seen is not None:
+            seen.append(epoch)
+        if epoch == stop_in:
+            run.stop = True
+    return parts
+
+
+def test_the_numbers_are_those_of_the_plain_loop(tmp_path: Path) -> None:
+    weights, losses, held_out = plainly(4)
+    run = EpochsRun(tmp_path).run(program)
+    assert equal(run.parts.weights, weights)  # type: ignore[attr-defined]
+    assert run.training("loss") == list(zip(range(BATCHES, 4 * BATCHES + 1, BATCHES), losses, strict=True))
+    assert [value for _, value in run.training("held_out")] == held_out
+    assert (run.outcome.batches, run.outcome.stopped) == (4 * BATCHES, False)
+    assert run.last.batch == 4 * BATCHES
+
+
+def test_a_stopped_trial_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    first = EpochsRun(tmp_path).run(lambda run: program(run, stop_in=1))
+    assert (first.outcome.batches, first.outcome.stopped) == (2 * BATCHES, True)
+    seen: list[int] = []
+    second = EpochsRun(tmp_path, resume=first.last).run(lambda run: program(run, seen=seen))
+    assert seen == [2, 3]
+    weights, losses, _ = plainly(4)
+    assert equal(second.parts.weights, weights)  # type: ignore[attr-defined]
+    assert [value for _, value in first.training("loss") + second.training("loss")] == losses
+
+
+def test_a_loader_with_a_generator_of_its_own_goes_on_in_its_order(tmp_path: Path) -> None:
+    def ordered(run: EpochsRun, stop_in: int | None = None) -> None:
+        parts = Parts()
+        parts.loader = DataLoader(
+            parts.loader.dataset, batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(11)
+        )
+        parts.wrapped(run.context)
+        run.parts = parts  # type: ignore[attr-defined]
+        for epoch in run.context.epochs(4):
+            run.context.report(loss=parts.train())
+            run.stop = epoch == stop_in
+
+    whole = EpochsRun(tmp_path / "whole").run(ordered)
+    first = EpochsRun(tmp_path / "parts").run(lambda run: ordered(run, stop_in=1))
+    second = EpochsRun(tmp_path / "parts", resume=first.last).run(ordered)
+    assert equal(second.parts.weights, whole.parts.weights)  # type: ignore[attr-defined]
+
+
+def test_a_pass_that_outlives_its_epoch_is_kept_with_its_place() -> None:
+    context = PyTorchNativeContext(TrialEnvironment(config={}, hparams={}, trial_seed=1))
+    loader = context.wrap(DataLoader(torch.arange(20.0), batch_size=2, shuffle=True))
+    torch.manual_seed(8)
+    batches = iter(loader)
+    first = [next(batches) for _ in range(3)]
+    torch.rand(5)  # what the loop draws in between changes nothing
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, value: Any) -> Any:
+            return "loader" if value is loader else None
+
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, pid: Any) -> Any:
+            return loader
+
+    kept = io.BytesIO()
+    Pickler(kept).dump(batches)
+    state = torch.get_rng_state()
+    restored = Unpickler(io.BytesIO(kept.getvalue())).load()
+    torch.manual_seed(99)
+    rest = [next(batches) for _ in range(7)]
+    torch.set_rng_state(state)
+    again = list(restored)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(a, b) for a, b in zip(rest, again, strict=True))
+    assert sorted(torch.cat(first + again).tolist()) == list(range(20))
+    with pytest.raises(TypeError, match="make it by iter"):
+        pickle.dumps(LoaderPass(loader, resumable=False))
+
+
+def test_break_ends_the_training_there_and_counts_an_epoch_that_was_used(tmp_path: Path) -> None:
+    def patient(run: EpochsRun) -> None:
+        parts = Parts().wrapped(run.context)
+        for epoch in run.context.epochs(9):
+            run.context.report(loss=parts.train())
+            if epoch == 2:
+                break
+
+    run = EpochsRun(tmp_path, epochs=9).run(patient)
+    assert (run.outcome.batches, run.outcome.stopped) == (3 * BATCHES, False)
+    assert run.last.batch == 3 * BATCHES
+    assert len(run.training("loss")) == 3
+
+
+def test_break_before_anything_was_done_does_not_count_the_epoch(tmp_path: Path) -> None:
+    def early(run: EpochsRun) -> None:
+        parts = Parts().wrapped(run.context)
+        best = 2
+        for epoch in run.context.epochs(9):
+            if epoch == best:
+                break
+            run.context.report(loss=parts.train())
+
+    run = EpochsRun(tmp_path, epochs=9).run(early)
+    assert run.outcome.batches == 2 * BATCHES
+
+
+def test_a_full_batch_loop_without_a_report_counts_an_epoch_in_which_it_stepped(tmp_path: Path) -> None:
+    def silent(run: EpochsRun) -> None:
+        model, optimizer = run.context.wrap(net := torch.nn.Linear(3, 1), torch.optim.SGD(net.parameters(), lr=0.1))
+        for epoch in run.context.epochs(9):
+            if epoch == 3:
+                break
+            model(torch.ones(4, 3)).mean().backward()
+            optimizer.step()
+            if epoch == 2:
+                break
+
+    run = EpochsRun(tmp_path, epochs=9).run(silent)
+    assert run.outcome.batches == 3  # an epoch counts as one batch where no loader is wrapped
+    assert not run.reporter.validation_rows
+
+
+def test_an_exception_in_the_body_fails_the_trial_and_its_rows_are_kept(tmp_path: Path) -> None:
+    def broken(run: EpochsRun) -> None:
+        parts = Parts().wrapped(run.context)
+        for epoch in run.context.epochs(4):
+            run.context.report(loss=parts.train())
+            if epoch == 1:
+                raise ZeroDivisionError
+
+    run = EpochsRun(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        run.run(broken)
+    assert run.outcome is None
+    assert len(run.training("loss")) == 2
+
+
+def test_a_report_for_each_batch_is_a_row_for_each_batch(tmp_path: Path) -> None:
+    def detailed(run: EpochsRun) -> None:
+        parts = Parts().wrapped(run.context)
+        for _ in run.context.epochs(2):
+            for number, _batch in enumerate(parts.loader):
+                run.context.report(loss=number)
+            run.context.report(accuracy=0.5)
+
+    run = EpochsRun(tmp_path, epochs=2).run(detailed)
+    assert run.training("loss") == [(batch + 1, float(batch % BATCHES)) for batch in range(2 * BATCHES)]
+    assert run.training("accuracy") == [(BATCHES, 0.5), (2 * BATCHES, 0.5)]
+
+
+def test_more_reports_than_batches_leave_the_last_and_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def talkative(run: EpochsRun) -> None:
+        run.context.wrap(net := torch.nn.Linear(3, 1), torch.optim.SGD(net.parameters(), lr=0.1))
+        for _ in run.context.epochs(2):
+            for number in range(5):
+                run.context.report(loss=number)
+
+    run = EpochsRun(tmp_path, epochs=2).run(talkative)
+    assert run.training("loss") == [(1, 4.0), (2, 4.0)]
+    assert sum("more often than there are batches" in record.message for record in caplog.records) == 1
+
+
+def test_the_last_report_is_what_trials_are_compared_by(tmp_path: Path) -> None:
+    run = EpochsRun(tmp_path).run(program)
+    [row] = run.reporter.validation_rows
+    assert (row.batch, row.metrics["loss"]) == (4 * BATCHES, run.training("loss")[-1][1])
+
+
+def test_a_configured_period_has_its_validations_and_checkpoints_at_the_ends_of_epochs(tmp_path: Path) -> None:
+    changed = {"min_validation_period": {"batches": BATCHES + 1}, "min_checkpoint_period": {"epochs": 1}}
+    run = EpochsRun(tmp_path, **changed).run(program)
+    assert [row.batch for row in run.reporter.validation_rows] == [2 * BATCHES, 4 * BATCHES]
+    assert [manifest.batch for _, manifest in run.reporter.checkpoints] == [BATCHES * n for n in (1, 2, 3, 4)]
+
+
+def test_a_quick_check_takes_one_batch_of_a_pass(tmp_path: Path) -> None:
+    sizes = []
+
+    def counted(run: EpochsRun) -> None:
+        parts = Parts().wrapped(run.context)
+        for _ in run.context.epochs(4):
+            sizes.append((len(list(parts.loader)), len(list(parts.held_out))))
+            run.context.report(loss=1.0)
+
+    run = EpochsRun(tmp_path, quick=True).run(counted)
+    assert sizes == [(1, 1)]
+    assert run.outcome.batches == 1
+    assert run.context.loading.most is None
+
+
+@pytest.mark.parametrize("bounds", [(4,), (1, 5), ()])
+def test_epochs_are_numbered_as_by_range(tmp_path: Path, bounds: tuple[int, ...]) -> None:
+    def counting(run: EpochsRun) -> list[int]:
+        Parts().wrapped(run.context)
+        epochs = run.context.epochs(*bounds)
+        seen.extend(epochs)
+        return seen
+
+    seen: list[int] = []
+    EpochsRun(tmp_path).run(counting)
+    assert seen == list(range(*bounds)) if bounds else seen == [0, 1, 2, 3]
+
+
+FORMS = {
+    "zip": lambda loader: (batch for batch, _ in zip(loader, loader, strict=False)),
+    "islice": lambda loader: itertools.islice(loader, 3),
+    "enumerate": lambda loader: (batch for _, batch in enumerate(loader)),
+    "iterator": lambda loader: (batch for batch in iter(loader)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_loaders_are_gone_over_as_plain_ones(form: str) -> None:
+    context = PyTorchNativeContext(TrialEnvironment(config={}, hparams={}, trial_seed=1))
+    plain = DataLoader(torch.arange(20.0), batch_size=4, shuffle=True)
+    wrapped = context.wrap(DataLoader(torch.arange(20.0), batch_size=4, shuffle=True))
+    torch.manual_seed(8)
+    expected = [batch.tolist() for batch in FORMS[form](plain)]
+    torch.manual_seed(8)
+    assert [batch.tolist() for batch in FORMS[form](wrapped)] == expected
+    assert (len(wrapped), wrapped.batch_size, wrapped.dataset.tolist()) == (5, 4, list(range(20)))
+
+
+def test_a_list_of_batches_is_a_loader(tmp_path: Path) -> None:
+    batches = [(torch.ones(2, 3), torch.ones(2, 1))] * 3
+
+    def listed(run: EpochsRun) -> None:
+        net = torch.nn.Linear(3, 1)
+        _, _, loader = run.context.wrap(net, torch.optim.SGD(net.parameters(), lr=0.1), batches)
+        assert (len(loader), loader[0] is batches[0]) == (3, True)
+        for _ in run.context.epochs(2):
+            run.context.report(loss=len(list(loader)))
+
+    run = EpochsRun(tmp_path, epochs=2).run(listed)
+    assert run.training("loss") == [(3, 3.0), (6, 3.0)]
+
+
+def test_lbfgs_steps_by_its_closure(tmp_path: Path) -> None:
+    def whole(context: Any) -> list[torch.Tensor]:
+        torch.manual_seed(2)
+        net = torch.nn.Linear(3, 1)
+        optimizer = torch.optim.LBFGS(net.parameters())
+        x = torch.randn(10, 3)
+        epochs: Any = range(3)
+        if context is not None:
+            net, optimizer = context.wrap(net, optimizer)
+            epochs = context.epochs(3)
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = (net(x) - x.sum(1, keepdim=True)).pow(2).mean()
+            loss.backward()
+            return loss
+
+        for _ in epochs:
+            loss = optimizer.step(closure)
+            if context is not None:
+                context.report(loss=loss)
+            weights[:] = [value.clone() for value in net.parameters()]
+        return weights
+
+    weights: list[torch.Tensor] = []
+    expected = list(whole(None))
+    run = EpochsRun(tmp_path, epochs=3)
+    run.run(lambda run: whole(run.context))
+    assert equal(weights, expected)
+
+
+# What cannot be wrapped, or makes no sense.
+
+
+def context_here() -> PyTorchNativeContext:
+    return PyTorchNativeContext(TrialEnvironment(config={}, hparams={}, trial_seed=1))
+
+
+class LikeAnOptimizer:
+    param_groups: list[Any] = []
+
+    def step(self) -> None: ...
+
+    def zero_grad(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([None], "argument 1 is None"),
+        ([torch.nn.Linear(1, 1), None], "argument 2 is None"),
+        ([], "was given nothing"),
+        ([torch.nn.Linear], "the class Linear: make an object of it"),
+        ([[torch.nn.Linear(1, 1)]], "give them one by one"),
+        ([torch.ones(3)], "need no wrapping"),
+        ([torch.utils.data.TensorDataset(torch.ones(3))], "Make a loader of it"),
+        ([3], "argument 1 is a int"),
+        ([LikeAnOptimizer()], "derive its class from torch.optim.Optimizer"),
+    ],
+)
+def test_what_cannot_be_wrapped_is_said_with_what_to_do(given: list[Any], says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        context_here().wrap(*given)
+
+
+def test_an_empty_loader_is_refused() -> None:
+    with pytest.raises(InvalidDataError, match="without batches"):
+        context_here().wrap([])
+
+
+def test_a_loader_is_wrapped_once() -> None:
+    context = context_here()
+    loader = context.wrap([1, 2])
+    with pytest.raises(InvalidDataError, match="wrapped already"):
+        context.wrap(loader)
+
+
+def test_a_generator_of_batches_is_taken_with_its_limit_said() -> None:
+    with pytest.warns(UserWarning, match="gives its batches once"):
+        loader = context_here().wrap(batch for batch in [1, 2])
+    assert list(loader) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "says"),
+    [((0,), "at least 1"), (("3",), "at least 1"), ((5, 5), "no epoch from 5 to 5"), ((1, 2, 3), "as range")],
+)
+def test_epochs_that_make_no_sense(bounds: tuple[Any, ...], says: str) -> None:
+    context = context_here()
+    Parts().wrapped(context)
+    with pytest.raises(ArgumentError, match=says):
+        context.epochs(*bounds)
+
+
+def test_a_model_may_be_wrapped_after_its_optimizer_and_must_be_wrapped() -> None:
+    context, parts = context_here(), Parts()
+    context.wrap(parts.optimizer)
+    with pytest.raises(TrialDefinitionError, match="no model is wrapped"):
+        context.epochs(2)
+    context.wrap(parts.model)
+    with pytest.raises(ArgumentError, match="outside any run"):  # nothing stands in its way but the kind of context
+        context.epochs(2)
+
+
+def test_the_model_made_again_after_its_optimizer_is_refused() -> None:
+    context, parts = context_here(), Parts()
+    context.wrap(Parts().model, parts.optimizer)
+    with pytest.raises(TrialDefinitionError, match="belong to no wrapped model"):
+        context.epochs(2)
+
+
+def test_a_configured_batch_size_is_the_first_loaders() -> None:
+    context = PyTorchNativeContext(TrialEnvironment(config={}, hparams={"global_batch_size": 5}, trial_seed=1))
+    with pytest.warns(UserWarning, match="global_batch_size is 5, the loader's batch size 4"):
+        loader = context.wrap(DataLoader(torch.arange(20.0), batch_size=4))
+    other = context.wrap(DataLoader(torch.arange(20.0), batch_size=4))
+    assert ([len(batch) for batch in loader], len(next(iter(other)))) == ([5] * 4, 4)
