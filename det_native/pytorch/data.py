@@ -105,6 +105,13 @@ class DataLoader:
             **(self._same_settings(persistent_workers=base.persistent_workers) | self._own_start()),
         )
 
+    def with_batch_sampler(self, batch_sampler: Any) -> DataLoader:
+        """Return the same loader with another choice of records; not for an iterable dataset."""
+        settings = self._same_settings(persistent_workers=False) | self._own_start()
+        return DataLoader(
+            self._loader.dataset, batch_sampler=batch_sampler, generator=self._loader.generator, **settings
+        )
+
     def _own_start(self) -> dict[str, Any]:
         return {"worker_init_fn": self._loader.worker_init_fn, "pin_memory": self._loader.pin_memory}
 

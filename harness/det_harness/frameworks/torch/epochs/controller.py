@@ -7,14 +7,19 @@ from collections.abc import Iterator
 from time import monotonic
 from types import CodeType, FrameType
 
+import torch
+
 from det_harness.frameworks.torch.epochs.definition import CapturedLoop
 from det_harness.frameworks.torch.epochs.pace import Pace
+from det_harness.frameworks.torch.epochs.shares import Shares
 from det_harness.frameworks.torch.epochs.training import EpochsTraining
 from det_harness.frameworks.torch.ranks import Met
 from det_harness.trial.schedule import Finish
 from det_harness.trial.services import Outcome, Services
 from det_native.callsite import asking_frame, left_on_purpose, place_in
 from det_native.pytorch.epochs_call import EpochsCall
+from det_native.pytorch.samplers import seed_for
+from det_native.pytorch.wrapped_loader import WrappedLoader
 
 
 class EpochsController:
@@ -68,9 +73,12 @@ class EpochsController:
         with training.running():
             context.begin_loop(self._rows.add)
             context.loading.most = 1 if self._quick else None
+            if training.ranks.several:
+                context.loading.pass_of = Shares(context, training.services.communicator).pass_of
             with contextlib.closing(self):
                 with training.started(), self._reported_in_any_case():
                     self._pace = Pace(monotonic())
+                    self._draw_apart()
                     while self._advance():
                         self._asker = asking_frame()
                         try:
@@ -86,6 +94,13 @@ class EpochsController:
         """Let go of the user's code; its frame stays, which may hold the last reference to who asks for the epochs."""
         self._call.context.end_loop()
         self._call.context.loading.most = None
+        self._call.context.loading.pass_of = WrappedLoader.batches
+
+    def _draw_apart(self) -> None:
+        """Have each slot draw its own numbers from torch: dropout, noise. Python's and NumPy's decide alike on all."""
+        rank, seed = self._training.services.communicator.rank, self._training.services.environment.trial_seed
+        if rank and not self._training.done:
+            torch.manual_seed(seed_for(seed, rank))
 
     @contextlib.contextmanager
     def _reported_in_any_case(self) -> Iterator[None]:

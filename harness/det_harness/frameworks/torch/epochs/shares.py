@@ -1,0 +1,143 @@
+"""Passes over wrapped loaders on several slots: each has its share of every batch that the loop trains on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.utils.data as torch_data
+
+from det_harness.ranks.communicator import Communicator
+from det_native.pytorch.native_call import as_ours
+from det_native.pytorch.native_run import PyTorchRunContext
+from det_native.pytorch.samplers import own_generators
+from det_native.pytorch.wrapped_loader import WrappedLoader
+
+logger = logging.getLogger("det_harness")
+
+_END = object()
+
+
+class Shares:
+    """Gives a slot its part of what wrapped loaders give.
+
+    A pass belongs to the training where it begins with gradients on and a model in training mode; each slot gets its
+    share of the records of each of its batches. Any other pass, an evaluation, gives every slot everything, so that
+    what the user's code counts there is right.
+
+    All slots load with the same random numbers, drawn from the first slot's; what else the loop draws is its own.
+
+    Parameters
+    ----------
+    context : PyTorchRunContext
+    communicator : Communicator
+    """
+
+    def __init__(self, context: PyTorchRunContext, communicator: Communicator) -> None:
+        self._context = context
+        self._communicator = communicator
+        self._said = False
+
+    def pass_of(self, loader: WrappedLoader) -> Iterator[Any]:
+        """Begin a pass; a collective call."""
+        drawn = int(torch.empty((), dtype=torch.int64).random_().item())
+        seed = int(self._communicator.broadcast_object(drawn)) % 2**63
+        trains = torch.is_grad_enabled() and any(model.training for model in self._context.models)
+        plain = loader.plain
+        if not trains:
+            return _under_seed(loader.batches, seed)
+        if isinstance(plain, torch_data.DataLoader) and plain.batch_sampler is not None and not as_ours(plain).iterable:
+            share = ShareOfBatches(plain.batch_sampler, self._communicator.rank, self._communicator.size)
+            return _under_seed(lambda: iter(as_ours(plain).with_batch_sampler(share)), seed)
+        return (self._share(batch) for batch in _under_seed(loader.batches, seed))
+
+    def _share(self, batch: Any) -> Any:
+        """Return this slot's records of a batch of tensors."""
+        rank, size = self._communicator.rank, self._communicator.size
+        lengths = set(_lengths(batch))
+        length = lengths.pop() if len(lengths) == 1 else 0
+        if length < size:
+            if not self._said:
+                self._said = True
+                logger.warning(
+                    "A batch cannot be divided among %d slots, since its tensors have no first dimension of at least "
+                    "so many records in common: every slot trains on all of it. A torch DataLoader over a dataset with "
+                    "__getitem__() divides by records.",
+                    size,
+                )
+            return batch
+        first, end = bounds(length, rank, size)
+        return _sliced(batch, slice(first, end))
+
+
+class ShareOfBatches:
+    """A batch sampler that gives one slot's part of each batch of another one; a batch too small for all, whole.
+
+    Parameters
+    ----------
+    batches : iterable of sequences
+    rank, size : int
+    """
+
+    def __init__(self, batches: Any, rank: int, size: int) -> None:
+        self._batches = batches
+        self._rank = rank
+        self._size = size
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
+        for batch in self._batches:
+            records = list(batch)
+            if len(records) < self._size:
+                yield records
+            else:
+                first, end = bounds(len(records), self._rank, self._size)
+                yield records[first:end]
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+
+def bounds(length: int, rank: int, size: int) -> tuple[int, int]:
+    """Return where one of equal parts begins and ends.
+
+    Examples
+    --------
+    >>> [bounds(5, rank, 2) for rank in range(2)]
+    [(0, 2), (2, 5)]
+    """
+    return rank * length // size, (rank + 1) * length // size
+
+
+def _lengths(batch: Any) -> Iterator[int]:
+    """Yield the first dimension of each tensor of a batch; 0 for what is no tensor, or has no dimension."""
+    if isinstance(batch, dict | list | tuple):
+        for part in batch.values() if isinstance(batch, dict) else batch:
+            yield from _lengths(part)
+    else:
+        yield len(batch) if isinstance(batch, torch.Tensor) and batch.dim() else 0
+
+
+def _sliced(batch: Any, records: slice) -> Any:
+    if isinstance(batch, dict):
+        return {key: _sliced(part, records) for key, part in batch.items()}
+    if isinstance(batch, list | tuple):
+        parts = [_sliced(part, records) for part in batch]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+    return batch[records]
+
+
+def _under_seed(begin: Callable[[], Iterator[Any]], seed: int) -> Iterator[Any]:
+    """Yield batches that are loaded under random numbers of their own, which begin with a seed."""
+    batches: Iterator[Any] | None = None
+    state: dict[str, Any] | None = None
+    while True:
+        with own_generators(seed, state) as after:
+            if batches is None:
+                batches = iter(begin())
+            batch = next(batches, _END)
+        if batch is _END:
+            return
+        state = after
+        yield batch
