@@ -389,6 +389,9 @@ class PyTorchTrialContext(TrialContext):
         if self._steps.aggregates:
             self._steps.enter_batch(batch_index)
 
+    def note_training(self) -> None:
+        """Note that the user's code trains on its batch (for controllers)."""
+
     def set_epoch_length(self, batches: int) -> None:
         """Say how many batches an epoch has, when the training is about to begin (for controllers)."""
         self._epoch_length, self._trains = batches, True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import torch
@@ -10,19 +12,15 @@ import torch
 class Gradients(Protocol):
     """Makes the gradients of every rank the mean over all ranks before a step.
 
-    Implementations with several ranks are in ``det_harness.frameworks.torch.gradients``; they may start the exchange
-    during backward, from hooks on the parameters, and have to have ended it when ``wait`` returns.
+    Implementations with several ranks are in ``det_harness.frameworks.torch.gradients``.
 
     Attributes
     ----------
     sharded : bool
         Whether each rank has a part of every model only.
-    apart : bool
-        Whether gradients are this rank's own until ``wait`` has returned.
     """
 
     sharded: bool = False
-    apart: bool = False
 
     def prepare(self, model: torch.nn.Module) -> None:
         """Make of a model what is trained, in place: it is being wrapped, and has no optimizer yet."""
@@ -41,6 +39,25 @@ class Gradients(Protocol):
 
     def next_batch(self) -> None:
         """A batch begins of those that every rank trains on; called where there are several ranks."""
+
+    def averaged_by_hooks(
+        self,
+        models: Sequence[torch.nn.Module],
+        optimizers: Sequence[torch.optim.Optimizer],
+        begins: Callable[[], None] | None = None,
+        ends: Callable[[], None] | None = None,
+    ) -> AbstractContextManager[None]:
+        """Let backward end with the means, in the block: ``loss.backward()`` and ``optimizer.step()`` are all it needs.
+
+        Parameters
+        ----------
+        models, optimizers : sequence
+            Whose gradients these are. Nothing is left on them after the block.
+        begins : callable, optional
+            Called when a backward pass comes to the first gradient of a parameter, on several ranks.
+        ends : callable, optional
+            Called at the end of a pass, when the gradients are averaged, on several ranks: on all of them or on none.
+        """
 
     def wait(self, optimizer: torch.optim.Optimizer) -> None:
         """Return when the gradients of the optimizer's parameters are the mean over the ranks."""
@@ -63,6 +80,16 @@ class LocalGradients(Gradients):
 
     def next_batch(self) -> None:
         """Do nothing."""
+
+    def averaged_by_hooks(
+        self,
+        models: Sequence[torch.nn.Module],
+        optimizers: Sequence[torch.optim.Optimizer],
+        begins: Callable[[], None] | None = None,
+        ends: Callable[[], None] | None = None,
+    ) -> AbstractContextManager[None]:
+        """Do nothing, and cost nothing."""
+        return nullcontext()
 
     def wait(self, optimizer: torch.optim.Optimizer) -> None:
         """Return at once."""

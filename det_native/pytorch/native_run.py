@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -63,12 +64,12 @@ class PyTorchRunContext(PyTorchTrialContext):
         create_graph: bool = False,
     ) -> None:
         """Compute the gradients of `loss`; the arguments are those of ``torch.Tensor.backward``."""
-        self._note_training()
+        self.note_training()
         super().backward(loss, gradient, retain_graph, create_graph)
 
     def step_optimizer(self, optimizer: torch.optim.Optimizer, *arguments: Any, **named: Any) -> None:
         """Step `optimizer`, then zero its gradients; see ``PyTorchTrialContext.step_optimizer``."""
-        self._note_training()
+        self.note_training()
         super().step_optimizer(optimizer, *arguments, **named)
 
     def report(self, metrics: Mapping[str, Any] | None = None, /, **named: Any) -> None:
@@ -158,6 +159,18 @@ class PyTorchRunContext(PyTorchTrialContext):
         assert self._reported is not None
         self._reported.update(metrics)
 
+    @contextmanager
+    def steps_watched(self) -> Iterator[None]:
+        """Note also, in the block, which batches of a loop were stepped by ``optimizer.step()`` itself."""
+        watched = self.optimizers if self._reported is not None else []
+        hooks = [optimizer.register_step_pre_hook(self._note_step) for optimizer in watched]
+        try:
+            with super().steps_watched():
+                yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
     def begin_batch(self, before_training: Callable[[], None] | None) -> None:
         """Note that the loop is given another batch; `before_training` is called when its body begins to train."""
         self._trained, self._before_training = False, before_training
@@ -177,11 +190,15 @@ class PyTorchRunContext(PyTorchTrialContext):
         self._reported = self._add_reported = None
         self._before_training = None
 
-    def _note_training(self) -> None:
+    def note_training(self) -> None:
+        """Note that the loop's body trains on its batch, by this context or by torch alone."""
         before, self._before_training = self._before_training, None
         if before is not None:
             before()  # may raise: then the batch is not trained on
         self._trained = True
+
+    def _note_step(self, *arguments: Any) -> None:
+        self.note_training()
 
     def _place(self, method: str) -> tuple[int, int]:
         if self._batch_index is None or self._epoch_length is None:

@@ -61,7 +61,6 @@ class OptimizerSteps:
         self._checked: set[int] = set()
         self.simple: set[int] = set()
         self._stepped_batch = True
-        self._stepping = False
 
     @property
     def sharded(self) -> bool:
@@ -127,29 +126,20 @@ class OptimizerSteps:
         if aggregates and self._average:
             _divide_gradients(optimizer, self._frequency)
         amp = self.amp
-        self._stepping = True
-        try:
-            if amp is None and scaler is None and not self.hooks:
-                if clip_grads is not None:
-                    clip_grads(parameters_of(optimizer))
-                optimizer.step()
-            else:
-                self._step_shown(optimizer, clip_grads, scaler, amp)
-        finally:
-            self._stepping = False
+        if amp is None and scaler is None and not self.hooks:
+            if clip_grads is not None:
+                clip_grads(parameters_of(optimizer))
+            optimizer.step()
+        else:
+            self._step_shown(optimizer, clip_grads, scaler, amp)
         if auto_zero_grads:
             optimizer.zero_grad()
 
     @contextmanager
     def watched(self, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
-        """Refuse, in the block, steps of the optimizers that would be wrong.
-
-        These are steps without a closure that one needs, and those past `step` with gradients of this rank only.
-        """
+        """Refuse, in the block, steps without a closure of optimizers that need one."""
         needing = [each for each in optimizers if _needs_closure(each)]
         hooks = [optimizer.register_step_pre_hook(self._refuse_without_closure) for optimizer in needing]
-        if self._gradients.apart:
-            hooks += [optimizer.register_step_pre_hook(self._refuse_other_steps) for optimizer in optimizers]
         try:
             yield
         finally:
@@ -160,21 +150,11 @@ class OptimizerSteps:
         self, optimizer: torch.optim.Optimizer, arguments: tuple[Any, ...], named: dict[str, Any]
     ) -> None:
         given = arguments[1] if len(arguments) > 1 else named.get("closure")  # the first one is the optimizer
-        if given is None or self._gradients.apart:
+        if given is None:
             name = type(optimizer).__name__
             raise TrialDefinitionError(
-                f"{self._trainer} stepped {name}, whose step() needs a closure that computes the loss again, "
-                f"{'without one' if given is None else 'on several slots'}: on one slot call {name}.step(closure) "
-                "instead of context.step_optimizer(), with context.backward(loss) in the closure; on several take an "
-                "optimizer without a closure, torch.optim.Adam say."
-            )
-
-    def _refuse_other_steps(self, optimizer: torch.optim.Optimizer, *arguments: Any) -> None:
-        if not self._stepping:
-            raise TrialDefinitionError(
-                f"{type(optimizer).__name__}.step() was called past context.step_optimizer(), with the gradients of "
-                f"one of several slots, whose models would part: let {self._trainer} call context.backward(loss) and "
-                "context.step_optimizer(optimizer)."
+                f"{self._trainer} stepped {name}, whose step() needs a closure that computes the loss again, without "
+                f"one: call {name}.step(closure) instead of context.step_optimizer(), with backward in the closure."
             )
 
     def _step_shown(

@@ -76,8 +76,31 @@ def passes(run: LoopRun, batches: list[int]) -> None:
 def steps_by_hand(run: LoopRun) -> None:
     """Step as without det_native."""
     for batch in run.batches():
-        run.loss(batch).backward()
-        run.optimizer.step()
+        _step_by_hand(run, batch)
+
+
+def leaves_before_by_hand(run: LoopRun, batches: list[int]) -> None:
+    """Break at the beginning of the body; step as without det_native."""
+    for batch in run.batches():
+        if run.context.batch_idx + 1 == batches[run.communicator.rank]:
+            break
+        _step_by_hand(run, batch)
+
+
+def leaves_after_by_hand(run: LoopRun, batches: list[int]) -> None:
+    """Break at the end of the body; step as without det_native."""
+    for batch in run.batches():
+        _step_by_hand(run, batch)
+        if run.context.batch_idx + 1 == batches[run.communicator.rank]:
+            break
+
+
+def _step_by_hand(run: LoopRun, batch: Any) -> None:
+    run.optimizer.zero_grad()
+    loss = run.loss(batch)
+    loss.backward()
+    run.optimizer.step()
+    run.context.report(loss=loss)
 
 
 def reports_on_one(run: LoopRun, rank: int, every: int) -> None:
@@ -108,6 +131,8 @@ WAYS: dict[str, Callable[..., None]] = {
         named,
         passes,
         steps_by_hand,
+        leaves_before_by_hand,
+        leaves_after_by_hand,
         reports_on_one,
         finds_the_disk_full,
         goes_through,

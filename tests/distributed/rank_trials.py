@@ -279,18 +279,20 @@ class Unlike(PlainTrial):
 
 
 class Overlapping(PlainTrial):
-    """Counts what is being exchanged already when backward has ended."""
+    """Counts what is being exchanged already when backward comes to the first layer."""
 
-    begun: list[int]
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        super().__init__(context)
+        self.begun: list[int] = []
+        self.before = 0
+        first: Any = self.model[0]  # type: ignore[index]
+        first.weight.register_post_accumulate_grad_hook(
+            lambda _: self.begun.append(exchanges.count - self.before)
+        )
 
     def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
-        images, labels = batch
-        loss = classified(self.model(images), labels)
-        before = exchanges.count
-        self.context.backward(loss)
-        self.begun = [*getattr(self, "begun", []), exchanges.count - before]
-        self.context.step_optimizer(self.optimizer)
-        return {"loss": loss}
+        self.before = exchanges.count
+        return super().train_batch(batch, epoch_idx, batch_idx)
 
 
 class Exchanges:

@@ -22,7 +22,7 @@ from det_native.schema.job import Gang
 
 pytestmark = pytest.mark.slow
 
-STEP = "        self.context.step_optimizer(self.optimizer)"
+BACKWARD = "        self.context.backward(loss)"
 
 
 def gang(tmp_path: Path, rank: int, **changed: Any) -> Gang:
@@ -60,7 +60,7 @@ def test_a_slot_that_leaves_out_the_step_of_a_batch_is_told_in_the_next(tmp_path
     errors = [ended.error(rank) for rank in range(2)]
     assert "TrialDefinitionError" in [kind for kind, _ in errors]
     for kind, text in errors:
-        assert kind == "RankLostError" or "met that of another batch on another slot" in text
+        assert kind == "RankLostError" or "in another batch than another slot: one of them has left out a batch" in text
 
 
 def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path)
     assert ended.codes == [3, 3], "\n".join(ended.outputs)
     errors = [ended.error(rank) for rank in range(2)]
     assert "TrialDefinitionError" in [kind for kind, _ in errors]
-    step = Path(rank_trials.__file__).read_text().splitlines().index(STEP) + 1
-    places = f"rank 0: in step_optimizer() of rank_trials.py, line {step}\n  rank 1: between two batches"
+    line = Path(rank_trials.__file__).read_text().splitlines().index(BACKWARD) + 1
+    places = f"rank 0: in backward() of rank_trials.py, line {line}\n  rank 1: between two batches"
     for kind, text in errors:
         assert kind == "RankLostError" or places in text
 

@@ -151,7 +151,7 @@ def test_the_exchange_begins_during_backward(pair: Ended) -> None:
 
 def test_one_backward_or_two_declared_or_not(pair: Ended) -> None:
     once, declared = pair.results("two_losses")[0], pair.results("declared")[0]
-    assert largest_difference(once["models"], declared["models"]) == 0
+    assert largest_difference(once["models"], declared["models"]) < 1e-6  # sums of the same in another order
 
 
 def mean_of_two(

@@ -44,6 +44,8 @@ class LoopRun:
         Of the trial, with 10 batches each on one slot, 5 on two.
     dropout : float
         The compiler draws other numbers than torch does; without any, results can be compared.
+    batch_size : int
+        Of each slot.
     changed
         Fields of the configuration.
     """
@@ -56,12 +58,14 @@ class LoopRun:
         resume: CheckpointManifest | None = None,
         epochs: int = 1,
         dropout: float = 0.2,
+        batch_size: int = BATCH_SIZE,
         **changed: Any,
     ) -> None:
         self.communicator = communicator or OneProcess()
         size = self.communicator.size
+        whole = {"global_batch_size": batch_size * size}
         written = {
-            "hyperparameters": {"global_batch_size": BATCH_SIZE * size},
+            "hyperparameters": whole,
             "records_per_epoch": RECORDS,
             "searcher": {"name": "single", "metric": "val_loss", "max_length": {"epochs": epochs}},
             "min_validation_period": {"epochs": 1},
@@ -71,7 +75,7 @@ class LoopRun:
         config = load_config(written | changed, local=size == 1, framework="torch").model_dump(mode="json")
         self.environment = TrialEnvironment(
             config=config,
-            hparams={"global_batch_size": BATCH_SIZE * size},
+            hparams=whole,
             trial_seed=5,
             ranks=Ranks(self.communicator.rank, size, self.communicator.rank, size),
         )

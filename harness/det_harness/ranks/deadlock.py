@@ -20,12 +20,14 @@ from det_native.errors import TrialDefinitionError
 LONG_SECONDS = 20.0
 
 SAME_CALLS = (
-    "On several slots every slot makes the same calls of backward() and step_optimizer() in each batch, in the same "
+    "On several slots every slot makes the same backward passes and steps of its optimizers in each batch, in the same "
     "order; where one has nothing to learn from a batch, it can multiply its loss by 0."
 )
 
 _KEY = "waits"
 _HARNESS = ("det_harness", "det_native")
+# From these, hooks of ours exchange gradients.
+_OF_TORCH = ("backward", "step")
 _BETWEEN = "between two batches"
 # Where a framework's loop over batches is: what is called from there, and not from the user's code, is ours.
 _OF_A_LOOP = re.compile(r"frameworks\.\w+\.(controller|loop)")
@@ -140,7 +142,7 @@ class DeadlockDetection:
             package, _, module = str(frame.f_globals.get("__name__")).partition(".")
             if package == "det_harness" and _OF_A_LOOP.fullmatch(module):
                 return _BETWEEN
-            if package in _HARNESS:
+            if package in _HARNESS or (package == "torch" and frame.f_code.co_name in _OF_TORCH):
                 called = frame.f_code.co_name
             frame = frame.f_back
         return f"in {called}()"

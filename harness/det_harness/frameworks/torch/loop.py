@@ -156,8 +156,8 @@ class TorchLoopController:
             raise TrialDefinitionError(
                 f"The slots of the trial go different ways in batch {done + 1} of the loop over context.train(): "
                 f"{'another slot does not train on it' if trained else 'this slot has not trained on it'}, so the "
-                "others would wait for its gradients. Let every slot call context.backward() and "
-                "context.step_optimizer() for the same batches."
+                "others would wait for its gradients. Let every slot compute gradients and step its optimizers for the "
+                "same batches."
             )
         return met
 

@@ -106,7 +106,9 @@ class TorchTraining(TrainingPort):
                 self.definition.begin(self.context)
             with rng.preserved():  # it runs at every start, also of a trial that is continued
                 self.hooks.call("on_training_start")
-            with self.context.steps_watched():
+            context = self.context
+            averaged = self._gradients.averaged_by_hooks(context.models, context.optimizers, context.note_training)
+            with averaged, context.steps_watched():
                 yield
         finally:
             # A loop that the garbage collector ends may save after this: the order in which it closes is its own.
@@ -226,6 +228,7 @@ class TorchTraining(TrainingPort):
         name = self.definition.name
         gradients = gradients_of(self._communicator, environment.config, name)
         self.trial, self.context = trial, context = self.definition.make(gradients)
+        self._gradients = gradients
         self.compilation.apply(context.models, context.device)
         self.ranks = RanksInStep(context, self._communicator, gradients, self.services.stop_requested)
         self._loader = self.definition.training_loader(trial)

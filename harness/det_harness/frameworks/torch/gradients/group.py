@@ -1,40 +1,43 @@
-"""Means of gradients over the ranks of a trial, exchanged while backward is still running.
+"""Means of gradients over the ranks of a trial, made while backward runs; the user's loop asks for nothing.
 
-The users' modules are not wrapped: hooks on the parameters see when a gradient is complete.
+Neither the user's modules are wrapped nor his optimizers: hooks on the parameters see when a gradient is complete, and
+the pass itself ends with the means. Whatever looks at gradients after ``loss.backward()`` (clipping, a scaler, a step)
+sees what one process with the batches of all ranks would have.
 
+* A gradient that holds the means of earlier passes is the same on every rank. So the mean of all that is in it is the
+  old one and the mean of what was added, and gradients that are averaged again stay what they are. Several passes for a
+  step need no books.
 * Each optimizer has buckets of its own and a line of its own to the other ranks, and begins the exchange of its buckets
   in their order: ranks whose backward takes another course (a layer unused here, used there) still meet in the same
-  order.
-* The last bucket waits for ``step_optimizer``. With it goes, for each parameter, whether this rank has a gradient, and
-  whether a further backward has added to gradients that were being exchanged already. If one has, on any rank, all
-  buckets are exchanged again, and from then on only in ``step_optimizer``: what is right first, what is quick second.
-* With it goes, too, whether the batch is an odd one: ranks of which one has left out a batch are told so, before their
-  models part.
-* Gradients stay this rank's own until the means replace them in ``step_optimizer``.
+  order. Parameters of models that no optimizer has are a group of their own.
+* At the end of a pass the ranks agree which optimizers' gradients were added to on any of them, see `Agreement`; only
+  those are exchanged.
+* The last bucket waits for the end of the pass. With it goes, for each parameter, whether this rank has a gradient, and
+  whether a gradient was added to that was being exchanged already. If one was, on any rank, all buckets are exchanged
+  again, and from then on only at the end: what is right first, what is quick second.
+* Gradients that came about without such a pass (``parameter.grad = torch.autograd.grad(...)``) are averaged when they
+  are stepped with.
+* A loss that a closure returns to its optimizer is the mean over the ranks, so that all decide alike by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import torch
+from torch.autograd import Variable
 
-from det_harness.frameworks.torch.gradients.buckets import Bucket, Slot, buckets_of
-from det_harness.frameworks.torch.gradients.wire import Line, Wire
-from det_harness.ranks.communicator import finish
-from det_harness.ranks.deadlock import SAME_CALLS
-from det_native.errors import TrialDefinitionError
+from det_harness.frameworks.torch.gradients.agreement import Agreement, Doing
+from det_harness.frameworks.torch.gradients.members import Hook, MemberGradients
+from det_harness.frameworks.torch.gradients.wire import Wire
 from det_native.pytorch.gradients import Gradients
-
-_FLAGS = 2  # exchanged with the gradients: whether the batch is an odd one, whether there was a late backward
-_OTHER_BATCH = (
-    "step_optimizer() met that of another batch on another slot of this trial: one of them has left out a batch. "
-    + SAME_CALLS
-)
 
 
 class GroupGradients(Gradients):
-    """Exchanges the gradients of a trial's models, which every rank has whole.
+    """Averages the gradients of a trial's models, which every rank has whole.
 
     Parameters
     ----------
@@ -46,231 +49,196 @@ class GroupGradients(Gradients):
         Exchange float32 and float64 as float16.
     """
 
-    apart = True
-
     def __init__(self, size: int, wire: Wire, *, compress: bool = False) -> None:
         self._size = size
         self._wire = wire
         self._compress = compress
-        self._watched: dict[int, OptimizerGradients] = {}
-        self._started = False
+        self._passes: dict[int, int] = {}  # by id of the optimizer
+        self._active = True
+        self._members: list[MemberGradients] = []
+        self._agreement: Agreement | None = None
+        self._means: dict[int, weakref.ref[torch.Tensor]] = {}  # by id of the parameter
+        self._task = -1
+        self._begins: Callable[[], None] | None = None
+        self._ends: Callable[[], None] | None = None
 
     def prepare(self, model: torch.nn.Module) -> None:
         """Leave the model as it is: every rank has all of it."""
 
     def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
-        """Take in an optimizer."""
-        before = list(self._watched.values())
-        self._watched[id(optimizer)] = one = OptimizerGradients(
-            optimizer, backward_passes, self._size, before, self._wire, compress=self._compress
-        )
-        if self._started:
-            one.start()
+        """Note how many passes complete a gradient."""
+        self._passes[id(optimizer)] = backward_passes
 
     def start(self) -> None:
-        """Make the lines and buckets; a collective call."""
-        self._started = True
-        for one in self._watched.values():
-            one.start()
+        """Do nothing."""
+
+    @contextmanager
+    def averaged_by_hooks(
+        self,
+        models: Sequence[torch.nn.Module],
+        optimizers: Sequence[torch.optim.Optimizer],
+        begins: Callable[[], None] | None = None,
+        ends: Callable[[], None] | None = None,
+    ) -> Iterator[None]:
+        """Let backward end with the means, in the block; a collective call, at both ends of the block.
+
+        Raises
+        ------
+        TrialDefinitionError
+            In the block, from backward or a step, or at its end: if another rank goes another way.
+        RankLostError
+            Likewise, if another rank is gone.
+        """
+        self._begins, self._ends = begins, ends
+        of_optimizers = {id(one) for made in optimizers for group in made.param_groups for one in group["params"]}
+        others = {
+            id(one): one
+            for model in models
+            for one in model.parameters()
+            if one.requires_grad and id(one) not in of_optimizers
+        }
+        hooks: list[Any] = []
+        try:
+            self._add(lambda: others.values(), 1)
+            for optimizer in optimizers:
+                self._add(_parameters(optimizer), self._passes.get(id(optimizer), 1))
+                hooks.append(optimizer.register_step_pre_hook(self._before_step))
+            self._agreement = agreement = Agreement(self._size, self._wire.open(), len(self._members))
+            yield
+            agreement.meet(Doing.END)
+        finally:
+            for hook in hooks:
+                hook.remove()
+            for member in self._members:
+                member.close()
+            self._members, self._means = [], {}
+            self._agreement = self._begins = self._ends = None
 
     def enter_batch(self, *, stepped: bool) -> None:
         """Note whether the gradients of this batch are exchanged."""
-        for one in self._watched.values():
-            one.active = stepped
+        self._active = stepped
 
     def next_batch(self) -> None:
         """Note that a batch begins."""
-        for one in self._watched.values():
-            one.odd = not one.odd
+        if self._agreement is not None:
+            self._agreement.batches += 1
 
     def wait(self, optimizer: torch.optim.Optimizer) -> None:
-        """Return when the gradients of the optimizer's parameters are the mean over the ranks.
+        """Return when the gradients of the optimizer's parameters are the means over the ranks.
 
         Raises
         ------
         RankLostError
             If another rank is gone.
         TrialDefinitionError
-            If another rank steps in another batch.
+            If another rank goes another way.
         """
-        one = self._watched[id(optimizer)]
-        for owner in one.owners:  # of parameters that this optimizer shares with earlier ones
-            owner.reduce()
-        one.reduce()
-
-
-class OptimizerGradients:
-    """The gradients of one optimizer's parameters, those left out that an earlier optimizer has too.
-
-    Parameters
-    ----------
-    optimizer : torch.optim.Optimizer
-    backward_passes : int
-        Passes that complete a gradient, as far as is known.
-    size : int
-    before : list of OptimizerGradients
-        Of the optimizers that were wrapped before.
-    wire : Wire
-    compress : bool
-
-    Attributes
-    ----------
-    active : bool
-        Whether gradients of the present batch are exchanged.
-    odd : bool
-        Whether an odd number of batches has begun.
-    owners : list of OptimizerGradients
-        Those that exchange parameters of this optimizer.
-    """
-
-    def __init__(
-        self,
-        optimizer: torch.optim.Optimizer,
-        backward_passes: int,
-        size: int,
-        before: list[OptimizerGradients],
-        wire: Wire,
-        *,
-        compress: bool,
-    ) -> None:
-        self.active = True
-        self.odd = False
-        self.owners: list[OptimizerGradients] = []
-        self._optimizer = optimizer
-        self._passes = backward_passes
-        self._size = size
-        self._before = before
-        self._compress = compress
-        self._wire = wire
-        self._line: Line
-        self._slots: dict[int, Slot] = {}  # by id of the parameter
-        self._outside: list[torch.nn.Parameter] = []  # frozen so far
-        self._known = -1
-        self._hooked: set[int] = set()
-        self._buckets: list[Bucket] = []
-        self._begun = 0
-        self._early = True
-        self._added_late = False
-
-    def start(self) -> None:
-        """Make the line and the buckets; a collective call."""
-        self._line = self._wire.open()
-        self._plan()
-
-    @property
-    def parameters(self) -> set[int]:
-        """The ids of the parameters that this one exchanges."""
-        return set(self._slots)
-
-    @torch.no_grad()
-    def reduce(self) -> None:
-        """Make the gradients the means over the ranks."""
-        if self._changed():
-            self._drop()
-            self._plan()
-        if not self._buckets:
+        agreement = self._agreement
+        if agreement is None:
             return
-        slots = [slot for bucket in self._buckets for slot in bucket.slots]
-        complete = self._begin_rest(slots)
-        for bucket in self._buckets:
-            finish(bucket.work)
-        received = self._buckets[-1].extra
-        odd, late = received[-_FLAGS:].tolist()
-        if odd != self._size * self.odd:
-            raise TrialDefinitionError(_OTHER_BATCH)
-        if late > 0:
-            self._exchange_again()
-        there = [True] * len(slots) if complete else [count > 0 for count in received.tolist()]
-        first = 0
-        for bucket in self._buckets:
-            bucket.spread(self._size, there[first : first + len(bucket.slots)])
-            first += len(bucket.slots)
-            bucket.reset()
-        self._begun = 0
-        self._added_late = False
+        if any(member.touched or member.passes for member in self._members) or self._has_own(optimizer):
+            agreement.meet(Doing.STEP)
+            self._reduce(self._members)
 
-    def _begin_rest(self, slots: list[Slot]) -> bool:
-        """Begin the exchange of the buckets that are left; returns whether this rank has all gradients."""
-        have = [slot.parameter.grad is not None for slot in slots]
-        complete = all(have)
-        extra = self._buckets[-1].extra
-        if complete:
-            extra.fill_(1)
-            extra[-2] = self.odd
-            extra[-1] = self._added_late
-        else:
-            extra.copy_(torch.tensor([*have, self.odd, self._added_late]))
-        for bucket in self._buckets[self._begun :]:
-            self._begin(bucket)
-        return complete
-
-    def _exchange_again(self) -> None:
-        """Exchange what a further backward has added to, with all else: which buckets it was differs by rank."""
-        self._early = False
-        for bucket in self._buckets[:-1]:
-            self._begin(bucket)
-        for bucket in self._buckets[:-1]:
-            finish(bucket.work)
-
-    def _begin(self, bucket: Bucket) -> None:
-        bucket.fill(self._size)
-        bucket.work = self._line.add_up(bucket.flat, bucket.number)
-
-    def _drop(self) -> None:
-        """Forget the buckets, once what has begun has ended on all ranks."""
-        for bucket in self._buckets[: self._begun]:
-            finish(bucket.work)
-        # A rank may have begun more than another; and no more than all but the last.
-        for bucket in self._buckets[self._begun : -1]:
-            self._begin(bucket)
-            finish(bucket.work)
-        self._begun = 0
-
-    def _changed(self) -> bool:
-        """Whether there are parameters in the optimizer that are new, or no longer frozen."""
-        if sum(len(group["params"]) for group in self._optimizer.param_groups) != self._known:
-            return True
-        return any(parameter.requires_grad or parameter.grad is not None for parameter in self._outside)
-
-    def _plan(self) -> None:
-        groups = self._optimizer.param_groups
-        everything = {id(parameter): parameter for group in groups for parameter in group["params"]}
-        self._known = sum(len(group["params"]) for group in groups)
-        self.owners = [other for other in self._before if other.parameters & everything.keys()]
-        elsewhere = {one for other in self.owners for one in other.parameters}
-        own = [parameter for key, parameter in everything.items() if key not in elsewhere]
-        trained = [one for one in own if one.requires_grad or one.grad is not None or id(one) in self._slots]
-        self._buckets = (
-            buckets_of(trained, len(trained) + _FLAGS, self._wire, compress=self._compress) if trained else []
+    def _add(self, parameters: Callable[[], Any], passes: int) -> None:
+        made = MemberGradients(
+            parameters,
+            passes,
+            self._size,
+            self._members,
+            self._wire,
+            compress=self._compress,
+            hook_of=self._hook_of,
         )
-        self._slots = {id(slot.parameter): slot for bucket in self._buckets for slot in bucket.slots}
-        self._outside = [parameter for parameter in own if id(parameter) not in self._slots]
-        for key, slot in self._slots.items():
-            if key not in self._hooked and slot.parameter.requires_grad:
-                self._hooked.add(key)
-                slot.parameter.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
-                    self._hook(key)
-                )
+        self._members.append(made)
 
-    def _hook(self, key: int) -> Callable[[torch.Tensor], None]:
-        def accumulated(parameter: torch.Tensor) -> None:
-            if self.active:
-                self._accumulated(self._slots[key])
+    # -- during backward
 
-        return accumulated
+    def _hook_of(self, member: MemberGradients, key: int) -> Hook:
+        def added(parameter: torch.Tensor) -> None:
+            task = torch._C._current_graph_task_id()
+            if task != self._task:
+                self._enter_pass(task)
+            if self._active:
+                member.added(key)
+            else:
+                member.touched = True
 
-    def _accumulated(self, slot: Slot) -> None:
-        """Note that a backward has added to a gradient; begin the exchange of what is complete."""
-        slot.passes += 1
-        bucket = slot.bucket
-        if bucket.work is not None:
-            self._added_late = True
-        if slot.passes != self._passes:
+        return added
+
+    def _enter_pass(self, task: int) -> None:
+        """Note that a pass has come to its first gradient (or back to its own, from one within it)."""
+        if self._begins is not None:
+            self._begins()
+        self._task = task
+        Variable._execution_engine.queue_callback(self._end_pass)  # type: ignore[no-untyped-call]
+
+    def _end_pass(self) -> None:
+        self._task = -1
+        touched = [member.touched for member in self._members]
+        if not self._active or not any(touched):
             return
-        bucket.missing -= 1
-        if bucket.missing or not self._early:
-            return
-        with torch.no_grad():
-            while self._begun < len(self._buckets) - 1 and not self._buckets[self._begun].missing:
-                self._begin(self._buckets[self._begun])
-                self._begun += 1
+        assert self._agreement is not None  # the hooks are there as long as it is
+        due = []
+        for member, anywhere in zip(self._members, self._agreement.meet(Doing.BACKWARD, touched)[0], strict=True):
+            member.touched = False
+            member.passes += anywhere
+            if member.passes and member.passes >= member.backward_passes:
+                due.append(member)
+        self._reduce(due)
+        if self._ends is not None:
+            self._ends()
+
+    def _reduce(self, members: Sequence[MemberGradients]) -> None:
+        for member in members:
+            for parameter in member.reduce():
+                gradient, known = parameter.grad, self._means.get(id(parameter))
+                if gradient is not None and (known is None or known() is not gradient):
+                    self._means[id(parameter)] = weakref.ref(gradient)
+
+    # -- before a step
+
+    def _before_step(
+        self, optimizer: torch.optim.Optimizer, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        assert self._agreement is not None
+        self._agreement.steps += 1
+        closure = arguments[1] if len(arguments) > 1 else named.get("closure")  # the first one is the optimizer
+        if closure is None:
+            self.wait(optimizer)
+            return None
+        if not callable(closure):
+            return None
+
+        def averaged() -> Any:
+            loss = closure()
+            self.wait(optimizer)
+            return self._mean(loss)
+
+        if len(arguments) > 1:
+            return (arguments[0], averaged, *arguments[2:]), named
+        return arguments, {**named, "closure": averaged}
+
+    def _has_own(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether a gradient is there that no exchange has left."""
+        means = self._means
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                gradient = parameter.grad
+                if gradient is not None:
+                    known = means.get(id(parameter))
+                    if known is None or known() is not gradient:
+                        return True
+        return False
+
+    def _mean(self, loss: Any) -> Any:
+        is_tensor = isinstance(loss, torch.Tensor) and loss.numel() == 1
+        if not is_tensor and not isinstance(loss, int | float):
+            return loss
+        assert self._agreement is not None
+        mean = self._agreement.meet(Doing.CLOSURE, value=float(loss))[1]
+        return torch.full_like(loss.detach(), mean) if is_tensor else mean
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> Callable[[], list[torch.nn.Parameter]]:
+    return lambda: [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -159,6 +161,16 @@ class ShardedGradients(Gradients):
 
     def next_batch(self) -> None:
         """Do nothing: gradients are exchanged within backward."""
+
+    def averaged_by_hooks(
+        self,
+        models: Sequence[nn.Module],
+        optimizers: Sequence[torch.optim.Optimizer],
+        begins: Callable[[], None] | None = None,
+        ends: Callable[[], None] | None = None,
+    ) -> AbstractContextManager[None]:
+        """Do nothing: torch has its own hooks."""
+        return nullcontext()
 
     def wait(self, optimizer: torch.optim.Optimizer) -> None:
         """Return at once: backward has ended with the means."""
