@@ -137,7 +137,7 @@ def enter_epoch(sampler: Any, epoch: int) -> tuple[Any, Any]:
 @contextmanager
 def own_generators(seed: int, state: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
     """Run the block under seeded global generators (or under `state`); gives what they are afterwards."""
-    outside = _generators()
+    outside = global_generators()
     after: dict[str, Any] = {}
     try:
         if state is None:
@@ -147,12 +147,13 @@ def own_generators(seed: int, state: dict[str, Any] | None) -> Iterator[dict[str
         else:
             _set_generators(state)
         yield after
-        after.update(_generators())
+        after.update(global_generators())
     finally:
         _set_generators(outside)
 
 
-def _generators() -> dict[str, Any]:
+def global_generators() -> dict[str, Any]:
+    """Return the states of the global generators of Python, NumPy and torch."""
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(),

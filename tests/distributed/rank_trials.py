@@ -286,9 +286,7 @@ class Overlapping(PlainTrial):
         self.begun: list[int] = []
         self.before = 0
         first: Any = self.model[0]  # type: ignore[index]
-        first.weight.register_post_accumulate_grad_hook(
-            lambda _: self.begun.append(exchanges.count - self.before)
-        )
+        first.weight.register_post_accumulate_grad_hook(lambda _: self.begun.append(exchanges.count - self.before))
 
     def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
         self.before = exchanges.count

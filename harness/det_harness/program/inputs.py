@@ -18,6 +18,7 @@ from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
 from det_native.schema.proof import SECRET, CallProof
 from det_native.schema.rest import CaptureRow
+from det_native.schema.sampling import trial_seeds
 
 logger = logging.getLogger("det_harness")
 
@@ -32,9 +33,12 @@ _DIFFERS = "differs"
 
 
 def has_notebooks_seed(job: TrialJob) -> bool:
-    """Whether this trial draws from the seed that the notebook had."""
+    """Whether this trial draws from the seed that the notebook, or script, had: its first sample's."""
     proof = job.bundle.proof
-    return proof is not None and proof.seed == job.trial_seed
+    if proof is not None:
+        return proof.seed == job.trial_seed
+    experiment_seed = (job.config.get("reproducibility") or {}).get("experiment_seed")
+    return experiment_seed is not None and next(trial_seeds(experiment_seed)) == job.trial_seed
 
 
 class InputCheck:

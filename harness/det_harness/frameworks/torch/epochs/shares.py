@@ -12,7 +12,8 @@ import torch.utils.data as torch_data
 from det_harness.ranks.communicator import Communicator
 from det_native.pytorch.native_call import as_ours
 from det_native.pytorch.native_run import PyTorchRunContext
-from det_native.pytorch.samplers import own_generators
+from det_native.pytorch.passes import PassItems
+from det_native.pytorch.samplers import global_generators, own_generators
 from det_native.pytorch.wrapped_loader import WrappedLoader
 
 logger = logging.getLogger("det_harness")
@@ -27,7 +28,8 @@ class Shares:
     share of the records of each of its batches. Any other pass, an evaluation, gives every slot everything, so that
     what the user's code counts there is right.
 
-    All slots load with the same random numbers, drawn from the first slot's; what else the loop draws is its own.
+    The first slot loads with the random numbers that a loop on one slot has there, the others with copies of them; what
+    else their loops draw is their own.
 
     Parameters
     ----------
@@ -39,19 +41,26 @@ class Shares:
         self._context = context
         self._communicator = communicator
         self._said = False
+        self._passes = 0
 
     def pass_of(self, loader: WrappedLoader) -> Iterator[Any]:
         """Begin a pass; a collective call."""
-        drawn = int(torch.empty((), dtype=torch.int64).random_().item())
-        seed = int(self._communicator.broadcast_object(drawn)) % 2**63
+        state = self._communicator.broadcast_object(global_generators())
         trains = torch.is_grad_enabled() and any(model.training for model in self._context.models)
         plain = loader.plain
         if not trains:
-            return _under_seed(loader.batches, seed)
+            return self._loaded(loader.batches, state)
         if isinstance(plain, torch_data.DataLoader) and plain.batch_sampler is not None and not as_ours(plain).iterable:
-            share = ShareOfBatches(plain.batch_sampler, self._communicator.rank, self._communicator.size)
-            return _under_seed(lambda: iter(as_ours(plain).with_batch_sampler(share)), seed)
-        return (self._share(batch) for batch in _under_seed(loader.batches, seed))
+            self._passes += 1
+            items = PassItems(plain.batch_sampler, self._context.env.trial_seed)
+            items.begin_pass(self._passes, first=0, skip=0)
+            share = ShareOfBatches(items, self._communicator.rank, self._communicator.size)
+            return self._loaded(lambda: iter(as_ours(plain).with_batch_sampler(share)), state)
+        return (self._share(batch) for batch in self._loaded(loader.batches, state))
+
+    def _loaded(self, begin: Callable[[], Iterator[Any]], state: dict[str, Any]) -> Iterator[Any]:
+        """Begin a pass: on the first slot as in plain PyTorch, on the others with copies of its random numbers."""
+        return begin() if self._communicator.rank == 0 else _under_state(begin, state)
 
     def _share(self, batch: Any) -> Any:
         """Return this slot's records of a batch of tensors."""
@@ -128,14 +137,13 @@ def _sliced(batch: Any, records: slice) -> Any:
     return batch[records]
 
 
-def _under_seed(begin: Callable[[], Iterator[Any]], seed: int) -> Iterator[Any]:
-    """Yield batches that are loaded under random numbers of their own, which begin with a seed."""
+def _under_state(begin: Callable[[], Iterator[Any]], state: dict[str, Any]) -> Iterator[Any]:
+    """Yield batches that are loaded under random numbers of their own, which begin with a state."""
     batches: Iterator[Any] | None = None
-    state: dict[str, Any] | None = None
     while True:
-        with own_generators(seed, state) as after:
+        with own_generators(0, state) as after:
             if batches is None:
-                batches = iter(begin())
+                batches = begin()
             batch = next(batches, _END)
         if batch is _END:
             return

@@ -171,7 +171,7 @@ class GroupGradients(Gradients):
         if self._begins is not None:
             self._begins()
         self._task = task
-        Variable._execution_engine.queue_callback(self._end_pass)  # type: ignore[no-untyped-call]
+        Variable._execution_engine.queue_callback(self._end_pass)
 
     def _end_pass(self) -> None:
         self._task = -1
