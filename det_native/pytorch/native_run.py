@@ -34,6 +34,8 @@ class PyTorchRunContext(PyTorchTrialContext):
         continued from there. Anything picklable.
     past : PastTraining or None
         Its last training in this process.
+    loop_names : LoopNames or None
+        What its last loop carries from batch to batch, see ``det_native.carried``.
     """
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
@@ -42,6 +44,7 @@ class PyTorchRunContext(PyTorchTrialContext):
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
         self.past: PastTraining | None = None
+        self.loop_names: Any = None
         self._trained_by = ""
         self._reported: dict[str, Any] | None = None
         self._trained = False
