@@ -50,6 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.inspection": {"det_native.schema"},
     "det_native.local": {"det_native.schema"},
     "det_native.proof": {"det_native.schema", "det_native.inspection"},
+    "det_native.carried": {"det_native.inspection", "det_native.proof"},
     "det_native.search": {"det_native.schema"},
     "det_native.client": {
         "det_native.past_history",
@@ -88,6 +89,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.trial",
     },
     "det_harness": {
+        "det_native.carried",
         "det_native.past_history",
         "det_native.inspection",
         "det_native.proof",

@@ -27,7 +27,7 @@ def running_loop() -> types.FunctionType | None:
         return None
     code = frame.f_code
     if not code.co_flags & inspect.CO_OPTIMIZED:
-        code = _part_around(code, frame.f_lasti)
+        code = part_around(code, frame.f_lasti)
     variables = frame.f_locals
     cells = tuple(
         types.CellType(variables[name]) if name in variables else types.CellType() for name in code.co_freevars
@@ -40,7 +40,7 @@ def bound_by(code: types.CodeType) -> frozenset[str]:
     return frozenset(each.argval for each in dis.get_instructions(code) if each.opname == "STORE_NAME")
 
 
-def _part_around(code: types.CodeType, position: int) -> types.CodeType:
+def part_around(code: types.CodeType, position: int) -> types.CodeType:
     """Return only the outermost ``for`` loop around a position in bytecode, or the one whose iterable is made there.
 
     Without a loop it is what the statement does around the position. The result is for reading, not for running.

@@ -40,6 +40,8 @@ class PyTorchRunContext(PyTorchTrialContext):
         The wrapped loaders, in the order in which they were wrapped.
     loading : Loading
         What they have in common.
+    loop_names : LoopNames or None
+        What its last loop carries from batch to batch, see ``det_native.carried``.
     """
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
@@ -48,6 +50,7 @@ class PyTorchRunContext(PyTorchTrialContext):
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
         self.past: PastTraining | None = None
+        self.loop_names: Any = None
         self._trained_by = ""
         self.loaders: list[WrappedLoader] = []
         self.loading = Loading(self.device)

@@ -121,6 +121,8 @@ class LoaderPass(Iterator[Any]):
 
     #: It holds no weights.
     _det_known_by_identity = True
+    #: A name of a loop that stands for it is kept in checkpoints.
+    _det_can_go_on = True
 
     __slots__ = ("__weakref__", "_loader", "_loading", "_next", "_start", "taken")
 

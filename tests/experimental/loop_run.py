@@ -28,6 +28,15 @@ from det_native.storage.checkpoints import CheckpointStorage
 RECORDS, BATCH_SIZE = 40, 4
 
 
+class _Asked:
+    """What the master asks of a trial."""
+
+    __module__ = "det_native.stand_in"  # what a loop leads to of ours is not kept as its names are
+
+    def __init__(self) -> None:
+        self.stop = False
+
+
 class LoopRun:
     """A user's objects around a context of a worker's, and one run of their trial.
 
@@ -81,7 +90,7 @@ class LoopRun:
         )
         self.reporter = LocalReporter("val_loss")
         self.storage = CheckpointStorage(str(folder))
-        self.stop = False
+        self._asked = _Asked()
         self.services = Services(
             environment=self.environment,
             schedule=Schedule(periods_of(self.environment)),
@@ -94,6 +103,15 @@ class LoopRun:
         )
         self.controller: Any = None
         self._make(dropout)
+
+    @property
+    def stop(self) -> bool:
+        """Whether a stop is asked for, which is no affair of the program's."""
+        return self._asked.stop
+
+    @stop.setter
+    def stop(self, stop: bool) -> None:
+        self._asked.stop = stop
 
     def _make(self, dropout: float) -> None:
         self.context = PyTorchNativeContext(

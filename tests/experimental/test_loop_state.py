@@ -98,9 +98,9 @@ def test_what_the_loop_has_frozen_stays_so_after_validations_and_a_restart(tmp_p
     expected = [True] * 6 + [False] * 14
     assert whole.modes() == expected
     first = Frozen(tmp_path / "parts", epochs=2, **PERIODS)
-    modes = first.modes(stop_at_batch=9)
+    assert first.modes(stop_at_batch=9) == expected[:9]
     rest = Frozen(tmp_path / "parts", epochs=2, resume=first.last(), **PERIODS)
-    assert modes + rest.modes() == expected
+    assert rest.modes() == expected  # its list goes on, too
     states = whole.result()["model"], rest.result()["model"]
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 

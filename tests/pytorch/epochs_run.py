@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ class EpochsRun:
         Of the trial, as the configuration has them.
     quick : bool
         A quick check.
+    stop_after : int
+        Epochs after which the master asks for a stop; 0 for none.
     changed
         Fields of the configuration.
     """
@@ -54,6 +57,7 @@ class EpochsRun:
         resume: CheckpointManifest | None = None,
         epochs: int = 4,
         quick: bool = False,
+        stop_after: int = 0,
         **changed: Any,
     ) -> None:
         written: dict[str, Any] = {
@@ -65,7 +69,7 @@ class EpochsRun:
         config = load_config(written | changed, local=True, framework="torch").model_dump(mode="json")
         self.environment = TrialEnvironment(config=config, hparams={"global_batch_size": BATCH_SIZE}, trial_seed=5)
         self.reporter = LocalReporter("loss")
-        self.stop = False
+        ended = itertools.count(1)
         self.services = Services(
             environment=self.environment,
             schedule=Schedule(one_of_each() if quick else periods_of(self.environment)),
@@ -73,7 +77,7 @@ class EpochsRun:
             checkpoints=TrialCheckpoints(
                 CheckpointStorage(str(folder)), CheckpointOwner("torch", {}), self.reporter, resume=resume
             ),
-            stop_requested=lambda: self.stop,
+            stop_requested=lambda: next(ended) == stop_after,
             validation_batches=1 if quick else None,
         )
         self.controller: Any = None

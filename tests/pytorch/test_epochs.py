@@ -31,7 +31,7 @@ def plainly(epochs: int) -> tuple[list[torch.Tensor], list[float], list[float]]:
     return parts.weights, losses, held_out
 
 
-def program(run: EpochsRun, stop_in: int | None = None, seen: list[int] | None = None) -> Parts:
+def program(run: EpochsRun, seen: list[int] | None = None) -> Parts:
     parts = Parts().wrapped(run.context)
     run.parts = parts  # type: ignore[attr-defined]
     for epoch in run.context.epochs(4):
@@ -39,8 +39,6 @@ def program(run: EpochsRun, stop_in: int | None = None, seen: list[int] | None =
         run.context.report(loss=loss, held_out=parts.evaluate())
         if seen is not None:
             seen.append(epoch)
-        if epoch == stop_in:
-            run.stop = True
     return parts
 
 
@@ -55,7 +53,7 @@ def test_the_numbers_are_those_of_the_plain_loop(tmp_path: Path) -> None:
 
 
 def test_a_stopped_trial_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    first = EpochsRun(tmp_path).run(lambda run: program(run, stop_in=1))
+    first = EpochsRun(tmp_path, stop_after=2).run(program)
     assert (first.outcome.batches, first.outcome.stopped) == (2 * BATCHES, True)
     seen: list[int] = []
     second = EpochsRun(tmp_path, resume=first.last).run(lambda run: program(run, seen=seen))
@@ -66,21 +64,49 @@ def test_a_stopped_trial_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 
 
 def test_a_loader_with_a_generator_of_its_own_goes_on_in_its_order(tmp_path: Path) -> None:
-    def ordered(run: EpochsRun, stop_in: int | None = None) -> None:
+    def ordered(run: EpochsRun) -> None:
         parts = Parts()
         parts.loader = DataLoader(
             parts.loader.dataset, batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(11)
         )
         parts.wrapped(run.context)
         run.parts = parts  # type: ignore[attr-defined]
-        for epoch in run.context.epochs(4):
+        for _ in run.context.epochs(4):
             run.context.report(loss=parts.train())
-            run.stop = epoch == stop_in
 
     whole = EpochsRun(tmp_path / "whole").run(ordered)
-    first = EpochsRun(tmp_path / "parts").run(lambda run: ordered(run, stop_in=1))
+    first = EpochsRun(tmp_path / "parts", stop_after=2).run(ordered)
     second = EpochsRun(tmp_path / "parts", resume=first.last).run(ordered)
     assert equal(second.parts.weights, whole.parts.weights)  # type: ignore[attr-defined]
+
+
+def test_names_of_the_loop_and_a_pass_that_outlives_its_epoch_go_on(tmp_path: Path) -> None:
+    def endless(run: EpochsRun) -> None:
+        net, _, loader = run.context.wrap(
+            net := torch.nn.Linear(1, 1),
+            torch.optim.SGD(net.parameters(), lr=0.1),
+            DataLoader(torch.arange(20.0)[:, None], batch_size=8, shuffle=True),
+        )
+        batches, seen, best = iter(loader), [], None
+        for epoch in run.context.epochs(6):
+            for _ in range(2):
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    batches = iter(loader)
+                    batch = next(batches)
+                seen.append(batch.flatten().tolist())
+            best = max(best or 0, epoch)
+            run.context.report(loss=best)
+            kept[:] = [*seen, best]
+
+    kept: list[Any] = []
+    EpochsRun(tmp_path / "whole", epochs=6).run(endless)
+    whole = list(kept)
+    first = EpochsRun(tmp_path / "parts", epochs=6, stop_after=3).run(endless)
+    assert kept == [*whole[:6], 2]
+    EpochsRun(tmp_path / "parts", epochs=6, resume=first.last).run(endless)
+    assert kept == whole
 
 
 def test_a_pass_that_outlives_its_epoch_is_kept_with_its_place() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from det_harness.frameworks.torch import sharded_state, trial_state
 from det_harness.frameworks.torch.hooks import CallbackHooks
 from det_harness.frameworks.torch.host_copy import HostMemory
+from det_harness.frameworks.torch.loop_names import NamesKeeper
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.ranks import checkpoint_files
 from det_harness.trial import rng
@@ -110,8 +111,12 @@ class TorchCheckpoints:
     def save_end(self) -> None:
         """Save what callbacks have made of the models since the last checkpoint; nothing of it is collective."""
         before, self._digest_at_end = self._digest_at_end, None
-        if before is not None and trial_state.digest(self._context) != before:
-            self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context))
+        keeper = self._hooks.callbacks.get(trial_state.LOOP_NAMES)
+        ended = self._schedule.over and self._communicator.rank == 0
+        names = keeper.state_at_end() if ended and isinstance(keeper, NamesKeeper) else None
+        changed = before is not None and trial_state.digest(self._context) != before
+        if changed or names is not None:
+            self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context, names))
 
     def _note_end(self) -> None:
         """Note the state after the last batch, where callbacks may change it."""

@@ -51,6 +51,7 @@ def load_into(context: PyTorchTrialContext, directory: Path) -> None:
         for name, module in model.named_modules():
             module.training = name not in names
     _put_users_state(context, directory)
+    _put_names(context, directory)
 
 
 def load_into_objects(target: Any, optimizer: Any, directory: Path) -> None:
@@ -153,6 +154,20 @@ def _put_users_state(context: PyTorchTrialContext, directory: Path) -> None:
     saved = state_files.load(directory, "callbacks").get(trial_state.USERS_STATE)
     if saved is not None:
         StateKeeper(context).load_state_dict(saved)
+
+
+def _put_names(context: PyTorchTrialContext, directory: Path) -> None:
+    """Give the names of the context's last loop what the training has made of them, where they are not bound anew."""
+    if not isinstance(context, PyTorchRunContext) or context.loop_names is None:
+        return
+    from det_harness.frameworks.torch.loop_names import put_names
+
+    for folder in (after_training.weights_in(directory), directory):
+        if (folder / "callbacks.json").exists():
+            saved = state_files.load(folder, "callbacks").get(trial_state.LOOP_NAMES)
+            if saved:
+                put_names(context, saved, unless_bound=True)
+                return
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:

@@ -71,6 +71,8 @@ class TorchLoopController:
         """
         with self._training.running():
             self._call.context.begin_loop()
+            if self._call.context.role == "worker":  # here nothing goes on from a checkpoint
+                self._definition.names.begin(asking_frame())
             with contextlib.closing(self):
                 with self._training.started(), self._told_of():
                     while self._advance():

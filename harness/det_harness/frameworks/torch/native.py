@@ -9,10 +9,11 @@ import torch
 
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Evaluation, Validation, Wording
+from det_harness.frameworks.torch.loop_names import NamesKeeper
 from det_harness.frameworks.torch.modes import evaluating
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.frameworks.torch.training_means import TrainingMeans
-from det_harness.frameworks.torch.trial_state import USERS_STATE
+from det_harness.frameworks.torch.trial_state import LOOP_NAMES, USERS_STATE
 from det_harness.frameworks.torch.users_state import StateKeeper
 from det_harness.trial import rng
 from det_harness.trial.lengths import in_whole_epochs
@@ -41,6 +42,8 @@ class CapturedCall(Definition):
     ----------
     means : TrainingMeans or None
         What stands for a validation where the call has none.
+    names : NamesKeeper
+        Keeps the names of a loop, once it has begun.
     """
 
     as_in_torch = True
@@ -60,13 +63,14 @@ class CapturedCall(Definition):
         schedule = services.schedule
         schedule.periods = in_whole_epochs(schedule.periods, environment, call.steps_per_epoch(environment))
         self._call = call
+        self.names = NamesKeeper(call.context)
         self._evaluation: Evaluation | None = None
 
     def make(self, gradients: Gradients) -> tuple[PyTorchTrial, PyTorchTrialContext]:
         """Let the context that the user's objects belong to take part in the run."""
         call = self._call
         call.context.join_run(self.services.environment, gradients, call.trainer, call.name)
-        kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(call.context)}
+        kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(call.context), LOOP_NAMES: self.names}
         if self.means is not None:
             kept[_MEANS] = self.means.keeper
         # The name of the class is what messages say before the name of a method.

@@ -39,6 +39,8 @@ logger = logging.getLogger("det_harness")
 
 # The name of the callback that keeps ``context.state`` of ``det.experimental.pytorch``.
 USERS_STATE = "det_native.state"
+# The name of the callback that keeps the names of a user's own loop.
+LOOP_NAMES = "det_native.names"
 _WEIGHTS = "state_dict.pth"
 _OBJECTS = "objects.pkl"
 _FACTS = "state.json"
@@ -108,9 +110,19 @@ def digest(context: PyTorchTrialContext) -> bytes:
     return after_training.digest(each.view(torch.uint8).numpy() for each in tensors)
 
 
-def save_end(folder: Path, context: PyTorchTrialContext) -> None:
-    """Write what the end of a training has made of models, optimizers, schedulers and scalers into an empty folder."""
+def save_end(folder: Path, context: PyTorchTrialContext, names: dict[str, Any] | None = None) -> None:
+    """Write what the end of a training has made of models, optimizers, schedulers and scalers into an empty folder.
+
+    Parameters
+    ----------
+    folder : Path
+    context : PyTorchTrialContext
+    names : dict, optional
+        What it has made of the names of a loop.
+    """
     state = {key: value for key, value in collect(context, {}).items() if key in (*_COMMON, "evaluating")}
+    if names is not None:
+        state["callbacks"] = {LOOP_NAMES: names}
     _write_state(folder, state, HostMemory())(Throttle())
 
 

@@ -47,8 +47,7 @@ class EpochsController:
 
     def __init__(self, call: EpochsCall, services: Services) -> None:
         self._call = call
-        definition = CapturedLoop(call, services)
-        self._quick = definition.quick
+        self._definition = definition = CapturedLoop(call, services)
         self._training = training = EpochsTraining(definition, call)
         self._rows = training.rows
         self.explained = training.explained
@@ -72,9 +71,11 @@ class EpochsController:
         training, context = self._training, self._call.context
         with training.running():
             context.begin_loop(self._rows.add)
-            context.loading.most = 1 if self._quick else None
+            context.loading.most = 1 if self._definition.quick else None
             if training.ranks.several:
                 context.loading.pass_of = Shares(context, training.services.communicator).pass_of
+            if context.role == "worker":  # here nothing goes on from a checkpoint
+                self._definition.names.begin(asking_frame())
             with contextlib.closing(self):
                 with training.started(), self._reported_in_any_case():
                     self._pace = Pace(monotonic())

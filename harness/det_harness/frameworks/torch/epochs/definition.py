@@ -10,8 +10,9 @@ import torch
 
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Validation
+from det_harness.frameworks.torch.loop_names import NamesKeeper
 from det_harness.frameworks.torch.reduction import Reduction
-from det_harness.frameworks.torch.trial_state import USERS_STATE
+from det_harness.frameworks.torch.trial_state import LOOP_NAMES, USERS_STATE
 from det_harness.frameworks.torch.users_state import StateKeeper
 from det_harness.trial.lengths import in_whole_epochs
 from det_harness.trial.schedule import Periods
@@ -28,6 +29,13 @@ class CapturedLoop(Definition):
     ----------
     call : EpochsCall
     services : Services
+
+    Attributes
+    ----------
+    names : NamesKeeper
+        Keeps the names of the loop, once it has begun.
+    quick : bool
+        Whether this is a quick check.
     """
 
     as_in_torch = True
@@ -39,6 +47,7 @@ class CapturedLoop(Definition):
         self.trainer = call.trainer
         self.services = services
         self._call = call
+        self.names = NamesKeeper(call.context)
         self.quick = services.validation_batches is not None
         schedule = services.schedule
         if not self.quick:
@@ -49,7 +58,7 @@ class CapturedLoop(Definition):
         """Let the context that the user's objects belong to take part in the run."""
         context = self._call.context
         context.join_run(self.services.environment, gradients, self.trainer, self.name)
-        kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(context)}
+        kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(context), LOOP_NAMES: self.names}
         trial_class = type(self.name, (_Loop,), {"kept": kept})
         return trial_class(context), context
 

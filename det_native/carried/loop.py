@@ -1,0 +1,216 @@
+"""The names of a user's own loop, from its beginning on: saved as bytes, and put back in a process like it."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from types import CodeType, FrameType
+from typing import Any
+
+from det_native.carried import states
+from det_native.carried.codes import global_names, names_bound, read_first
+from det_native.carried.namespaces import LOCAL, FunctionNames, Namespace
+from det_native.carried.numbers import on_device
+from det_native.carried.packing import TooLargeError, Unit, head_of, packed, unpacked
+from det_native.carried.table import Part, Table, is_ours
+from det_native.proof.loop_code import part_around
+
+#: Bytes that a save may have. A checkpoint of more takes longer to write and to fetch than most loops' epochs; what a
+#: loop makes itself (losses, predictions, the copy of a model) is smaller, and larger things are data.
+LIMIT = 256 << 20
+_OPTIMIZED = 0x1  # inspect.CO_OPTIMIZED: the code of a function, whose variables are its own
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a loop has changed, as bytes.
+
+    Attributes
+    ----------
+    data : bytes
+    lost : dict of str to str
+        Names that are not in it, each with the reason.
+    """
+
+    data: bytes
+    lost: dict[str, str] = field(default_factory=dict)
+
+
+class LoopNames:
+    """Knows what the names around a loop lead to when this is made, and so what is different later.
+
+    Parameters
+    ----------
+    frame : frame
+        Of the loop, a cell's or a function's: ``callsite.asking_frame()`` gives it.
+    known : mapping
+        Objects that are kept otherwise (wrapped models and their parameters, say), by what stands for them in other
+        processes. They are referred to, and not looked into.
+    device : torch.device, optional
+        Where tensors go that were on a device of its type.
+
+    Attributes
+    ----------
+    sets : frozenset of str
+        Names that the loop binds, or functions that it may call do.
+    unkept : dict of str to str
+        Names that the loop reads first, and whose values cannot be kept, each with what it is.
+    """
+
+    def __init__(self, frame: FrameType, known: Mapping[Any, Any], device: Any = None) -> None:
+        code = frame.f_code
+        module = str(frame.f_globals.get("__name__"))
+        namespaces: dict[str, Namespace] = {module: Namespace(frame.f_globals)}
+        watched: dict[str, Any] = {module: global_names(code)}
+        self._home = module
+        if code.co_flags & _OPTIMIZED:
+            self._home = LOCAL
+            namespaces[LOCAL] = FunctionNames(frame)
+            watched = {LOCAL: (*code.co_varnames, *code.co_cellvars, *code.co_freevars), **watched}
+        self._known = dict(known)
+        self._device = device
+        self._table = Table(namespaces, watched, self._known)
+        self._loop = loop_around(code, frame.f_lasti)
+        self.sets = names_bound(self._loop).union(*self._table.bound.values())
+        needed = self.needed()
+        self.unkept = {name: what for name, what in self._table.cannot.items() if name in needed}
+
+    def needed(self) -> frozenset[str]:
+        """Return the names that a round of the loop reads before it has bound them."""
+        names = {name for several in self._table.watched.values() for name in several}
+        return read_first(self._loop, frozenset(names))
+
+    def is_bound_as_then(self, name: str) -> bool:
+        """Whether a name stands for what it did at the loop's beginning, or for nothing as it did then."""
+        values, before = self._table.namespaces[self._home].values(), self._table.before.get(self._home, {})
+        return (name in values) == (name in before) and values.get(name) is before.get(name)
+
+    def save(self, limit: int = LIMIT) -> Saved:
+        """Return what has changed since the beginning.
+
+        What cannot be pickled, or goes beyond the limit, is left out, and named.
+        """
+        units, replaced = self._changes()
+        try:
+            return Saved(packed({}, units, self._table, self._known, replaced, limit))
+        except Exception:  # noqa: BLE001 (which of them it is, is seen now)
+            lost = self._lost(units, replaced, limit)
+        kept = [unit for unit in units if unit.name not in lost]
+        try:
+            return Saved(packed(lost, kept, self._table, self._known, replaced, limit), lost)
+        except TooLargeError:  # each fits, all together do not
+            return self._as_many_as_fit(lost, kept, replaced, limit)
+
+    def _lost(self, units: list[Unit], replaced: set[int], limit: int) -> dict[str, str]:
+        lost = {}
+        for unit in units:
+            try:
+                packed({}, [unit], self._table, self._known, replaced, limit)
+            except TooLargeError:
+                lost[unit.name] = f"is larger than {limit >> 20} MB"
+            except Exception as error:  # noqa: BLE001 (users' objects may raise anything)
+                lost[unit.name] = f"cannot be pickled ({type(error).__name__}: {error})"
+        return lost
+
+    def _as_many_as_fit(self, lost: dict[str, str], units: list[Unit], replaced: set[int], limit: int) -> Saved:
+        sizes = {unit: len(packed({}, [unit], self._table, self._known, replaced, limit)) for unit in units}
+        while units:
+            largest = max(units, key=sizes.__getitem__)
+            lost[largest.name] = f"is, with the others, larger than {limit >> 20} MB"
+            units = [unit for unit in units if unit.name != largest.name]
+            try:
+                return Saved(packed(lost, units, self._table, self._known, replaced, limit), lost)
+            except TooLargeError:
+                continue
+        return Saved(packed(lost, [], self._table, self._known, replaced, limit), lost)
+
+    def _changes(self) -> tuple[list[Unit], set[int]]:
+        parts, replaced = self._table.changed()
+        units = []
+        for key, name, value in self._bound_anew(replaced):
+            units.append(Unit(name, partial(tuple, ("name", key, name, value))))
+        for key, before in self._table.before.items():
+            values = self._table.namespaces[key].values()
+            for name in before:
+                if name not in values:
+                    units.append(Unit(name, partial(tuple, ("gone", key, name, None))))
+        for part in parts:
+            units.append(Unit(part.name, partial(_content, part, replaced)))
+        return units, replaced
+
+    def _bound_anew(self, replaced: set[int]) -> Iterator[tuple[str, str, Any]]:
+        for key, names in self._table.watched.items():
+            values, before = self._table.namespaces[key].values(), self._table.before.get(key, {})
+            for name in names:
+                if name not in values or is_ours(values[name]):
+                    continue
+                if name not in before or values[name] is not before[name] or id(values[name]) in replaced:
+                    yield key, name, values[name]
+
+    def restore(self, data: bytes, *, unless_bound: bool = False) -> dict[str, str]:
+        """Put back what another process has saved, which had begun the same loop.
+
+        Parameters
+        ----------
+        data : bytes
+        unless_bound : bool
+            Leave alone names that were bound or deleted since the beginning.
+
+        Returns
+        -------
+        dict of str to str
+            Names that were not put back, each with the reason.
+        """
+        lost: dict[str, str] = dict(head_of(data))
+        bound: dict[str, dict[str, Any]] = {}
+        gone: dict[str, list[str]] = {}
+        contents = []
+        with on_device(self._device) if self._device is not None else nullcontext():
+            for name, (kind, where, inner, value), missing in unpacked(data, self._table, self._known):
+                if missing:
+                    lost[name] = "holds what the program has not made again"
+                elif kind == "name":
+                    bound.setdefault(where, {})[inner] = value
+                elif kind == "gone":
+                    gone.setdefault(where, []).append(inner)
+                else:
+                    contents.append((name, where, value))
+            for name, address, content in contents:
+                part = self._table.at.get(address)
+                try:
+                    if part is None:
+                        raise LookupError("the program has not made it again")
+                    states.put(part.value, content)
+                except Exception as error:  # noqa: BLE001 (classes of users may refuse)
+                    lost[name] = f"cannot be put back ({error})"
+        for key in {**bound, **gone}:
+            namespace, before = self._table.namespaces.get(key), self._table.before.get(key, {})
+            if namespace is None:
+                lost |= dict.fromkeys(bound.get(key, {}), "is of a module that the program has not imported")
+                continue
+            present = namespace.values() if unless_bound else {}
+            touched = {
+                name
+                for name in {**before, **present}
+                if unless_bound and (name not in present or name not in before or present[name] is not before[name])
+            }
+            values = {name: value for name, value in bound.get(key, {}).items() if name not in touched}
+            namespace.put(values, [name for name in gone.get(key, ()) if name not in touched])
+        return lost
+
+
+def _content(part: Part, replaced: set[int]) -> Any:
+    return "part", part.address, None, states.content_of(part.value, part.before, replaced)
+
+
+def loop_around(code: CodeType, position: int) -> CodeType:
+    """Return the code of the ``for`` loop around a position, or all of the code where there is none."""
+    part = part_around(code, position)
+    return part if _has_loop(part) else code
+
+
+def _has_loop(code: CodeType) -> bool:
+    return any(each.opname == "FOR_ITER" for each in dis.get_instructions(code))
