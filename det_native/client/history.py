@@ -14,11 +14,21 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.metric_names import companions
 from det_native.schema.rest import ExperimentDetail, MetricRow, SystemSample
 
+# What a row has beside metrics: the batch, and where rows of several trials are given, the trial.
+_BESIDE_METRICS = ("trial", "batch")
+
 
 def as_dictionary(row: MetricRow) -> dict[str, Any]:
-    """Return ``{"batch": n, "name": value, ...}``; a metric that is None, that is not measured there, is left out."""
-    numbers = {name: as_number(value) for name, value in row.metrics.items() if value is not None}
+    """Return ``{"batch": n, "name": value, ...}``; a metric that is None, that is not measured there, is left out.
+
+    Metrics that are called as what such a row has beside them get another name: ``"batch (metric)"``.
+    """
+    numbers = {_column(name): as_number(value) for name, value in row.metrics.items() if value is not None}
     return {"batch": row.batch} | numbers
+
+
+def _column(name: str) -> str:
+    return f"{name} (metric)" if name in _BESIDE_METRICS else name
 
 
 def sample_as_dictionary(sample: SystemSample) -> dict[str, Any]:
@@ -52,6 +62,11 @@ def history_of(
         In order of batches.
     completed : bool
         Whether the trial has trained as long as the configuration says.
+
+    Returns
+    -------
+    dict
+        Where nothing validates, metrics of the training only, under their own names.
     """
     framework = find_framework(experiment.framework)
     ends = epoch_ends(
@@ -62,7 +77,8 @@ def history_of(
         epochs=_epochs(experiment.config) if completed else None,
         whole_batches=framework is not None and framework.whole_epochs,
     )
-    return keras_history(training, validation, ends=ends, running=framework is not None and framework.running_means)
+    validated = validation if experiment.validates else ()
+    return keras_history(training, validated, ends=ends, running=framework is not None and framework.running_means)
 
 
 def keras_history(

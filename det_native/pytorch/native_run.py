@@ -34,11 +34,14 @@ class PyTorchRunContext(PyTorchTrialContext):
         continued from there. Anything picklable.
     past : PastTraining or None
         Its last training in this process.
+    metric_said : bool
+        Whether the user has said by which metric trials are compared; else the first reported one is it.
     """
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
         super().__init__(environment, owner="The program")
         self.role = role
+        self.metric_said = environment.metric is not None
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
         self.past: PastTraining | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import torch
 
@@ -59,6 +60,10 @@ class Definition(Protocol):
 
     def begin(self, context: PyTorchTrialContext) -> None:
         """Make ready before the first batch of all; a trial that is continued finds everything in its checkpoint."""
+        return
+
+    def validated(self, metrics: Mapping[str, Any]) -> None:
+        """Look at the metrics of a validation, before they are checked."""
         return
 
     def enter_training_mode(self, context: PyTorchTrialContext) -> None:
