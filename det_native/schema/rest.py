@@ -319,7 +319,12 @@ class SystemSample(_Answer):
 
 
 class Checkpoint(_Answer):
-    """A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there."""
+    """A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there.
+
+    Not-a-number and infinities in them travel as strings.
+    """
+
+    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     uuid: str
     trial_id: int
