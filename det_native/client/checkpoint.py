@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from det_native.client.history import as_dictionary
+from det_native.client.history import as_numbers
 from det_native.client.short_forms import UUID_LENGTH, checkpoint_short
 from det_native.client.source import Source
 from det_native.errors import ArgumentError, CheckpointCorruptError, CheckpointError, MasterError, StorageError
@@ -57,8 +57,7 @@ class Checkpoint:
     @property
     def metrics(self) -> dict[str, Any]:
         """Validation metrics at its batch; empty if the trial was not validated there."""
-        row = rest.MetricRow(batch=self.batch, metrics=self._known.metrics)
-        return {name: value for name, value in as_dictionary(row).items() if name != "batch"}
+        return as_numbers(self._known.metrics)
 
     @property
     def hparams(self) -> dict[str, Any]:

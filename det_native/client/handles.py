@@ -121,8 +121,9 @@ class Experiment:
     def history(self) -> dict[str, list[float]]:
         """Metrics by epoch in the shape of Keras's ``History.history``; of the best trial in a search.
 
-        Waits for the end of the experiment. A validation metric's name begins with ``val_``. Where the length of an
-        epoch is not known (``records_per_epoch``), there is one row for each validation.
+        Waits for the end of the experiment. A validation metric's name begins with ``val_``; where nothing validates,
+        there are metrics of the training only, under the names that they were reported by. Where the length of an epoch
+        is not known (``records_per_epoch``), there is one row for each validation.
 
         Raises
         ------
@@ -137,14 +138,16 @@ class Experiment:
         """Name of the searcher's metric; empty where there is none."""
         return self.detail().metric if self._metric is None else self._metric
 
-    def metrics(self, kind: str = "validation") -> list[dict[str, Any]]:
+    def metrics(self, kind: str | None = None) -> list[dict[str, Any]]:
         """Return the rows of all trials as ``{"trial": id, "batch": n, "name": value, ...}``.
 
         Parameters
         ----------
-        kind : {"validation", "training", "system"}
-            See ``Trial.metrics``; with ``"system"`` a row has ``time`` and ``rank`` in place of ``batch``.
+        kind : {"validation", "training", "system"}, optional
+            See ``Trial.metrics``; with ``"system"`` a row has ``time`` and ``rank`` in place of ``batch``. By default
+            those of validations, and where nothing validates those of the training.
         """
+        kind = self.detail().main_kind if kind is None else kind
         return [{"trial": trial.id} | row for trial in self.trials for row in trial.metrics(kind)]
 
     def wait(self, timeout: float | None = None, *, show: Show = "view") -> Experiment:

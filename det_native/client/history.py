@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from det_native.client.arguments import SYSTEM
@@ -11,14 +11,28 @@ from det_native.client.source import Source
 from det_native.frameworks import find_framework
 from det_native.past_history import as_number
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.metric_names import companions
+from det_native.schema.metric_names import PREFIXES, companions
 from det_native.schema.rest import ExperimentDetail, MetricRow, SystemSample
+
+# What a row has beside metrics: the batch, and where rows of several trials are given, the trial.
+_BESIDE_METRICS = ("trial", "batch")
+
+
+def as_numbers(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metrics by name, as numbers; a metric that is None, that is not measured there, is left out."""
+    return {name: as_number(value) for name, value in metrics.items() if value is not None}
 
 
 def as_dictionary(row: MetricRow) -> dict[str, Any]:
-    """Return ``{"batch": n, "name": value, ...}``; a metric that is None, that is not measured there, is left out."""
-    numbers = {name: as_number(value) for name, value in row.metrics.items() if value is not None}
-    return {"batch": row.batch} | numbers
+    """Return ``{"batch": n, "name": value, ...}``.
+
+    Metrics that are called as what such a row has beside them get another name: ``"batch (metric)"``.
+    """
+    return {"batch": row.batch} | {_column(name): value for name, value in as_numbers(row.metrics).items()}
+
+
+def _column(name: str) -> str:
+    return f"{name} (metric)" if name in _BESIDE_METRICS else name
 
 
 def sample_as_dictionary(sample: SystemSample) -> dict[str, Any]:
@@ -52,6 +66,11 @@ def history_of(
         In order of batches.
     completed : bool
         Whether the trial has trained as long as the configuration says.
+
+    Returns
+    -------
+    dict
+        Where nothing validates, metrics of the training only, under their own names.
     """
     framework = find_framework(experiment.framework)
     ends = epoch_ends(
@@ -62,7 +81,8 @@ def history_of(
         epochs=_epochs(experiment.config) if completed else None,
         whole_batches=framework is not None and framework.whole_epochs,
     )
-    return keras_history(training, validation, ends=ends, running=framework is not None and framework.running_means)
+    validated = validation if experiment.validates else ()
+    return keras_history(training, validated, ends=ends, running=framework is not None and framework.running_means)
 
 
 def keras_history(
@@ -92,7 +112,7 @@ def keras_history(
         drawn = companions(names).values() if running else ()
         for name in [name for name in names if name not in drawn]:
             values = [as_number(row.metrics[name]) for row in rows if row.metrics.get(name) is not None]
-            history.setdefault(name, []).append(values[-1] if running else _mean(values))
+            history.setdefault(name, []).append(values[-1] if running else _mean(name, values))
     for rows in _split(validation, ends):
         for name in _names(rows):
             if running and not name.startswith("val_"):
@@ -157,7 +177,10 @@ def _epochs(config: dict[str, Any]) -> int | None:
     return length.get("epochs") if isinstance(length, dict) else None
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean(name: str, values: Sequence[float]) -> float:
+    """Return the mean; of a validation that a loop reports by itself, of those that are a value."""
+    if name.startswith(PREFIXES):
+        values = [value for value in values if not math.isnan(value)] or values
     # Not fsum, which refuses infinities of both signs.
     return sum(values) / len(values)
 

@@ -60,10 +60,15 @@ def list_trials(experiment_id: int | str, master: str | None, *, as_json: bool =
         click.echo(f"Experiment {experiment_id} has no trials yet.")
 
 
-def print_metrics(trial: tuple[str | None, int], kind: str, master: str | None, *, as_json: bool = False) -> None:
+def print_metrics(
+    trial: tuple[str | None, int], kind: str | None, master: str | None, *, as_json: bool = False
+) -> None:
     """Print the rows of metrics of a trial."""
     local, number = trial
-    rows = rows_of(source_of(local or 0, master), number, kind)
+    source = source_of(local or 0, master)
+    if kind is None:
+        kind = source.experiment(local or source.trial(number).experiment_id).main_kind
+    rows = rows_of(source, number, kind)
     if as_json:
         print_json(rows)
         return

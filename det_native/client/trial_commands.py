@@ -45,13 +45,11 @@ def list_trials(context: click.Context, experiment_id: int | str, *, as_json: bo
 @click.option(
     "--kind",
     type=click.Choice(KINDS),
-    default="validation",
-    show_default=True,
-    help="Which; system: use of the machine.",
+    help="Which: validation by default, training where nothing validates. system: use of the machine.",
 )
 @AS_JSON
 @click.pass_context
-def metrics(context: click.Context, trial_id: tuple[str | None, int], *, kind: str, as_json: bool) -> None:
+def metrics(context: click.Context, trial_id: tuple[str | None, int], *, kind: str | None, as_json: bool) -> None:
     """Print the metrics of a trial, a row for each time that they were reported."""
     from det_native.client.run_commands import print_metrics
 

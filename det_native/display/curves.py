@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from det_native.client.handles import Experiment, Trial
+from det_native.local.curves import Columns, columns_of
 from det_native.schema.drawn import has_running_means
 from det_native.schema.metric_names import companions
+from det_native.schema.rest import MetricRow
 
 MAX_POINTS = 2_000
 MAX_TRIALS = 50
@@ -103,15 +104,21 @@ def thin(batches: list[int], values: list[float], limit: int = MAX_POINTS) -> tu
     return [batches[index] for index in kept], [values[index] for index in kept]
 
 
+def isolated(values: Sequence[float]) -> list[int]:
+    """Return the indices of numbers that have a gap, or nothing, on both sides."""
+    gaps = [True, *map(math.isnan, values), True]
+    return [at for at in range(len(values)) if gaps[at] and not gaps[at + 1] and gaps[at + 2]]
+
+
 def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> None:
-    training = dict(_series(trial.metrics("training")))
-    framework = trial.source.experiment(trial.source.shown_id(trial.experiment_id)).framework
-    if has_running_means(framework):
+    source = trial.source
+    experiment = source.experiment(source.shown_id(trial.experiment_id))
+    training = _series(source.metrics(trial.id, "training"))
+    if has_running_means(experiment.framework):
         training |= {name: training.pop(companion) for name, companion in companions(training).items()}
+    validated = source.metrics(trial.id, "validation") if experiment.validates else []
     validation = {
-        name: points
-        for name, points in _series(trial.metrics("validation"))
-        if not _repeats(points, training.get(name))
+        name: points for name, points in _series(validated).items() if not _repeats(points, training.get(name))
     }
     for kind in (training, validation):
         for name, (batches, values) in sorted(kind.items()):
@@ -125,19 +132,13 @@ def _repeats(points: Points, others: Points | None) -> bool:
     if others is None:
         return False
     known = dict(zip(*others, strict=True))
-    return all(known.get(batch) == value for batch, value in zip(*points, strict=True))
+    return all(known.get(batch) == value for batch, value in zip(*points, strict=True) if not math.isnan(value))
 
 
-def _series(rows: Iterable[dict[str, Any]]) -> Iterable[tuple[str, Points]]:
-    """Return name, batches and values of every metric that is a finite number somewhere."""
-    found: dict[str, Points] = {}
-    for row in rows:
-        for name, value in row.items():
-            if name == "batch" or isinstance(value, bool) or not isinstance(value, int | float):
-                continue
-            if not math.isfinite(value):
-                continue
-            batches, values = found.setdefault(name, ([], []))
-            batches.append(row["batch"])
-            values.append(float(value))
-    return found.items()
+def _series(rows: Iterable[MetricRow]) -> Columns:
+    """Return batches and values of every metric that is a finite number somewhere; where it is none, there is a gap."""
+    return {
+        name: (batches, [value if math.isfinite(value) else math.nan for value in values])
+        for name, (batches, values) in columns_of(rows).items()
+        if any(map(math.isfinite, values))
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from base64 import b64encode
 from typing import Any
@@ -86,7 +87,7 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
         validated = curve.kind is MetricKind.VALIDATION
         points = _extremes(curve)
         twin = training.get((curve.trial_id, curve.name))
-        if not points or (validated and twin is not None and all(twin.get(batch) == value for batch, value in points)):
+        if not points or (validated and twin is not None and _repeats(points, twin)):
             continue
         line = Curve(
             curve.name,
@@ -100,9 +101,18 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
     return curves
 
 
+def _repeats(points: list[tuple[int, float]], twin: dict[int, float | None]) -> bool:
+    """Whether points lie on a training curve, as those of an experiment of before that did not validate."""
+    return all(twin.get(batch) == value for batch, value in points if math.isfinite(value))
+
+
 def _extremes(curve: rest.MetricCurve) -> list[tuple[int, float]]:
-    """Return the points of a reduced curve: of each stretch the smallest and the largest value, so no peak is lost."""
+    """Return the points of a reduced curve: of each stretch the smallest and the largest value, so no peak is lost.
+
+    A stretch without a number is a gap. Of a curve without any there is no point.
+    """
     points: list[tuple[int, float]] = []
     for batch, low, high in zip(curve.batch, curve.minimum, curve.maximum, strict=True):
-        points += [(batch, value) for value in dict.fromkeys((low, high)) if value is not None]
-    return points
+        ends = (value if value is not None and math.isfinite(value) else math.nan for value in (low, high))
+        points += [(batch, value) for value in dict.fromkeys(ends)]
+    return points if any(math.isfinite(value) for _, value in points) else []

@@ -114,7 +114,10 @@ def read_curves(
         for kind in MetricKind
         for name, (batches, values) in columns_of(source.metrics(trial.id, kind)).items()
     ]
-    return drawn(curves, source.experiment(experiment_id).framework) if curves else []
+    if not curves:
+        return []
+    experiment = source.experiment(experiment_id)
+    return drawn(curves, experiment.framework, validates=experiment.validates)
 
 
 def _json(models: Sequence[Any]) -> list[Any]:

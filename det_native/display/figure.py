@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from det_native.client.short_forms import shortened
 from det_native.client.tables import plain
-from det_native.display.curves import Curve, Curves
+from det_native.display.curves import Curve, Curves, isolated
 from det_native.errors import ArgumentError
 
 COLUMNS = 2
@@ -159,6 +159,8 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
     for line in sorted(lines, key=lambda line: (line.best, line.validation)):
         style = styles.get(line.trial)
         beside = style is not None and both and not line.validation
+        # No line goes through a point with a gap, or nothing at all, on both sides.
+        alone = None if line.validation else isolated(line.values)
         axis.plot(
             line.batches,
             line.values,
@@ -166,7 +168,8 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
             linewidth=min(style.width if style else 1.4, 1.4 if beside else 2.2),
             linestyle="-" if line.validation else "--",
             alpha=0.5 if beside else 1.0 if line.validation else 0.8,
-            marker="o" if line.validation or len(line.batches) == 1 else None,
+            marker="o" if line.validation or alone else None,
+            markevery=alone or None,
             markersize=4 if style and style.best else 3,
             label="validation" if line.validation else "training",
         )

@@ -11,12 +11,12 @@ from det_native.capture.calls import calling_place
 from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
 from det_native.client.keras_experiment import KerasExperiment
-from det_native.errors import DetError
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import (
     Begun,
     enter,
     first_environment,
+    names_metric,
     replayed_environment,
     train_by_fit,
 )
@@ -24,8 +24,6 @@ from det_native.experimental.settings import ConfigInput, Settings, check_settin
 from det_native.experimental.unwrapped import tell_of_unwrapped_models
 from det_native.frameworks import translated
 from det_native.runtime import ProgramHost, active_host
-from det_native.schema.environment import TrialEnvironment
-from det_native.schema.loading import load_config
 
 if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
@@ -122,18 +120,8 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> TFKerasNativeContext:
 
     environment = replayed_environment(host, config)
     context = TFKerasNativeContext(environment, on_fit=lambda call: host.take_call("fit", call), role=host.role)
-    context.metric_said = _names_metric(config, environment)
+    context.metric_said = names_metric(config, environment)
     return context
-
-
-def _names_metric(config: ConfigInput, environment: TrialEnvironment) -> bool:
-    """Return whether the user has said by which metric trials are compared, here or in what was submitted."""
-    if environment.metric not in ("loss", "val_loss"):
-        return True  # none that a call of fit() fills in
-    try:
-        return load_config(config, local=True, warn=False).searcher.metric is not None
-    except (DetError, OSError):  # a file of the kernel's machine
-        return True
 
 
 def _handle(call: FitCall, experiment: Experiment) -> KerasExperiment:

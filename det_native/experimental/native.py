@@ -11,7 +11,7 @@ from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, current_log, running_execution
 from det_native.client.connect import connect, named_master
 from det_native.client.handles import Experiment
-from det_native.errors import of_the_users
+from det_native.errors import DetError, of_the_users
 from det_native.experimental.directory import working_directory
 from det_native.experimental.document_place import answers
 from det_native.experimental.early_contents import EarlyContents
@@ -82,6 +82,16 @@ def replayed_environment(host: ProgramHost, config: ConfigInput) -> TrialEnviron
     complete = load_config(config, local=True, warn=False).model_dump(mode="json")
     # The sample is the one that the notebook has seen. The seed of models to come stays the trial's.
     return replace(_first_trial(complete), trial_seed=host.environment.trial_seed)
+
+
+def names_metric(config: ConfigInput, environment: TrialEnvironment) -> bool:
+    """Return whether the user has said by which metric trials are compared, here or in what was submitted."""
+    if environment.metric not in ("loss", "val_loss"):
+        return True  # none that a call fills in
+    try:
+        return load_config(config, local=True, warn=False).searcher.metric is not None
+    except (DetError, OSError):  # a file of the kernel's machine
+        return True
 
 
 def _first_trial(config: dict[str, Any]) -> TrialEnvironment:

@@ -19,6 +19,7 @@ from det_native.experimental.native import (
     before_call,
     enter,
     first_environment,
+    names_metric,
     replayed_environment,
     submit,
     train_by_fit,
@@ -120,13 +121,15 @@ def _replayed(host: ProgramHost, config: ConfigInput) -> PyTorchNativeContext:
 
     from det_native.pytorch.native import PyTorchNativeContext
 
+    environment = replayed_environment(host, config)
     context = PyTorchNativeContext(
-        replayed_environment(host, config),
+        environment,
         on_fit=lambda call: host.take_call("fit", call),
         on_train=lambda call: host.take_loop("train", call),
         role=host.role,
         length_of=partial(_length_replayed, environment=host.environment, config=config),
     )
+    context.metric_said = names_metric(config, environment)
     # What stands behind a loop may ask for it: behind one without batches here, or one that was left.
     context.experiment = NullHandle("context.train()")
     return context

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from det_native.schema import rest
+from det_native.schema.numbers import number
 from det_native.schema.states import MetricKind
 
 BUCKETS = 500
@@ -38,7 +39,7 @@ def reduce_curve(
 
 
 def columns_of(rows: Iterable[rest.MetricRow]) -> Columns:
-    """Return batches and values of every metric that is a number."""
+    """Return batches and values of every metric."""
     columns: Columns = {}
     for row in rows:
         _add_row(columns, row.batch, row.metrics)
@@ -100,10 +101,11 @@ class GrowingColumns:
 
 def _add_row(columns: Columns, batch: int, metrics: dict[str, Any]) -> None:
     for name, value in metrics.items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        measured = number(value)  # not-a-number and infinities, which are gaps, stand there as words
+        if measured is not None:
             batches, values = columns.setdefault(name, ([], []))
             batches.append(batch)
-            values.append(float(value))
+            values.append(measured)
 
 
 def _mean(numbers: Sequence[float]) -> float:

@@ -25,6 +25,7 @@ _AnyReport = (
     | rest.CheckpointReport
     | rest.WarningReport
     | rest.ComparisonReport
+    | rest.NoValidationReport
     | rest.RowsReport
     | rest.SystemReport
     | rest.ExitReport

@@ -233,7 +233,8 @@ class TorchCall(TrainingCall):
             If the loader cannot have the batch size of the configuration.
         """
         metric = environment.metric or ""
-        if metric.startswith("val") and self.evaluate_batch is None:
+        # A loop may report a validation of its own under such a name.
+        if metric.startswith("val") and self.evaluate_batch is None and self.train_batch is not None:
             raise TrialDefinitionError(
                 f"searcher.metric is '{metric}', but {self.name}() has no validation. Pass validation_loader and "
                 "evaluate_batch, or set searcher.metric to 'loss' or another metric of the training."

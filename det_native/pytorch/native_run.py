@@ -42,11 +42,14 @@ class PyTorchRunContext(PyTorchTrialContext):
         What they have in common.
     loop_names : LoopNames or None
         What its last loop carries from batch to batch, see ``det_native.carried``.
+    metric_said : bool
+        Whether the user has said by which metric trials are compared; else the first reported one is it.
     """
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
         super().__init__(environment, owner="The program")
         self.role = role
+        self.metric_said = environment.metric is not None
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
         self.past: PastTraining | None = None

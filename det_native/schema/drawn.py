@@ -22,8 +22,10 @@ def names_to_read(name: str, framework: Framework) -> list[str]:
     return [name, PER_BATCH + name, PER_EPOCH + name] if has_running_means(framework) else [name]
 
 
-def drawn(curves: Sequence[MetricCurve], framework: Framework) -> list[MetricCurve]:
+def drawn(curves: Sequence[MetricCurve], framework: Framework, *, validates: bool = True) -> list[MetricCurve]:
     """Return the curves as they are drawn.
+
+    Rows that stand for validations where nothing validates are not: what they have is among the training metrics.
 
     The companion of a mean (``batch_loss``, ``epoch_auc``) has its place and its name. What is said of the curve in
     numbers, its `last` value, stays that of the mean: so it is the same as in bars, logs and histories.
@@ -33,7 +35,11 @@ def drawn(curves: Sequence[MetricCurve], framework: Framework) -> list[MetricCur
     curves : sequence of MetricCurve
     framework : str
         That of the experiment.
+    validates : bool
+        Whether anything validates in it.
     """
+    if not validates:
+        curves = [curve for curve in curves if curve.kind is not MetricKind.VALIDATION]
     if not has_running_means(framework):
         return list(curves)
     training: dict[int, dict[str, MetricCurve]] = {}

@@ -12,6 +12,9 @@ PREFIXES = ("val_", "validation_")
 PER_BATCH = "batch_"
 PER_EPOCH = "epoch_"
 
+# The common measures of how much is right.
+_GREATER = frozenset({"acc", "accuracy", "auc", "auroc", "f1", "precision", "recall", "iou", "dice", "r2", "bleu"})
+
 
 def without_prefix(name: str) -> str:
     """Return the name of a metric without what says that it is of a validation."""
@@ -24,6 +27,17 @@ def companions(names: Iterable[str]) -> dict[str, str]:
     """Return the metrics that are drawn in place of others, by the name of these: ``batch_loss`` by ``loss``."""
     known = set(names)
     return {name: prefix + name for prefix in (PER_EPOCH, PER_BATCH) for name in known if prefix + name in known}
+
+
+def greater_is_better(name: str) -> bool:
+    """Return whether the words of a metric's name say that its greater values are better: shares of what is right.
+
+    Examples
+    --------
+    >>> [greater_is_better(name) for name in ("val_accuracy", "acc_top5", "loss", "scores")]
+    [True, True, False, False]
+    """
+    return not _GREATER.isdisjoint(without_prefix(name.lower()).split("_"))
 
 
 def closest_metric(name: str, known: Sequence[str]) -> str | None:

@@ -190,7 +190,8 @@ class Experiment(_Answer):
     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
     `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
     that has none waits for, and who has them; it is empty else. `notice` says what else trials of it wait for.
-    `warning` is that of the first trial that has one.
+    `warning` is that of the first trial that has one. `validates` is False where nothing validates: trials are compared
+    by metrics of the training then, and the rows that stand for validations have these.
     """
 
     id: int
@@ -214,6 +215,12 @@ class Experiment(_Answer):
     seconds_left: float | None = None
     waits_for: str = ""
     warning: str | None = None
+    validates: bool = True
+
+    @property
+    def main_kind(self) -> MetricKind:
+        """The kind of metrics that says most: of validations, or without any of the training."""
+        return MetricKind.VALIDATION if self.validates else MetricKind.TRAINING
 
 
 class ExperimentDetail(Experiment):
@@ -312,7 +319,12 @@ class SystemSample(_Answer):
 
 
 class Checkpoint(_Answer):
-    """A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there."""
+    """A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there.
+
+    Not-a-number and infinities in them travel as strings.
+    """
+
+    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     uuid: str
     trial_id: int
@@ -460,6 +472,13 @@ class ComparisonReport(_Model):
     smaller_is_better: bool = True
 
 
+class NoValidationReport(_Model):
+    """Nothing validates: what is reported as validations are metrics of the training, by which trials are compared."""
+
+    type: Literal["no_validation"] = "no_validation"
+    seq: int = Field(ge=1)
+
+
 class RowsReport(_Model):
     """Rows for the experiment's report: inputs that the worker has put right, or that differ there."""
 
@@ -499,6 +518,7 @@ Report = Annotated[
     | CheckpointReport
     | WarningReport
     | ComparisonReport
+    | NoValidationReport
     | RowsReport
     | SystemReport
     | ExitReport,
@@ -578,6 +598,7 @@ __all__ = [
     "MetricRow",
     "MetricSeries",
     "MetricsReport",
+    "NoValidationReport",
     "ProblemInfo",
     "Report",
     "ReportBatch",

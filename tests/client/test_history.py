@@ -79,6 +79,19 @@ def test_not_a_number_travels_as_a_word() -> None:
     assert row == {"batch": 7, "top": -math.inf, "label": "cat"}
 
 
+def test_a_validation_of_a_loops_own_has_its_value_where_it_is_one() -> None:
+    training = rows({1: {"val_loss": "NaN", "loss": "NaN"}, 2: {"val_loss": 0.5, "loss": 1.0}, 3: {"val_loss": "NaN"}})
+    history = history_of(training, [], records=2)
+    assert history["val_loss"][0] == 0.5
+    assert math.isnan(history["val_loss"][1])
+    assert math.isnan(history["loss"][0])
+
+
+def test_metrics_called_as_columns_get_another_name() -> None:
+    row = MetricRow(batch=7, metrics={"batch": 0.5, "trial": 2.0, "epoch": 1.0})
+    assert as_dictionary(row) == {"batch": 7, "batch (metric)": 0.5, "trial (metric)": 2.0, "epoch": 1.0}
+
+
 @given(
     length=st.integers(1, 60),
     epoch=st.integers(1, 20),

@@ -18,9 +18,11 @@ from local_experiments import write_experiment
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
-from det_native.display.curves import Curve, Curves, panel_of, thin
+from det_native.display.curves import Curve, Curves, curves_of, panel_of, thin
 from det_native.display.figure import TRIAL_COLOURS, CurvesFigure, draw
 from det_native.errors import ArgumentError
+from det_native.local.store import LocalStore
+from det_native.schema import rest
 
 
 def test_training_and_validation_share_a_panel() -> None:
@@ -34,6 +36,20 @@ def test_training_and_validation_share_a_panel() -> None:
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["training", "validation"]
     assert [line.get_linestyle() for line in (training, validation)] == ["--", "-"]
     assert training.get_color() == validation.get_color() == TRIAL_COLOURS[0], "both are of one trial"
+
+
+def test_not_a_number_is_a_gap_and_what_is_between_two_gaps_a_point() -> None:
+    nan = math.nan
+    axis = draw(Curves("x", [Curve("norm", False, [1, 2, 3, 4, 5], [1.0, 2.0, nan, 3.0, nan])])).axes[0]
+    (line,) = axis.get_lines()
+    assert [math.isnan(value) for value in line.get_ydata()] == [False, False, True, False, True]
+    assert (line.get_marker(), line.get_markevery()) == ("o", [3])
+    experiment = write_experiment()
+    rows = [rest.MetricRow(batch=n, metrics={"norm": nan if n == 2 else 1.0, "none": nan}) for n in (1, 2, 3, 4)]
+    LocalStore.find(str(experiment.id)).write_rows(1, "training", rows)
+    (line,) = [line for line in curves_of(experiment).lines if not line.validation]
+    assert (line.name, line.batches) == ("norm", [1, 2, 3, 4])
+    assert [math.isnan(value) for value in line.values] == [False, True, False, False]
 
 
 def test_the_colours_of_trials_are_those_of_the_live_view() -> None:

@@ -1,7 +1,7 @@
 """Loops over ``context.train()`` as one writes them for torch alone, each for one slot and for two.
 
-A loop is given a run, and yields nothing but what `PlainRun` keeps: the wrapped models and what it has noted. On one slot
-a batch is that of both slots, the first slot's records first.
+A loop is given a run, and yields nothing but what `PlainRun` keeps: the wrapped models and what it has noted. On one
+slot a batch is that of both slots, the first slot's records first.
 """
 
 from __future__ import annotations

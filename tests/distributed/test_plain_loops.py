@@ -1,4 +1,4 @@
-"""Plain PyTorch on two slots: ``loss.backward()`` and ``optimizer.step()`` train as one slot does on the whole batch."""
+"""Plain PyTorch on two slots: ``loss.backward()`` and ``optimizer.step()`` train as one slot on the whole batch."""
 
 from __future__ import annotations
 

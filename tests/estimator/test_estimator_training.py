@@ -263,6 +263,17 @@ def test_a_loss_that_is_not_a_number_ends_the_training(tmp_path: Path) -> None:
         Run(trial(loss=loss), tmp_path, nan="stop").run()
 
 
+def test_not_a_number_of_a_side_metric_is_recorded(tmp_path: Path) -> None:
+    def metrics(self: Any, labels: Any, logits: Any) -> Any:
+        tf.compat.v1.summary.scalar("side", tf.math.log(-1.0))
+        return {"f1": tf.compat.v1.metrics.mean(tf.math.log(-tf.ones([1])))}
+
+    run = Run(trial(metrics=metrics), tmp_path, batches=2)
+    run.run()
+    assert all(np.isnan(found["f1"]) for found in run.validations)
+    assert not any(np.isnan(found["loss"]) for found in run.validations)
+
+
 def serving(self: Any) -> Any:
     def receiver() -> Any:
         given = {"x": tf.compat.v1.placeholder(tf.float32, [None, 3])}

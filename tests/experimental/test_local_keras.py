@@ -131,6 +131,47 @@ def test_without_validation_data_the_metric_is_loss() -> None:
     assert context.experiment.config["searcher"]["metric"] == "loss"
     assert set(context.experiment.history) == {"loss", "mae"}
     assert context.experiment.top_checkpoint().batch == 6
+    assert not context.experiment.detail().validates
+    figure = context.experiment.plot()
+    assert {line.get_label() for axis in figure.axes for line in axis.get_lines()} == {"training"}
+    assert [row["batch"] for row in context.experiment.metrics()] == [1, 2, 3, 4, 5, 6]
+
+
+class AddsNotANumber(tf.keras.callbacks.Callback):
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        logs["added"] = float("nan") if epoch == 0 else 1.0
+
+
+def undefined(true: Any, predicted: Any) -> Any:
+    return tf.reduce_mean(predicted - true) * float("nan")
+
+
+@pytest.mark.parametrize("validated", [True, False])
+def test_not_a_number_of_a_side_metric_is_recorded(validated: bool) -> None:
+    context = det.experimental.keras.init(local=True)
+    model = make_model(context)
+    model.compile("sgd", "mse", metrics=[undefined])
+    further = {"validation_data": (X, Y)} if validated else {}
+    fit(model, epochs=2, callbacks=[AddsNotANumber()], **further)
+    experiment = context.experiment
+    rows = experiment.metrics("training")
+    assert all(np.isnan(row["undefined"]) for row in rows)
+    assert [str(row["added"]) for row in rows if "added" in row] == ["nan", "1.0"]
+    for row in experiment.metrics("validation"):
+        assert np.isnan(row["val_undefined" if validated else "undefined"])
+    assert all(map(np.isnan, experiment.history["undefined"]))
+    assert np.isnan(experiment.history["added"][0])
+
+
+def test_what_a_callback_adds_is_shown_where_trials_are_compared_by_it_without_validation() -> None:
+    class AddsScore(tf.keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            logs["score"] = 1.0 + epoch
+
+    context = det.experimental.keras.init({"searcher": {"metric": "score"}}, local=True)
+    fit(make_model(context), epochs=2, callbacks=[AddsScore()])
+    rows = context.experiment.metrics()
+    assert [row["score"] for row in rows if "score" in row] == [1.0, 2.0]
 
 
 def test_hyperparameters_are_one_seeded_sample() -> None:

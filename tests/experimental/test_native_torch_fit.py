@@ -1,5 +1,6 @@
 """``fit()`` of ``det.experimental.pytorch`` in this process."""
 
+import math
 import random
 import warnings
 from collections.abc import Iterator
@@ -95,6 +96,23 @@ def test_without_validation_the_means_of_the_training_metrics_compare_trials() -
     validations = [row["loss"] for row in experiment.trials[0].metrics("validation")]
     assert validations == pytest.approx([sum(rows[:3]) / 3, sum(rows[3:]) / 3])
     assert experiment.top_checkpoint().metrics["loss"] == validations[1]
+
+
+def test_the_first_metric_of_the_evaluation_compares_trials() -> None:
+    line = Line()
+    experiment = line.fit(evaluate_batch=lambda batch: {"error": line.loss(batch), "accuracy": 0.5})
+    assert (experiment.metric, experiment.config["searcher"]["metric"]) == ("error", "error")
+    rows = experiment.trials[0].metrics("validation")
+    assert experiment.trials[0].best_validation == min(row["error"] for row in rows)
+    assert experiment.detail().validates
+
+
+def test_not_a_number_of_a_side_metric_of_the_evaluation_is_recorded() -> None:
+    line = Line()
+    experiment = line.fit(evaluate_batch=lambda batch: {"val_loss": line.loss(batch), "f1": float("nan")})
+    assert [math.isnan(row["f1"]) for row in experiment.metrics()] == [True, True]
+    assert all(map(math.isnan, experiment.history["val_f1"]))
+    assert math.isnan(experiment.top_checkpoint().metrics["f1"])
 
 
 def test_the_loader_fills_the_configuration_and_is_no_contradiction() -> None:

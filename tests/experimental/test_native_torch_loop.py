@@ -1,6 +1,7 @@
 """The user's own loop over ``context.train()`` in this process."""
 
 import gc
+import math
 import signal
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 
+from det_harness.frameworks.torch.training_means import _MeansKeeper  # noqa: E402
 from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 
 import det_native as det  # noqa: E402 (after the check for torch)
 from det_native.errors import (  # noqa: E402
+    DivergedError,
     TrialDefinitionError,
 )
 from det_native.pytorch import LRScheduler  # noqa: E402
@@ -223,3 +226,91 @@ def test_a_loop_in_one_over_epochs_goes_on_with_the_model() -> None:
     for batch in whole.loop(epochs=2):
         whole.context.report(loss=whole.step(batch))
     assert rows[0] + rows[1] == whole.context.experiment.history["val_loss"]
+
+
+def unvalidated(config: Any = CONFIG, epochs: int = 2, **reported: Any) -> Any:
+    """Train a loop without validation that reports these; what is callable is given the loss and the batch's number."""
+    line = Line(config)
+    for batch in line.loop(validation_loader=None, evaluate_batch=None, epochs=epochs):
+        loss = line.step(batch)
+        number = line.context.batch_idx
+        values = {name: each(loss, number) if callable(each) else each for name, each in reported.items()}
+        line.context.report(values)
+    return line.context.experiment
+
+
+def test_the_first_reported_metric_compares_trials(caplog: pytest.LogCaptureFixture) -> None:
+    experiment = unvalidated(d_loss=lambda loss, _: loss, g_loss=1.0)
+    assert experiment.metric == experiment.config["searcher"]["metric"] == "d_loss"
+    assert "trials are compared by 'd_loss'; a smaller value is better" in caplog.text
+    [trial] = experiment.trials
+    assert trial.best_validation == min(row["d_loss"] for row in trial.metrics("validation"))
+    assert experiment.top_checkpoint().metrics["d_loss"] == trial.best_validation
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["accuracy", "loss"], "loss"),
+        (["loss", "val_accuracy"], "val_accuracy"),
+        (["val_accuracy", "val_loss", "loss"], "val_accuracy"),
+    ],
+)
+def test_a_validation_of_the_loops_own_is_preferred(names: list[str], chosen: str) -> None:
+    assert unvalidated(**dict.fromkeys(names, 1.0)).metric == chosen
+
+
+def test_a_metric_that_the_configuration_names_is_checked_in_the_loop() -> None:
+    config = CONFIG | {"searcher": {"metric": "val_loss"}}
+    assert unvalidated(config, loss=1.0, val_loss=0.5).trials[0].best_validation == 0.5
+    with pytest.raises(TrialDefinitionError, match=r"'val_loss', but the loop of .* reported loss\. Did you mean"):
+        unvalidated(config, loss=1.0)
+
+
+def test_without_validation_there_are_only_metrics_of_the_training() -> None:
+    experiment = unvalidated(loss=lambda loss, _: loss, accuracy=0.25)
+    assert not experiment.detail().validates
+    history = experiment.history
+    assert list(history) == ["loss", "accuracy"]
+    rows = [row["loss"] for row in experiment.trials[0].metrics("training")]
+    assert history["loss"] == pytest.approx([sum(rows[:3]) / 3, sum(rows[3:]) / 3])
+    assert [row["batch"] for row in experiment.metrics()] == list(range(1, 7))
+    figure = experiment.plot()
+    assert {line.get_label() for axis in figure.axes for line in axis.get_lines()} == {"training"}
+    assert len(Line().fit().history["val_loss"]) == 2, "a validation is called so"
+
+
+def test_not_a_number_of_a_side_metric_is_a_value_like_others() -> None:
+    nan = float("nan")
+    experiment = unvalidated(
+        loss=lambda loss, _: loss,
+        norm=lambda _, number: nan if number == 1 else 2.0,
+        never=nan,
+        val_score=lambda _, number: float(number) if number % 3 == 2 else nan,
+        config=CONFIG | {"searcher": {"metric": "loss"}},
+    )
+    rows = experiment.metrics()
+    assert [math.isnan(row["norm"]) for row in rows] == [False, True, False, False, False, False]
+    first, second = experiment.trials[0].metrics("validation")
+    assert (first["norm"], first["val_score"], second["val_score"]) == (2.0, 2.0, 5.0)
+    assert math.isnan(first["never"])
+    assert experiment.history["val_score"] == [2.0, 5.0]
+    assert experiment.state is ExperimentState.COMPLETED
+
+
+def test_not_a_number_of_the_metric_that_trials_are_compared_by_ends_the_trial() -> None:
+    with pytest.raises(DivergedError, match="'d_loss' is NaN"):
+        unvalidated(d_loss=lambda loss, number: float("nan") if number == 1 else loss, g_loss=1.0)
+
+
+def test_metrics_called_as_the_columns_of_rows_are_kept_apart_from_them() -> None:
+    experiment = unvalidated(loss=1.0, batch=0.5, trial=7.0, epochs=1)
+    row = {"trial": 1, "batch": 3, "loss": 1.0, "batch (metric)": 0.5, "trial (metric)": 7.0}
+    assert experiment.metrics("training")[-1] == row
+    assert experiment.history == {"loss": [1.0], "batch": [0.5], "trial": [7.0]}
+
+
+def test_means_go_on_from_a_checkpoint_of_before() -> None:
+    keeper = _MeansKeeper()
+    keeper.load_state_dict({"sums": {"loss": (3.0, 2)}, "last": {}})
+    assert keeper.sums == {"loss": (3.0, 2, False)}

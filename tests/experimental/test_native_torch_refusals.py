@@ -112,7 +112,7 @@ def test_an_optimizer_that_is_not_wrapped_is_refused() -> None:
 
 
 def test_a_metric_that_the_evaluation_lacks_is_told_before_training() -> None:
-    line = Line()
+    line = Line(CONFIG | {"searcher": {"metric": "val_loss"}})
     with pytest.raises(
         TrialDefinitionError, match=r"'val_loss', but evaluate_nothing\(\) returned error, accuracy\. Return that"
     ):
@@ -210,21 +210,17 @@ def test_report_outside_a_loop_and_of_no_metrics_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("validated", "names", "words"),
+    ("names", "words"),
     [
-        (True, [["loss"], ["loss", "extra"]], r"reported the metrics loss, extra for batch 2, but loss before; report"),
-        (
-            False,
-            [["lost"]] * 6,
-            r"searcher\.metric is 'loss', .* reported lost\. Did you mean 'lost'\? Report that metric",
-        ),
+        ([["loss"], ["loss", "extra"]], r"reported the metrics loss, extra for batch 2, but loss before; report"),
+        ([["lost"]] * 6, r"searcher\.metric is 'loss', .* reported lost\. Did you mean 'lost'\? Report that metric"),
     ],
 )
-def test_metrics_of_a_loop_are_said_to_be_reported(validated: bool, names: list[list[str]], words: str) -> None:
-    line = Line()
+def test_metrics_of_a_loop_are_said_to_be_reported(names: list[list[str]], words: str) -> None:
+    line = Line(CONFIG | {"searcher": {"metric": "loss"}})
 
     def run() -> None:
-        for batch in line.loop(**({} if validated else {"validation_loader": None, "evaluate_batch": None})):
+        for batch in line.loop(validation_loader=None, evaluate_batch=None):
             line.step(batch)
             line.context.report(dict.fromkeys(names[line.context.batch_idx], 1.0))
 

@@ -33,6 +33,7 @@ class Recorder:
     rows: dict[int, dict[str, float | None]] = field(default_factory=dict)
     validations: list[tuple[int, dict[str, float | None]]] = field(default_factory=list)
     best: float | None = None
+    validates: bool = True
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         for index, batch in enumerate(batches):
@@ -47,6 +48,9 @@ class Recorder:
 
     def checkpoint(self, location: str, manifest: Any) -> None:
         raise AssertionError("the controller reports no checkpoints itself")
+
+    def no_validation(self) -> None:
+        self.validates = False
 
     def best_metric(self) -> float | None:
         return self.best

@@ -88,6 +88,14 @@ def test_a_validation_that_is_nan_diverges_too() -> None:
     assert caught.value.batch == 12
 
 
+def test_only_metrics_that_trials_are_compared_by_diverge() -> None:
+    found = {"val_loss": 0.5, "f1": NAN, "size": INF}
+    checked = checked_validation(found, "val_loss", "evaluate_batch()", batch=12)
+    assert (math.isnan(checked["f1"]), checked["size"]) == (True, INF)
+    with pytest.raises(DivergedError, match="'f1' is NaN at batch 12"):
+        checked_validation(found, "val_loss", "evaluate_batch()", batch=12, others=["val_loss", "f1"])
+
+
 def test_an_infinite_metric_is_best_only_where_there_is_none() -> None:
     for value in (math.inf, -math.inf):
         assert not is_best(value, 0.5, smaller_is_better=True)

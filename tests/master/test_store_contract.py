@@ -285,6 +285,19 @@ def test_the_metric_that_the_training_names_is_the_experiments(fixture: Fixture)
     assert [event.data["metric"] for event in told if event.type == "experiment"][-1] == "d_loss"
 
 
+def test_where_nothing_validates_that_is_told_once(fixture: Fixture) -> None:
+    with fixture.database.read() as connection:
+        assert experiments.get(connection, fixture.experiment_id).validates
+    run = fixture.run()
+    run.say({"type": "no_validation"}, metrics_report("validation", [4], loss=[1.0]))
+    run.say({"type": "no_validation"})
+    with fixture.database.read() as connection:
+        found = experiments.get(connection, fixture.experiment_id)
+        told = events.after(connection, OWNER, 0)
+    assert not found.validates
+    assert len([event for event in told if event.type == "experiment" and not event.data["validates"]]) == 1
+
+
 def test_which_values_of_that_metric_are_better_is_the_experiments_too(fixture: Fixture) -> None:
     run = fixture.run()
     named = {"type": "comparison", "name": "accuracy", "smaller_is_better": False}

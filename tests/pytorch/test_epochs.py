@@ -229,6 +229,57 @@ def test_the_last_report_is_what_trials_are_compared_by(tmp_path: Path) -> None:
     assert (row.batch, row.metrics["loss"]) == (4 * BATCHES, run.training("loss")[-1][1])
 
 
+@pytest.mark.parametrize(
+    ("reported", "compared", "smaller"),
+    [
+        ({"d_loss": 1.0, "g_loss": 2.0}, "d_loss", True),
+        ({"accuracy": 0.5, "loss": 2.0}, "loss", True),  # what stands there until then is among them
+        ({"mse": 0.5, "val_mse": 2.0}, "val_mse", True),
+        ({"val_accuracy": 0.5}, "val_accuracy", False),
+    ],
+)
+def test_the_first_metric_compares_trials_where_nobody_says_which(
+    tmp_path: Path, reported: dict[str, float], compared: str, smaller: bool
+) -> None:
+    def reporting(run: EpochsRun) -> None:
+        Parts().wrapped(run.context)
+        run.context.metric_said = False
+        for _ in run.context.epochs(2):
+            run.context.report(reported)
+
+    run = EpochsRun(tmp_path, epochs=2).run(reporting)
+    assert (run.reporter.metric, run.reporter.smaller_is_better) == (compared, smaller)
+    assert not run.reporter.validates
+
+
+def test_a_metric_that_never_comes_is_warned_of_early_and_refused_at_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def other(run: EpochsRun) -> None:
+        Parts().wrapped(run.context)
+        for _ in run.context.epochs(3):
+            run.context.report(losses=1.0)
+
+    run = EpochsRun(tmp_path, epochs=3)
+    run.context.metric_said = True
+    with pytest.raises(TrialDefinitionError, match="Did you mean 'losses'"):
+        run.run(other)
+    assert sum("reported losses in its first epoch. Did you mean" in record.message for record in caplog.records) == 1
+    run.services.checkpoints.wait()
+    assert run.last.batch == 3 * BATCHES  # what was trained is kept
+
+
+def test_a_search_needs_a_report(tmp_path: Path) -> None:
+    def silent(run: EpochsRun) -> None:
+        Parts().wrapped(run.context)
+        for _ in run.context.epochs(1):
+            pass
+
+    searcher = {"name": "random", "metric": "loss", "max_trials": 2, "max_length": {"epochs": 1}}
+    with pytest.raises(TrialDefinitionError, match="nothing says how good"):
+        EpochsRun(tmp_path, searcher=searcher).run(silent)
+
+
 def test_a_configured_period_has_its_validations_and_checkpoints_at_the_ends_of_epochs(tmp_path: Path) -> None:
     changed = {"min_validation_period": {"batches": BATCHES + 1}, "min_checkpoint_period": {"epochs": 1}}
     run = EpochsRun(tmp_path, **changed).run(program)

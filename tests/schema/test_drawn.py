@@ -40,6 +40,12 @@ def test_a_mean_gives_way_to_what_single_batches_or_epochs_have_contributed() ->
     assert companions(["a", "batch_b", "c", "epoch_c", "batch_c"]) == {"c": "batch_c"}
 
 
+def test_what_stands_for_validations_is_not_drawn() -> None:
+    curves = [curve("loss", 0.1), curve("loss", 0.2, kind=MetricKind.VALIDATION)]
+    assert [drawn(curves, framework, validates=False) for framework in ("torch", "keras")] == [curves[:1]] * 2
+    assert drawn(curves, "torch") == curves
+
+
 def test_numbers_stay_those_of_keras() -> None:
     rows = [
         MetricRow(batch=batch, metrics={"loss": mean, "batch_loss": own, "auc": 0.5, "epoch_auc": 0.5})

@@ -176,7 +176,9 @@ class Record:
         return {"best_validation": value, "best_at": trial.best_at if unchanged else now()}
 
     def _compare_by(self, reporter: LocalReporter) -> None:
-        """Keep by which metric trials are compared, which the first batch of a training may have told."""
+        """Keep by which metric trials are compared, and whether it is of validations, which the training may tell."""
+        if not reporter.validates:
+            self._detail = self._detail.model_copy(update={"validates": False})
         if reporter.metric and reporter.metric != self._config.searcher.metric:
             said = {"metric": reporter.metric, "smaller_is_better": reporter.smaller_is_better}
             searcher = self._config.searcher.model_copy(update=said)

@@ -69,6 +69,7 @@ def create(transaction: Transaction, new: NewExperiment) -> int:
             metric=new.metric,
             smaller_is_better=new.smaller_is_better,
             test=new.test,
+            validates=True,
             report=[row.model_dump(mode="json") for row in new.report],
             progress=0.0,
             idempotency_key=key,
@@ -200,6 +201,14 @@ def compare_by(transaction: Transaction, experiment_id: int, metric: str, *, sma
     said = {"metric": metric, "smaller_is_better": smaller_is_better}
     searcher = {**config.get("searcher", {}), **said}
     _update(transaction, experiment_id, **said, config={**config, "searcher": searcher})
+
+
+def set_without_validation(transaction: Transaction, experiment_id: int) -> bool:
+    """Keep that nothing validates; return whether that is new."""
+    new = get(transaction.connection, experiment_id).validates
+    if new:
+        _update(transaction, experiment_id, validates=False)
+    return new
 
 
 def set_bundle(transaction: Transaction, experiment_id: int, bundle_id: str, row: rest.CaptureRow) -> None:
@@ -383,4 +392,5 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         seconds_left=row.seconds_left if row.state == ExperimentState.ACTIVE else None,
         waits_for=(row.waits_for or "") if row.state == ExperimentState.ACTIVE else "",
         warning=row.warning,
+        validates=row.validates,
     )

@@ -232,6 +232,8 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             _apply_warning(transaction, run, report)
         case rest.ComparisonReport():
             _apply_comparison(transaction, run, report)
+        case rest.NoValidationReport():
+            _apply_no_validation(transaction, run)
         case rest.RowsReport():
             _apply_rows(transaction, run, report)
         case rest.SystemReport():
@@ -316,6 +318,13 @@ def _apply_comparison(transaction: Transaction, run: _Run, report: rest.Comparis
     log_store.add(transaction, run.row.trial_id, run.run_id, "system", [sentence])
     experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
     events.experiment_changed(transaction, experiment, run.row.owner)
+
+
+def _apply_no_validation(transaction: Transaction, run: _Run) -> None:
+    """Keep that rows of training metrics stand for validations: all trials of an experiment are alike in that."""
+    if experiment_store.set_without_validation(transaction, run.row.experiment_id):
+        experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
+        events.experiment_changed(transaction, experiment, run.row.owner)
 
 
 def _apply_rows(transaction: Transaction, run: _Run, report: rest.RowsReport) -> None:

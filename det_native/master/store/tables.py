@@ -24,6 +24,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    true,
 )
 
 from det_native.schema.states import ExperimentState, ShownState, TrialState
@@ -90,6 +91,7 @@ experiments = Table(
     Column("metric", Text, nullable=False),
     Column("smaller_is_better", Boolean, nullable=False),
     Column("test", Boolean, nullable=False),
+    Column("validates", Boolean, nullable=False, server_default=true()),
     Column("report", JSON, nullable=False),
     Column("searcher", JSON, nullable=True),
     Column("progress", Double, nullable=False),

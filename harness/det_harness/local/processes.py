@@ -33,6 +33,7 @@ from det_native.schema.rest import (
     EpochReport,
     ExitReport,
     MetricsReport,
+    NoValidationReport,
     Report,
     StartedReport,
     SystemReport,
@@ -270,6 +271,8 @@ def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
         reporter.system(report.samples)
     elif isinstance(report, ComparisonReport):
         reporter.compare_by(report.name, smaller_is_better=report.smaller_is_better)
+    elif isinstance(report, NoValidationReport):
+        reporter.no_validation()
     elif isinstance(report, StartedReport):
         reporter.started(report.length)
     elif isinstance(report, MetricsReport):

@@ -43,6 +43,8 @@ class LocalReporter(Reporter):
         By which trials are compared.
     smaller_is_better : bool
         Which of its values are better.
+    validates : bool
+        False where rows of training metrics stand for those of validations.
     length : int or None
         Batches of the trial, as its process has told; None if it has not.
     watch : callable or None
@@ -69,6 +71,7 @@ class LocalReporter(Reporter):
         self.epochs: list[EpochRow] = []
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
         self.told: str | None = None
+        self.validates = True
         self.length: int | None = None
         self.watch: Callable[[int, Mapping[str, float]], bool] | None = None
         self.stop_asked = False
@@ -134,6 +137,10 @@ class LocalReporter(Reporter):
         """Keep by which metric trials are compared."""
         self.metric, self.smaller_is_better = metric, smaller_is_better
 
+    def no_validation(self) -> None:
+        """Keep that nothing validates."""
+        self.validates = False
+
     def started(self, length: int | None) -> None:
         """Keep how long the trial is."""
         self.length = length
@@ -174,6 +181,7 @@ class PrintingReporter(Reporter):
 
     def __init__(self, reporter: LocalReporter) -> None:
         self._reporter = reporter
+        self._validates = True
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Pass on rows of training metrics and say them."""
@@ -181,9 +189,9 @@ class PrintingReporter(Reporter):
         print(f"  trained on one batch: {_listed({name: column[-1] for name, column in metrics.items()})}")
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
-        """Pass on the metrics of a validation and say them."""
+        """Pass on the metrics of one validation, or of the training in its place, and say them."""
         self._reporter.validation(batch, metrics)
-        print(f"  validated: {_listed(metrics)}")
+        print(f"  {'validated' if self._validates else 'compared by'}: {_listed(metrics)}")
 
     def epoch(self, row: EpochRow) -> None:
         """Pass on what the framework's own history has of an epoch."""
@@ -205,6 +213,11 @@ class PrintingReporter(Reporter):
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Pass on by which metric trials are compared."""
         self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
+
+    def no_validation(self) -> None:
+        """Pass on that nothing validates."""
+        self._validates = False
+        self._reporter.no_validation()
 
     def started(self, length: int | None) -> None:
         """Pass on how long the trial is."""

@@ -111,6 +111,9 @@ class SilentReporter:
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report nothing."""
 
+    def no_validation(self) -> None:
+        """Report nothing."""
+
     def system(self, samples: list[SystemSample]) -> None:
         """Report nothing: the first process reads what this one leaves in its folder."""
 

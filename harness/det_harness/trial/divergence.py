@@ -86,6 +86,10 @@ class LossWatch(Reporter):
         """Pass on by which metric trials are compared."""
         self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
 
+    def no_validation(self) -> None:
+        """Pass on that nothing validates."""
+        self._reporter.no_validation()
+
     def system(self, samples: list[SystemSample]) -> None:
         """Pass on what processes of the trial use."""
         self._reporter.system(samples)

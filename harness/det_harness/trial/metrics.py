@@ -74,7 +74,7 @@ def checked_validation(
     batch: int | None = None,
     others: Sequence[str] = (),
 ) -> dict[str, float]:
-    """Return the validation metrics as finite-or-infinite numbers.
+    """Return the validation metrics as numbers; not-a-number is one of a metric that trials are not compared by.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def checked_validation(
     Raises
     ------
     TrialDefinitionError
-        If the searcher's metric is missing or not a scalar, any other metric is not a number, or there are too many.
+        If the searcher's metric is missing, any metric is not one number, or there are too many.
     DivergedError
-        If the searcher's metric is NaN.
+        If a metric that trials are compared by is NaN.
     """
     check_names(metrics, batch, owner, verb)
     if searcher_metric and searcher_metric not in metrics:
@@ -112,21 +112,15 @@ def checked_validation(
             f"searcher.metrics names '{missing}', but {owner} {verb}ed {', '.join(map(str, metrics))}. "
             f"{suggestion(missing, list(metrics))}{verb.capitalize()} that metric, or leave it out of searcher.metrics."
         )
-    at = "" if batch is None else f" at batch {batch}"
     checked: dict[str, float] = {}
     for name, value in metrics.items():
         number = checked_number(name, value, searcher_metric, owner)
-        if math.isnan(number) and name == searcher_metric:
+        if math.isnan(number) and (name == searcher_metric or name in others):
             raise DivergedError(
                 f"Validation metric '{name}' is NaN",
                 f", so the trial cannot be compared with others; {owner} {verb}ed it. Lower the learning rate, clip "
                 "the gradients, or look for NaN in the data.",
                 batch,
-            )
-        if math.isnan(number):
-            raise TrialDefinitionError(
-                f"Validation metric '{name}' is NaN (not a number){at}; {owner} {verb}ed it. Correct the "
-                "metric, or leave it out."
             )
         checked[name] = number
     return checked

@@ -34,6 +34,7 @@ from det_native.schema.rest import (
     EpochRow,
     ExitReport,
     MetricsReport,
+    NoValidationReport,
     ReportsAccepted,
     RowsReport,
     StartedReport,
@@ -54,6 +55,7 @@ AnyReport = (
     | CheckpointReport
     | WarningReport
     | ComparisonReport
+    | NoValidationReport
     | RowsReport
     | SystemReport
     | ExitReport
@@ -230,6 +232,12 @@ class SpoolReporter:
             self._append_rows()
             self._metric, self._smaller_is_better = metric, smaller_is_better
             self._append(ComparisonReport(seq=self._next(), name=metric, smaller_is_better=smaller_is_better))
+
+    def no_validation(self) -> None:
+        """Report that nothing validates."""
+        with self._wake:
+            self._append_rows()
+            self._append(NoValidationReport(seq=self._next()))
 
     def system(self, samples: list[SystemSample]) -> None:
         """Report what processes of the trial use; not while a full disk has the reports wait in memory."""

@@ -52,6 +52,10 @@ class Reporter(Protocol):
         """Report by which metric trials are compared, where nobody has said it and the training has shown it."""
         return
 
+    def no_validation(self) -> None:
+        """Report, before the first row, that nothing validates: what is reported as validations is of the training."""
+        return
+
     def system(self, samples: list[SystemSample]) -> None:
         """Report what processes of the trial use; a sample that was reported before changes nothing."""
         return

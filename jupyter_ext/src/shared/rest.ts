@@ -1473,7 +1473,8 @@ export interface components {
      *     goes on as it does, None where that is not known: before the first progress, while it is paused, once it has ended.
      *     `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
      *     that has none waits for, and who has them; it is empty else. `notice` says what else trials of it wait for.
-     *     `warning` is that of the first trial that has one.
+     *     `warning` is that of the first trial that has one. `validates` is False where nothing validates: trials are compared
+     *     by metrics of the training then, and the rows that stand for validations have these.
      */
     Experiment: {
       /** Best Validation */
@@ -1523,6 +1524,11 @@ export interface components {
       test: boolean;
       /** Trials */
       trials: number;
+      /**
+       * Validates
+       * @default true
+       */
+      validates: boolean;
       /**
        * Waits For
        * @default
@@ -1617,6 +1623,11 @@ export interface components {
       test: boolean;
       /** Trials */
       trials: number;
+      /**
+       * Validates
+       * @default true
+       */
+      validates: boolean;
       /**
        * Waits For
        * @default
@@ -2035,6 +2046,19 @@ export interface components {
       files: components['schemas']['MissingFile'][];
     };
     /**
+     * NoValidationReport
+     * @description Nothing validates: what is reported as validations are metrics of the training, by which trials are compared.
+     */
+    NoValidationReport: {
+      /** Seq */
+      seq: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      type: 'no_validation';
+    };
+    /**
      * PlaceEntry
      * @description A path that the program names, by its text, and where the worker has it, relative to the working directory.
      */
@@ -2152,6 +2176,7 @@ export interface components {
         | components['schemas']['CheckpointReport']
         | components['schemas']['WarningReport']
         | components['schemas']['ComparisonReport']
+        | components['schemas']['NoValidationReport']
         | components['schemas']['RowsReport']
         | components['schemas']['SystemReport']
         | components['schemas']['ExitReport']

@@ -146,6 +146,10 @@ function restartsText(trial: Trial): string {
     : '';
 }
 
+/** Place and title of the column with what a checkpoint has come to. */
+const METRIC = 3;
+const VALIDATION = 'Validation';
+
 export class CheckpointsSection {
   readonly root: HTMLElement;
   private readonly _section: Section;
@@ -163,7 +167,7 @@ export class CheckpointsSection {
       { title: 'Trial', text: each => String(each.trial_id), numeric: true },
       { title: 'Batch', text: each => String(each.batch), numeric: true },
       {
-        title: 'Validation',
+        title: VALIDATION,
         text: each => this._metricText(each),
         value: each => this._metricValue(each)
       },
@@ -189,6 +193,8 @@ export class CheckpointsSection {
 
   update(view: ExperimentView): void {
     this._metric = view.experiment?.metric ?? '';
+    const validates = view.experiment?.validates ?? true;
+    this._table.setTitle(METRIC, validates ? VALIDATION : 'Metric');
     const found = view.checkpoints.filter(each => each.state === 'COMPLETED');
     const newestFirst = found.toSorted((one, other) =>
       other.created.localeCompare(one.created)

@@ -36,6 +36,7 @@ export function experiment(change: Partial<Experiment> = {}): Experiment {
     started: '2026-11-20T11:51:00Z',
     seconds_left: 125,
     waits_for: '',
+    validates: true,
     ended: null,
     ...change
   };

@@ -155,6 +155,18 @@ describe('the parts', () => {
     expect(onLoad.mock.calls).toEqual([[old]]);
   });
 
+  it('call nothing a validation where there is none', async () => {
+    const { text, show } = shown({ checkpoints: [checkpoint()] });
+    const titles = () => text('[aria-label=Checkpoints] th');
+    expect(titles()).toContain('Validation');
+    await show({
+      checkpoints: [checkpoint()],
+      experiment: detail({ validates: false })
+    });
+    expect(titles()).toContain('Metric');
+    expect(titles()).not.toContain('Validation');
+  });
+
   it('mark of equal checkpoints the one that top_checkpoint() loads, in whatever order they are listed', async () => {
     const each = (uuid: string, trial_id: number, minute: number) =>
       checkpoint({

@@ -159,7 +159,7 @@ async def get_experiment_curves(
                 for name in names
                 for curve in series.curves_of_many(connection, shown, kinds_of(kind), points=buckets, name=name)
             ]
-        return list_json(drawn(found, experiment.framework)).encode()
+        return list_json(drawn(found, experiment.framework, validates=experiment.validates)).encode()
 
     return await shared.answer(("curves of trials", owner, experiment_id, metric, kind, newest, buckets), read)
 

@@ -98,9 +98,9 @@ async def get_curves(
     def read() -> bytes:
         with service.database.read() as connection:
             trial = trials.get(connection, trial_id, owner)
-            framework = experiments.get(connection, trial.experiment_id).framework
+            experiment = experiments.get(connection, trial.experiment_id)
             found = series.curves(connection, trial_id, kinds_of(kind), points=buckets)
-        return list_json(drawn(found, framework)).encode()
+        return list_json(drawn(found, experiment.framework, validates=experiment.validates)).encode()
 
     return await shared.answer(("curves", owner, trial_id, kind, buckets), read)
 

@@ -57,6 +57,8 @@ class KerasController(TrainingPort):
         self.services = services
         call.context.use_environment(services.environment)
         call.check(services.environment)
+        if call.validation is None:
+            services.reporter.no_validation()
         self.ranks = ranks = Ranks(services.communicator)
         self.steps = ranks.most(call.steps_per_epoch(services.environment))
         schedule = services.schedule

@@ -18,6 +18,7 @@ from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Services
 from det_native.keras.native import FitCall
+from det_native.schema.numbers import number
 from det_native.schema.rest import MOST_METRICS, EpochRow
 
 logger = logging.getLogger("det_native")
@@ -102,7 +103,8 @@ class EpochReports:
             controller.services.reporter.epoch(report)
         numbers = {name: _number(value) for name, value in row.items() if name not in logs}
         added = {name: number for name, number in numbers.items() if number is not None}
-        compared = self._compared()
+        # Without a validation, its rows are not shown: what trials are compared by stands among those of the training.
+        compared = self._compared() if controller.call.validation is not None else set()
         of_training = {name: value for name, value in added.items() if name not in compared}
         if any(name.startswith(_VALIDATION) for name in logs):
             of_training = {name: value for name, value in of_training.items() if not name.startswith(_VALIDATION)}
@@ -195,7 +197,7 @@ def _words(value: Any) -> Any:
 
 
 def _number(plain: Any) -> float | None:
-    """Return the finite number that stands in a row; None for an array, and for what is none."""
+    """Return the number that stands in a row, not-a-number and infinities too; None for an array, and what is none."""
     if isinstance(plain, dict):
         (plain,) = plain.values()
-    return float(plain) if isinstance(plain, bool | int | float) else None
+    return float(plain) if isinstance(plain, bool) else number(plain)

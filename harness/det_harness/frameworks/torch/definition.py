@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
@@ -63,6 +64,10 @@ class Definition(Protocol):
 
     def begin(self, context: PyTorchTrialContext) -> None:
         """Make ready before the first batch of all; a trial that is continued finds everything in its checkpoint."""
+        return
+
+    def validated(self, metrics: Mapping[str, Any]) -> None:
+        """Look at the metrics of a validation, before they are checked."""
         return
 
     def enter_training_mode(self, context: PyTorchTrialContext) -> None:

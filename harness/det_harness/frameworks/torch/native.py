@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from det_harness.frameworks.torch.trial_state import LOOP_NAMES, USERS_STATE
 from det_harness.frameworks.torch.users_state import StateKeeper
 from det_harness.trial import rng
 from det_harness.trial.lengths import in_whole_epochs
+from det_harness.trial.metric_choice import MetricChoice
 from det_harness.trial.metrics import checked_validation
 from det_harness.trial.services import Services
 from det_native.errors import TrialDefinitionError
@@ -57,9 +59,10 @@ class CapturedCall(Definition):
         self.verb = "report" if call.train_batch is None else "return"
         self.means: TrainingMeans | None = None
         if call.evaluate_batch is None:
-            self.means = TrainingMeans(services.reporter, services.communicator, call, environment.metric)
+            self.means = TrainingMeans(services.reporter, services.communicator, call, self._compared_by)
             services = replace(services, reporter=self.means)
         self.services = services
+        self._choice = MetricChoice(services, self.name, said=call.context.metric_said)
         schedule = services.schedule
         schedule.periods = in_whole_epochs(schedule.periods, environment, call.steps_per_epoch(environment))
         self._call = call
@@ -109,8 +112,8 @@ class CapturedCall(Definition):
         for model in context.models:
             if not model.training:  # evaluated before, say; the modules of one that trains may be frozen on purpose
                 model.train()
-        evaluation, metric = self._evaluation, self.services.environment.metric
-        if evaluation is None or metric is None:
+        evaluation = self._evaluation
+        if evaluation is None or self._choice.metric is None:
             return
         if any(one.for_validation for one in context.experimental.reducers):
             return  # they may compute it, over all batches
@@ -120,7 +123,14 @@ class CapturedCall(Definition):
             names = evaluation.names()
         if names is None:
             return  # this slot has no batch; whether any has one, the validation itself tells
-        checked_validation(dict.fromkeys(names, 0.0), metric, evaluation.owner)
+        checked_validation(dict.fromkeys(names, 0.0), self._choice.look(names), evaluation.owner)
+
+    def validated(self, metrics: Mapping[str, Any]) -> None:
+        """Choose by which metric of the first validation trials are compared, where nobody has said it."""
+        self._choice.look(metrics)
+
+    def _compared_by(self, names: Collection[str]) -> str | None:
+        return self._choice.look(names)
 
 
 class _Adapter(PyTorchTrial):

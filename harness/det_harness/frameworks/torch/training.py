@@ -193,7 +193,9 @@ class TorchTraining(TrainingPort):
         self.hooks.call("on_validation_start")
         self.ranks.send_buffers()
         with evaluating(self.context.models):
-            yield self._evaluation.run()
+            found = self._evaluation.run()
+            self.definition.validated(found)
+            yield found
         self.ranks.end_validation()
         if self.ranks.agree(self.ranks.stops):
             self.schedule.request_stop()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeAlias
 
 from det_harness.ranks.communicator import Communicator
 from det_harness.trial.services import Reporter
@@ -12,6 +12,11 @@ from det_native.errors import TrialDefinitionError
 from det_native.pytorch import PyTorchCallback
 from det_native.pytorch.native_call import TorchCall
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.metric_names import PREFIXES
+from det_native.schema.rest import EpochRow, SystemSample
+
+#: Sum and number of the values of a metric, and whether one of them was not a number.
+Sum: TypeAlias = tuple[float, int, bool]
 
 
 class TrainingMeans(Reporter):
@@ -19,14 +24,18 @@ class TrainingMeans(Reporter):
 
     Takes the place of a reporter, and passes everything on.
 
+    Values that are not a number count for nothing, but for two things: a mean of nothing else is none; and the metric
+    that trials are compared by shows that it was not a number. A metric that is called ``val_...`` is the user's own
+    validation in a loop, where not-a-number stands for no value: until there is another one, the last value stays.
+
     Parameters
     ----------
     reporter : Reporter
     communicator : Communicator
     call : TorchCall
         The call that trains.
-    metric : str or None
-        The searcher's metric.
+    compared_by : callable
+        Takes the names, and returns by which metric trials are compared.
 
     Attributes
     ----------
@@ -34,12 +43,19 @@ class TrainingMeans(Reporter):
         Takes what was summed up so far into checkpoints.
     """
 
-    def __init__(self, reporter: Reporter, communicator: Communicator, call: TorchCall, metric: str | None) -> None:
+    def __init__(
+        self,
+        reporter: Reporter,
+        communicator: Communicator,
+        call: TorchCall,
+        compared_by: Callable[[Collection[str]], str | None],
+    ) -> None:
         self._reporter = reporter
         self._communicator = communicator
         self._call = call
-        self._metric = metric
+        self._compared_by = compared_by
         self.keeper = _MeansKeeper()
+        reporter.no_validation()
 
     @property
     def owner(self) -> str:
@@ -65,16 +81,21 @@ class TrainingMeans(Reporter):
         TrialDefinitionError
             If nothing was reported at all.
         """
-        keeper = self.keeper
-        if keeper.sums:
-            keeper.last, keeper.sums = {name: total / count for name, (total, count) in keeper.sums.items()}, {}
-        means = dict(self._communicator.broadcast_object(keeper.last))
-        if not means:
+        sums: dict[str, Sum]
+        sums, last = self._communicator.broadcast_object((self.keeper.sums, self.keeper.last))
+        if sums:
+            # A name that has had no value yet is none to choose.
+            valued = [name for name, (_, count, _) in sums.items() if count]
+            metric = self._compared_by(valued or list(sums))
+            last = {name: _mean(name, sum_, last, compared=name == metric) for name, sum_ in sums.items()}
+            self.keeper.last = last
+        self.keeper.sums = {}
+        if not last:
             raise TrialDefinitionError(self._nothing())
-        return means
+        return dict(last)
 
     def _nothing(self) -> str:
-        name = self._metric or "loss"
+        name = self._compared_by(()) or "loss"
         if self._call.train_batch is None:
             remedy = (
                 f"call context.report({name}=...) in the loop, or pass validation_loader and evaluate_batch to train()"
@@ -90,13 +111,16 @@ class TrainingMeans(Reporter):
         """Add rows up, and pass them on."""
         sums = self.keeper.sums
         for name, column in metrics.items():
-            total, count = sums.get(name, (0.0, 0))
+            total, count, broken = sums.get(name, (0.0, 0, False))
             for value in column:
-                # A step that was skipped may have a gradient norm of NaN; of the searcher's metric that is to be seen.
-                if value is not None and (name == self._metric or not math.isnan(value)):
+                if value is None:
+                    continue
+                if math.isnan(value):  # a step that was skipped may have a gradient norm of NaN
+                    broken = True
+                else:
                     total, count = total + value, count + 1
-            if count:
-                sums[name] = (total, count)
+            if count or broken:
+                sums[name] = (total, count, broken)
         self._reporter.training(batches, metrics)
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
@@ -111,19 +135,47 @@ class TrainingMeans(Reporter):
         """Pass on a warning."""
         self._reporter.warning(text)
 
+    def epoch(self, row: EpochRow) -> None:
+        """Pass on the history of an epoch."""
+        self._reporter.epoch(row)
+
+    def waiting(self, text: str) -> None:
+        """Pass on what the trial waits for."""
+        self._reporter.waiting(text)
+
+    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
+        """Pass on by which metric trials are compared."""
+        self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
+
+    def no_validation(self) -> None:
+        """Pass on that nothing validates."""
+        self._reporter.no_validation()
+
+    def system(self, samples: list[SystemSample]) -> None:
+        """Pass on what processes of the trial use."""
+        self._reporter.system(samples)
+
     def best_metric(self) -> float | None:
         """Return the experiment's best value of the searcher's metric."""
         return self._reporter.best_metric()
 
 
+def _mean(name: str, sum_: Sum, last: Mapping[str, float], *, compared: bool) -> float:
+    total, count, broken = sum_
+    if name.startswith(PREFIXES):
+        return total / count if count else last.get(name, math.nan)
+    return math.nan if not count or (broken and compared) else total / count
+
+
 class _MeansKeeper(PyTorchCallback):
     def __init__(self) -> None:
-        self.sums: dict[str, tuple[float, int]] = {}
+        self.sums: dict[str, Sum] = {}
         self.last: dict[str, float] = {}
 
     def state_dict(self) -> dict[str, Any]:
         return {"sums": dict(self.sums), "last": dict(self.last)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.sums = {name: (total, count) for name, (total, count) in state_dict["sums"].items()}
+        # A checkpoint of before has no third.
+        self.sums = {name: (*pair, False)[:3] for name, pair in state_dict["sums"].items()}
         self.last = dict(state_dict["last"])

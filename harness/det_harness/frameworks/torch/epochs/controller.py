@@ -129,7 +129,7 @@ class EpochsController:
         if paced and pace.saving_due(began) and schedule.periods.policy != "none":
             schedule.request_checkpoint()
         saved = schedule.progress.last_checkpointed
-        action = training.driver.advance(self._rows.latest() if paced else None)
+        action = training.driver.advance(training.latest() if paced else None)
         if paced:
             pace.done(began=began, ended=monotonic())
         if schedule.progress.last_checkpointed != saved:
@@ -160,6 +160,8 @@ class EpochsController:
             rows.end_epoch()
             training.done += training.epoch_length
             training.schedule.trained(training.done)
+            if training.done == training.epoch_length:
+                self._definition.check_reported(rows.names)
         self._due = paced
         if self._left:
             training.schedule.end_here(validate=used or training.done > 0)

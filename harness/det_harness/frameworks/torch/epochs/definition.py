@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import ceil
 from typing import Any
@@ -15,11 +17,16 @@ from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.frameworks.torch.trial_state import LOOP_NAMES, USERS_STATE
 from det_harness.frameworks.torch.users_state import StateKeeper
 from det_harness.trial.lengths import in_whole_epochs
+from det_harness.trial.metric_choice import MetricChoice
 from det_harness.trial.schedule import Periods
 from det_harness.trial.services import Services
+from det_native.errors import TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.epochs_call import EpochsCall
 from det_native.pytorch.gradients import Gradients
+from det_native.schema.metric_names import suggestion
+
+logger = logging.getLogger("det_harness")
 
 
 class CapturedLoop(Definition):
@@ -48,6 +55,8 @@ class CapturedLoop(Definition):
         self.services = services
         self._call = call
         self.names = NamesKeeper(call.context)
+        self._choice = MetricChoice(services, self.name, said=call.context.metric_said)
+        services.reporter.no_validation()
         self.quick = services.validation_batches is not None
         schedule = services.schedule
         if not self.quick:
@@ -69,6 +78,36 @@ class CapturedLoop(Definition):
     def evaluation(self, trial: PyTorchTrial, context: PyTorchTrialContext, reduction: Reduction) -> Validation:
         """Return what says who computes the metrics; the loop has done it."""
         return _Reported(self.trainer)
+
+    def validated(self, metrics: Mapping[str, Any]) -> None:
+        """Choose by which of the first metrics trials are compared, where nobody has said it."""
+        self._choice.look(metrics)
+
+    def check_reported(self, names: Collection[str]) -> None:
+        """Say after an epoch that the metric which the configuration names is not among those reported, if any are."""
+        metric = self.services.environment.metric
+        if self._call.context.metric_said and metric and names and metric not in names:
+            logger.warning(
+                "searcher.metric is '%s', but the loop over context.epochs() has reported %s in its first epoch. %s"
+                "The trial fails at its end if that metric has not come by then: report it, or set searcher.metric to "
+                "one of these.",
+                metric,
+                ", ".join(names),
+                suggestion(metric, list(names)),
+            )
+
+    def refuse_silence(self) -> None:
+        """Refuse a trial of a search that has reported nothing.
+
+        Raises
+        ------
+        TrialDefinitionError
+        """
+        if (self.services.environment.config.get("searcher") or {}).get("name", "single") != "single":
+            raise TrialDefinitionError(
+                f"{self.trainer} has reported no metrics: nothing says how good the trial is. Call "
+                f"context.report({self.services.environment.metric or 'loss'}=...) in it."
+            )
 
     def epoch_length(self, loader: DataLoader | None, context: PyTorchTrialContext) -> int:
         """Return the batches that an epoch counts as; in a quick check one."""

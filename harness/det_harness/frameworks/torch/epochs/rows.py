@@ -133,6 +133,11 @@ class EpochRows:
         _, columns = self._average([1], {name: [value] for name, value in numbers.items()})
         return {name: column[0] for name, column in columns.items() if column[0] is not None}
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all metrics that were reported so far."""
+        return list(self._latest)
+
     def report_alone(self) -> None:
         """Report what was kept since the last time, after an error: other ranks may be gone."""
         self._average = None

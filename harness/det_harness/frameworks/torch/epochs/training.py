@@ -26,12 +26,15 @@ class EpochsTraining(TorchTraining):
 
     Attributes
     ----------
+    loop : CapturedLoop
+        What is trained.
     rows : EpochRows
         What the loop reports.
     """
 
     def __init__(self, definition: CapturedLoop, call: EpochsCall) -> None:
         super().__init__(definition)
+        self.loop = definition
         communicator = definition.services.communicator
         self.rows = EpochRows(
             definition.services.reporter,
@@ -46,8 +49,23 @@ class EpochsTraining(TorchTraining):
 
     @contextmanager
     def validation(self) -> Iterator[dict[str, Any] | None]:
-        """Give the last metrics that the loop has reported; None where it has reported none."""
-        yield self.rows.latest() or None
+        """Give the last metrics that the loop has reported; None where it has reported none.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If there is none, and a search is to compare trials.
+        """
+        metrics = self.latest()
+        if not metrics:
+            self.loop.refuse_silence()
+        yield metrics or None
+
+    def latest(self) -> dict[str, float]:
+        """Return the last metrics that the loop has reported; a collective call where there are several slots."""
+        metrics = self.rows.latest()
+        self.definition.validated(metrics)
+        return metrics
 
     def _batches_from(self, position: Any) -> Iterator[Any]:
         place = _Place(self.definition.further_generators())
