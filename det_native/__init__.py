@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from det_native._env_context import EnvContext
     from det_native._version import PROTOCOL, __version__
     from det_native.client.handles import Experiment
+    from det_native.client.last import last_experiment
     from det_native.client.search_preview import preview_search
     from det_native.errors import InvalidHP
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
@@ -44,6 +45,7 @@ _NAMES = {
     "Trial": "det_native.trial",
     "TrialContext": "det_native.trial",
     "forget": "det_native.pending.forgetting",
+    "last_experiment": "det_native.client.last",
     "preview_search": "det_native.client.search_preview",
     "__version__": "det_native._version",
 }
@@ -76,6 +78,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "experiment",
     "experiments",
     "forget",
+    "last_experiment",
     "preview_search",
 ]
 

@@ -20,6 +20,7 @@ from det_native.client.connect import connect, locate, named_master
 from det_native.client.datasets import stored_sizes
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
+from det_native.client.last import note_begun
 from det_native.client.persistence import over_cuts
 from det_native.client.remote.target import is_ssh
 from det_native.client.session import IDEMPOTENCY_HEADER, Session
@@ -151,6 +152,7 @@ def send_capture(
         shown.failed("It ended here; the error says why.")
         raise
     experiment = Experiment(HttpSource(session), detail.id)
+    note_begun(experiment)
     if config.proof == "error":
         begin_dry_run(session, detail.id, bundle, capture.seconds, shown)
     if settings.show == "view" and in_notebook():

@@ -11,6 +11,7 @@ from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, current_log, running_execution
 from det_native.client.connect import connect, named_master
 from det_native.client.handles import Experiment
+from det_native.client.last import note_begun
 from det_native.errors import DetError, of_the_users
 from det_native.experimental.directory import working_directory
 from det_native.experimental.document_place import answers
@@ -214,6 +215,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     if continues:
         print(f"Experiment {experiment.id} {continues}.")
     call.context.experiment = experiment
+    note_begun(experiment)
     harness_for(call).build(call)
     __tracebackhide__ = True
     after_submit(experiment, call, settings.show)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from det_native.client import rendering
 from det_native.client.handles import Checkpoint, Experiment
+from det_native.client.last import note_begun
 from det_native.client.local_source import LocalSource
 from det_native.display.environment import in_notebook
 from det_native.errors import InvalidHP
@@ -98,6 +99,7 @@ class LocalExperiment:
         self.handle = Experiment(
             LocalSource(store, _loader(store, self._config, payload, settings.context_dir)), store.id
         )
+        note_begun(self.handle)
 
     @property
     def interrupted(self) -> bool:
