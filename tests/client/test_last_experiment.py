@@ -9,6 +9,7 @@ import pytest
 import det_native as det
 from det_native.client import last
 from det_native.errors import ArgumentError
+from det_native.imports import load_optimizers
 from det_native.schema.states import ExperimentState
 
 
@@ -25,6 +26,7 @@ def test_none_was_begun() -> None:
 
 def test_a_loop_in_a_function_has_its_handle_there() -> None:
     torch = pytest.importorskip("torch")
+    load_optimizers()  # else the first optimizer leaves a folder and an environment variable
 
     def train(rate: float) -> None:
         net = torch.nn.Linear(2, 1)
