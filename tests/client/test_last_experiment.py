@@ -12,6 +12,9 @@ from det_native.errors import ArgumentError
 from det_native.imports import load_optimizers
 from det_native.schema.states import ExperimentState
 
+torch = pytest.importorskip("torch")
+load_optimizers()  # else the first optimizer leaves a folder and an environment variable
+
 
 @pytest.fixture(autouse=True)
 def no_experiment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -25,9 +28,6 @@ def test_none_was_begun() -> None:
 
 
 def test_a_loop_in_a_function_has_its_handle_there() -> None:
-    torch = pytest.importorskip("torch")
-    load_optimizers()  # else the first optimizer leaves a folder and an environment variable
-
     def train(rate: float) -> None:
         net = torch.nn.Linear(2, 1)
         context = det.experimental.pytorch.init(local=True, show="none")
