@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 from det_native.pytorch.native import PyTorchNativeContext
 
-SLOTS, EPOCHS = 2, 2
+SLOTS = 2
 
 
 class PlainRun(LoopRun):
@@ -34,8 +34,8 @@ class PlainRun(LoopRun):
         Whatever the loop notes; it has to be the same on all slots.
     """
 
-    def __init__(self, folder: Path, communicator: Communicator | None = None, **given: Any) -> None:
-        searcher = {"name": "single", "metric": "loss", "max_length": {"epochs": EPOCHS}}
+    def __init__(self, folder: Path, communicator: Communicator | None = None, epochs: int = 2, **given: Any) -> None:
+        searcher = {"name": "single", "metric": "loss", "max_length": {"epochs": epochs}}
         super().__init__(folder, communicator, searcher=searcher, **given)
 
     def _make(self, dropout: float) -> None:
@@ -93,7 +93,7 @@ def plain(run: PlainRun) -> None:
         optimizer.step()
         scheduler.step()
         averaged.update_parameters(model)
-    run.noted += [scheduler.get_last_lr()[0], float(sum(one.sum() for one in averaged.parameters()))]
+    run.noted += [scheduler.get_last_lr()[0], float(sum(one.detach().sum() for one in averaged.parameters()))]
 
 
 def clipped(run: PlainRun) -> None:

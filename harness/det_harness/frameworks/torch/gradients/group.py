@@ -171,9 +171,9 @@ class GroupGradients(Gradients):
         if self._begins is not None:
             self._begins()
         self._task = task
-        Variable._execution_engine.queue_callback(self._end_pass)  # type: ignore[no-untyped-call]
+        Variable._execution_engine.queue_callback(self._after_backward)  # type: ignore[no-untyped-call]
 
-    def _end_pass(self) -> None:
+    def _after_backward(self) -> None:
         self._task = -1
         touched = [member.touched for member in self._members]
         if not self._active or not any(touched):
