@@ -1,4 +1,4 @@
-"""Plain PyTorch on two slots: ``loss.backward()`` and ``optimizer.step()`` train as one slot does on the whole batch."""
+"""Plain PyTorch on two slots: ``loss.backward()``, ``optimizer.step()`` train as one slot does on the whole batch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ pytestmark = pytest.mark.slow
 
 # By how much weights may differ from those of one slot, where it is not the order of a sum only.
 FAR = {"autocast": 5e-3, "searched": 1e-4}
-# Loops that part, at which batch, and what is said: each by one slot at least, of which another one may only learn that it
-# is gone.
+# Loops that part, at which batch, and what is said: by one slot at least; another one may only learn that it is gone.
 PARTING = {
     "steps_apart": (1, "steps of its optimizers so far, and another slot has made more or fewer"),
     "steps_apart at the end": (4, "steps of its optimizers so far, and another slot has made more or fewer"),
@@ -38,7 +37,7 @@ def inductor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="module", params=BACKENDS)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ended:
     """All loops on two slots."""
-    cases = {name: {"loop": name} for name in plain_loops.LOOPS}
+    cases = {name: {"loop": name} for name in plain_loops.LOOPS | plain_loops.APART}
     ended = run_program(tmp_path_factory.mktemp("plain"), cases, backend=request.param)
     assert ended.codes == [0, 0], "\n".join(ended.outputs)
     return ended
@@ -61,6 +60,20 @@ def test_a_plain_loop_trains_on_two_slots_as_on_one(pair: Ended, tmp_path: Path,
     assert first["noted"] == pytest.approx(alone["noted"], rel=50 * close)
     for one in (first, second, alone):
         assert not any(one["hooks"])
+
+
+def test_buffers_are_equal_after_each_pass(pair: Ended) -> None:
+    first, second = pair.results("normalised")
+    assert largest_difference(first["models"], second["models"]) == 0
+    assert first["noted"] == second["noted"]
+    assert len(set(first["noted"])) == 10
+
+
+def test_weights_that_have_parted_are_told_at_the_end(pair: Ended) -> None:
+    first, second = pair.results("pokes")
+    assert largest_difference(first["models"], second["models"]) > 0
+    for output in pair.outputs:
+        assert output.count("The weights of the trial's slots have parted") == 1
 
 
 def test_the_comparison_tells_slots_that_train_alone(tmp_path: Path) -> None:
