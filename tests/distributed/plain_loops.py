@@ -1,7 +1,7 @@
 """Loops over ``context.train()`` as one writes them for torch alone, each for one slot and for two.
 
-What comes of a loop is what its `PlainRun` keeps: the wrapped models, and what was noted. On one slot a batch is that of
-both slots, the first slot's records first.
+What comes of a loop is what its `PlainRun` keeps: the wrapped models, and what was noted. On one slot a batch is
+that of both slots, the first slot's records first.
 """
 
 from __future__ import annotations

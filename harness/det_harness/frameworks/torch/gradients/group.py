@@ -39,8 +39,8 @@ from det_native.pytorch.gradients import Gradients
 logger = logging.getLogger("det_harness")
 
 PARTED = (
-    "The weights of the trial's slots have parted: its code has changed weights or gradients by itself, and otherwise on "
-    "each slot. Those of the first slot count. Gradients are averaged by backward(), and where they were assigned "
+    "The weights of the trial's slots have parted: its code has changed weights or gradients by itself, in another way "
+    "on each slot. Those of the first slot count. Gradients are averaged by backward(), and where they were assigned "
     "(parameter.grad = ...) by the step; what is written into them after that (parameter.grad.copy_()) is not."
 )
 
