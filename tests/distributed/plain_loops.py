@@ -1,7 +1,7 @@
 """Loops over ``context.train()`` as one writes them for torch alone, each for one slot and for two.
 
-A loop is given a run, and yields nothing but what `PlainRun` keeps: the wrapped models and what it has noted. On one
-slot a batch is that of both slots, the first slot's records first.
+What comes of a loop is what its `PlainRun` keeps: the wrapped models, and what was noted. On one slot a batch is
+that of both slots, the first slot's records first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 from det_native.pytorch.native import PyTorchNativeContext
 
-SLOTS, EPOCHS = 2, 2
+SLOTS = 2
 
 
 class PlainRun(LoopRun):
@@ -34,8 +34,8 @@ class PlainRun(LoopRun):
         Whatever the loop notes; it has to be the same on all slots.
     """
 
-    def __init__(self, folder: Path, communicator: Communicator | None = None, **given: Any) -> None:
-        searcher = {"name": "single", "metric": "loss", "max_length": {"epochs": EPOCHS}}
+    def __init__(self, folder: Path, communicator: Communicator | None = None, epochs: int = 2, **given: Any) -> None:
+        searcher = {"name": "single", "metric": "loss", "max_length": {"epochs": epochs}}
         super().__init__(folder, communicator, searcher=searcher, **given)
 
     def _make(self, dropout: float) -> None:
@@ -93,7 +93,7 @@ def plain(run: PlainRun) -> None:
         optimizer.step()
         scheduler.step()
         averaged.update_parameters(model)
-    run.noted += [scheduler.get_last_lr()[0], float(sum(one.sum() for one in averaged.parameters()))]
+    run.noted += [scheduler.get_last_lr()[0], float(sum(one.detach().sum() for one in averaged.parameters()))]
 
 
 def clipped(run: PlainRun) -> None:
@@ -219,7 +219,8 @@ def searched(run: PlainRun) -> None:
             loss.backward()
             return loss
 
-        run.noted.append(float(optimizer.step(closure)))  # type: ignore[arg-type]
+        loss: Any = optimizer.step(closure)  # type: ignore[arg-type]
+        run.noted.append(float(loss.detach()))
 
 
 def closed(run: PlainRun) -> None:
@@ -382,6 +383,41 @@ LOOPS: dict[str, Callable[[PlainRun], None]] = {
 }
 
 
+# Loops that are not those of one slot.
+
+
+def normalised(run: PlainRun) -> None:
+    """What batch norm has gathered is the same on all slots after each pass; a graph stands two passes."""
+    model = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    run.wrap(model, optimizer)
+    for x, y in run.data():
+        optimizer.zero_grad()
+        output = model(x)
+        mse_loss(output, y).backward(retain_graph=True)
+        output.pow(2).mean().backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            run.noted.append(float(model(torch.ones(1, 3))))
+        model.train()
+
+
+def pokes(run: PlainRun) -> None:
+    """Write a slot's own numbers into gradients that are averaged."""
+    model, optimizer = _parting(run)
+    for x, y in run.data():
+        mse_loss(model(x), y).backward()
+        for parameter in model.parameters():
+            assert parameter.grad is not None
+            parameter.grad.mul_(1 + run.communicator.rank)
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+APART: dict[str, Callable[[PlainRun], None]] = {one.__name__: one for one in (normalised, pokes)}
+
+
 # Loops that go another way on some slot.
 
 
@@ -434,5 +470,5 @@ def trained(folder: Path, name: str, communicator: Any = None) -> dict[str, Any]
     """Run a loop on the slots that `communicator` connects, or on one with the batches of two."""
     alone = {} if communicator is not None else {"batch_size": SLOTS * 4}
     run = PlainRun(folder, communicator, **alone)
-    LOOPS[name](run)
+    (LOOPS | APART)[name](run)
     return run.result()

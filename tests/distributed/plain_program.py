@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,8 @@ def train(folder: Path, communicator: Any, case: dict[str, Any]) -> dict[str, An
     """Run one case."""
     if "batch" not in case:
         return plain_loops.trained(folder, case["loop"], communicator)
-    run = plain_loops.PlainRun(folder, communicator)
-    try:
-        plain_loops.PARTING[case["loop"]](run, case["batch"])
-    except DetError as error:
-        return {"error": type(error).__name__, "text": str(error), **run.result()}
+    run = plain_loops.PlainRun(folder, communicator, epochs=1)
+    plain_loops.PARTING[case["loop"]](run, case["batch"])
     return run.result()
 
 
@@ -45,4 +43,10 @@ def main(specification: Path, rank: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    own = int(sys.argv[2])
+    try:
+        main(Path(sys.argv[1]), own)
+    except DetError as error:
+        traceback.print_exc()
+        (Path(sys.argv[1]).parent / f"error.{own}.json").write_text(json.dumps([type(error).__name__, str(error)]))
+        sys.exit(3)

@@ -69,6 +69,18 @@ class PlainTrial(PyTorchTrial):
         return {"loss": classified(self.model(images), labels)}
 
 
+class ByHand(PlainTrial):
+    """Without the context's calls."""
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        images, labels = batch
+        self.optimizer.zero_grad()
+        loss = classified(self.model(images), labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return {"loss": loss}
+
+
 class TwoLosses(PlainTrial):
     """Two backward passes on one forward."""
 

@@ -1,4 +1,4 @@
-"""Plain PyTorch on two slots: ``loss.backward()`` and ``optimizer.step()`` train as one slot on the whole batch."""
+"""Plain PyTorch on two slots: ``loss.backward()``, ``optimizer.step()`` train as one slot does on the whole batch."""
 
 from __future__ import annotations
 
@@ -18,15 +18,27 @@ pytestmark = pytest.mark.slow
 
 # By how much weights may differ from those of one slot, where it is not the order of a sum only.
 FAR = {"autocast": 5e-3, "searched": 1e-4}
-PARTING = {name: {"loop": name, "batch": 1} for name in plain_loops.PARTING}
-AT_THE_END = {"last_step": {"loop": "steps_apart", "batch": 9}, "last_pass": {"loop": "passes_apart", "batch": 9}}
+# Loops that part, at which batch, and what is said: by one slot at least; another one may only learn that it is gone.
+PARTING = {
+    "steps_apart": (1, "steps of its optimizers so far, and another slot has made more or fewer"),
+    "steps_apart at the end": (4, "steps of its optimizers so far, and another slot has made more or fewer"),
+    "passes_apart": (1, "rank 0: in backward()\n  rank 1: between two batches"),
+    "passes_apart at the end": (4, "rank 0: in backward()\n  rank 1: between two batches"),
+    "closes_apart": (1, "The slots of the trial go different ways: this slot has computed"),
+}
+
+
+@pytest.fixture(autouse=True)
+def inductor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let optimizers make the folder of the compiler elsewhere than among the temporary files."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ended:
     """All loops on two slots."""
-    cases: dict[str, dict[str, Any]] = {name: {"loop": name} for name in plain_loops.LOOPS}
-    ended = run_program(tmp_path_factory.mktemp("plain"), cases | PARTING | AT_THE_END, backend=request.param)
+    cases = {name: {"loop": name} for name in plain_loops.LOOPS | plain_loops.APART}
+    ended = run_program(tmp_path_factory.mktemp("plain"), cases, backend=request.param)
     assert ended.codes == [0, 0], "\n".join(ended.outputs)
     return ended
 
@@ -50,6 +62,20 @@ def test_a_plain_loop_trains_on_two_slots_as_on_one(pair: Ended, tmp_path: Path,
         assert not any(one["hooks"])
 
 
+def test_buffers_are_equal_after_each_pass(pair: Ended) -> None:
+    first, second = pair.results("normalised")
+    assert largest_difference(first["models"], second["models"]) == 0
+    assert first["noted"] == second["noted"]
+    assert len(set(first["noted"])) == 10
+
+
+def test_weights_that_have_parted_are_told_at_the_end(pair: Ended) -> None:
+    first, second = pair.results("pokes")
+    assert largest_difference(first["models"], second["models"]) > 0
+    for output in pair.outputs:
+        assert output.count("The weights of the trial's slots have parted") == 1
+
+
 def test_the_comparison_tells_slots_that_train_alone(tmp_path: Path) -> None:
     run = plain_loops.PlainRun(tmp_path / "half")
     plain_loops.plain(run)
@@ -57,17 +83,13 @@ def test_the_comparison_tells_slots_that_train_alone(tmp_path: Path) -> None:
     assert largest_difference(run.result()["models"], whole["models"]) > 1e-3
 
 
-@pytest.mark.parametrize("name", [*PARTING, *AT_THE_END])
-def test_slots_that_go_different_ways_are_told_so(pair: Ended, name: str) -> None:
-    words = {
-        "steps_apart": "steps of its optimizers so far, and another slot has made more or fewer",
-        "passes_apart": "another",
-        "closes_apart": "The slots of the trial go different ways: this slot has computed",
-        "last_step": "steps of its optimizers so far",
-        "last_pass": "The slots of the trial go different ways: this slot has",
-    }
-    for one in pair.results(name):
-        assert one["error"] == "TrialDefinitionError"
-        assert words[name] in one["text"]
-        assert "every slot makes the same backward passes" in one["text"]
-        assert not any(one["hooks"])
+@pytest.mark.parametrize("name", PARTING)
+def test_slots_that_go_different_ways_are_told_so(tmp_path: Path, name: str) -> None:
+    batch, words = PARTING[name]
+    case = {"loop": name.split()[0], "batch": batch}
+    ended = run_program(tmp_path, {"parting": case}, long_seconds=1.0)
+    assert ended.codes == [3, 3], "\n".join(ended.outputs)
+    errors = [ended.error(rank) for rank in range(2)]
+    assert "TrialDefinitionError" in [kind for kind, _ in errors]
+    for kind, text in errors:
+        assert kind == "RankLostError" or (words in text and "every slot makes the same backward passes" in text)

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 _AGGREGATED = {"aggregation_frequency": 3}
 CASES: dict[str, dict[str, Any]] = {
     "plain": {"trial": "PlainTrial"},
+    "by_torch": {"trial": "ByHand"},
     "ddp": {"trial": "PlainTrial", "kind": "by_hand"},
     "overlapping": {"trial": "Overlapping"},
     "two_losses": {"trial": "TwoLosses"},
@@ -142,6 +143,11 @@ def test_three_slots_over_horovod_train_as_one_with_the_same_batches(tmp_path: P
     alone = CaseRun(tmp_path / "alone", **made)
     alone.run(rank_trials.Gan)
     assert largest_difference(first, alone.result()["models"]) < 2e-6
+
+
+def test_calls_of_torch_train_as_those_of_the_context_do(pair: Ended) -> None:
+    plain, by_torch = equal_on_both(pair, "plain"), equal_on_both(pair, "by_torch")
+    assert largest_difference(plain["models"], by_torch["models"]) == 0
 
 
 def test_the_exchange_begins_during_backward(pair: Ended) -> None:

@@ -286,6 +286,19 @@ def test_a_loop_that_was_left_stays_ended_where_its_worker_is_started_again(tmp_
     assert same(again.result()["model"], left.result()["model"])
 
 
+def test_a_batch_that_was_stepped_by_torch_alone_counts_where_the_loop_was_left(tmp_path: Path) -> None:
+    left = LoopRun(tmp_path)
+    for batch in left.batches():
+        left.optimizer.zero_grad()
+        left.loss(batch).backward()
+        left.optimizer.step()
+        if left.context.batch_idx == 3:
+            break
+    assert left.result()["outcome"] == (4, False)
+    assert left.last().batch == 4
+    assert not left.optimizer._optimizer_step_pre_hooks
+
+
 def test_a_second_loop_over_batches_that_were_given_is_an_error() -> None:
     line = Line()
     batches = line.loop()

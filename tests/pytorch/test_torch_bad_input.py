@@ -216,7 +216,7 @@ def test_an_optimizer_that_needs_a_closure_is_told_how_to_step_it(tmp_path: Path
 
         return self.optimizer.step(closure)
 
-    words = r"Broken.train_batch\(\) stepped LBFGS, .* without one: on one slot call LBFGS.step\(closure\)"
+    words = r"Broken.train_batch\(\) stepped LBFGS, .* without one: call LBFGS.step\(closure\)"
     for method in (Full.train_batch, steps):
         with pytest.raises(TrialDefinitionError, match=words):
             LocalRun(tmp_path, batches=1).run(with_method(__init__=makes, train_batch=method))

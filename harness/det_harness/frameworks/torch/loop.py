@@ -51,7 +51,7 @@ class TorchLoopController:
     def __init__(self, call: TorchCall, services: Services) -> None:
         self._call = call
         self._definition = CapturedCall(call, services)
-        self._training = TorchTraining(self._definition)
+        self._training = TorchTraining(self._definition, own_loop=True)
         self.explained = self._training.explained
         self.outcome: Outcome | None = None
         self.on_purpose = False
@@ -134,8 +134,6 @@ class TorchLoopController:
         """Have the next batch ready; returns False if there is none because the loop was left."""
         training, context = self._training, self._call.context
         self._met = None
-        if training.ranks.several:
-            training.ranks.send_buffers()
         if self._left:
             context.begin_batch(None)
             self._after_batch()

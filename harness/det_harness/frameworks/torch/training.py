@@ -36,6 +36,8 @@ class TorchTraining(TrainingPort):
     ----------
     definition : Definition
         What is trained.
+    own_loop : bool
+        Whether the user's own loop trains: buffers are equal on all ranks after each backward, else before each batch.
 
     Attributes
     ----------
@@ -51,8 +53,9 @@ class TorchTraining(TrainingPort):
 
     batches: Iterator[Any]
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: Definition, *, own_loop: bool = False) -> None:
         self.definition = definition
+        self._own_loop = own_loop
         self.services = services = definition.services
         self.schedule = services.schedule
         self._communicator = communicator = services.communicator
@@ -107,7 +110,12 @@ class TorchTraining(TrainingPort):
             with rng.preserved():  # it runs at every start, also of a trial that is continued
                 self.hooks.call("on_training_start")
             context = self.context
-            averaged = self._gradients.averaged_by_hooks(context.models, context.optimizers, context.note_training)
+            averaged = self._gradients.averaged_by_hooks(
+                context.models,
+                context.optimizers,
+                begins=context.note_training,
+                ends=self.ranks.send_buffers if self._own_loop else None,
+            )
             with averaged, context.steps_watched():
                 yield
         finally:

@@ -95,6 +95,23 @@ class Agreement:
         self._check(doing, rest[: len(kinds)], rest[len(kinds) :], counts)
         return [flag > 0 for flag in any_flags], total / self._size
 
+    @torch.no_grad()
+    def are_alike(self, optimizers: Sequence[torch.optim.Optimizer]) -> bool:
+        """Meet at the end of the training; returns whether the optimizers have the same weights on all ranks.
+
+        Raises
+        ------
+        TrialDefinitionError, RankLostError
+            As `meet` does.
+        """
+        total = 0
+        for parameter in (one for made in optimizers for group in made.param_groups for one in group["params"]):
+            total += int(parameter.detach().contiguous().reshape(-1).view(torch.uint8).sum(dtype=torch.int64))
+        # A number, and its square, which tell whether all ranks have the same.
+        own = float(total % _MOST)
+        mean = self.meet(Doing.END, value=own)[1]
+        return self.meet(Doing.END, value=own * own)[1] == mean * mean
+
     def _check(self, doing: Doing, kinds: list[float], sums: list[float], own: list[float]) -> None:
         if kinds[doing] != self._size:
             others = " and ".join(_WORDS[kind] for kind in Doing if kinds[kind] and kind is not doing)

@@ -22,6 +22,7 @@ sees what one process with the batches of all ranks would have.
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,14 @@ from det_harness.frameworks.torch.gradients.agreement import Agreement, Doing
 from det_harness.frameworks.torch.gradients.members import Hook, MemberGradients
 from det_harness.frameworks.torch.gradients.wire import Wire
 from det_native.pytorch.gradients import Gradients
+
+logger = logging.getLogger("det_harness")
+
+PARTED = (
+    "The weights of the trial's slots have parted: its code has changed weights or gradients by itself, in another way "
+    "on each slot. Those of the first slot count. Gradients are averaged by backward(), and where they were assigned "
+    "(parameter.grad = ...) by the step; what is written into them after that (parameter.grad.copy_()) is not."
+)
 
 
 class GroupGradients(Gradients):
@@ -105,7 +114,8 @@ class GroupGradients(Gradients):
                 hooks.append(optimizer.register_step_pre_hook(self._before_step))
             self._agreement = agreement = Agreement(self._size, self._wire.open(), len(self._members))
             yield
-            agreement.meet(Doing.END)
+            if not agreement.are_alike(optimizers):
+                logger.warning(PARTED)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -171,9 +181,9 @@ class GroupGradients(Gradients):
         if self._begins is not None:
             self._begins()
         self._task = task
-        Variable._execution_engine.queue_callback(self._end_pass)
+        Variable._execution_engine.queue_callback(self._after_backward)
 
-    def _end_pass(self) -> None:
+    def _after_backward(self) -> None:
         self._task = -1
         touched = [member.touched for member in self._members]
         if not self._active or not any(touched):

@@ -103,7 +103,8 @@ class Buffers:
         finish(_broadcast(flat, self._communicator))
         if not self._rank_zero:
             for buffer, part in zip(buffers, torch.split(flat, lengths), strict=True):
-                buffer.copy_(_typed(part, buffer))
+                # As data: a graph that was made with the old ones can still be gone through backward.
+                buffer.data.copy_(_typed(part, buffer))
 
 
 def _broadcast(tensor: torch.Tensor, communicator: Communicator) -> Any:
