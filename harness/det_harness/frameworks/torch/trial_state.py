@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from det_harness.frameworks.torch import nested, sharded_state
+from det_harness.frameworks.torch import changed, nested, sharded_state
 from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.trial import after_training, rng, state_files
 from det_harness.trial.throttle import Throttle
@@ -49,7 +49,15 @@ _FILES = {
     "reducers": "reducers",
 }
 # What is equal on all ranks.
-_COMMON = ("models_state_dict", "optimizers_state_dict", "lr_schedulers_state_dict", "scalers_state_dict")
+_TENSORS = ("models_state_dict", "optimizers_state_dict")
+_COMMON = (
+    *_TENSORS,
+    "lr_schedulers_state_dict",
+    "scalers_state_dict",
+    "frozen_parameters",
+    "parameter_groups",
+)
+_OF_OBJECTS = (*_COMMON, "evaluating", "module_attributes")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, torch.device)
 
 
@@ -74,6 +82,7 @@ def collect(
         "scalers_state_dict": [scaler.state_dict() for scaler in context.scalers],
         "callbacks": {name: callback.state_dict() for name, callback in callbacks.items()},
         "reducers": reducers or [],
+        **changed.collect(context),
     }
 
 
@@ -102,7 +111,7 @@ def save(
 def digest(context: PyTorchTrialContext) -> bytes:
     """Return what tells two states of models and optimizers apart."""
     found: dict[str, Any] = {}
-    state = {key: value for key, value in collect(context, {}).items() if key in _COMMON[:2]}
+    state = {key: value for key, value in collect(context, {}).items() if key in _TENSORS}
     nested.split(state, lambda leaf: nested.TAKEN if isinstance(leaf, torch.Tensor) else leaf, found)
     tensors = (each.detach().cpu().contiguous().flatten() for each in found.values())
     return after_training.digest(each.view(torch.uint8).numpy() for each in tensors)
@@ -110,7 +119,7 @@ def digest(context: PyTorchTrialContext) -> bytes:
 
 def save_end(folder: Path, context: PyTorchTrialContext) -> None:
     """Write what the end of a training has made of models, optimizers, schedulers and scalers into an empty folder."""
-    state = {key: value for key, value in collect(context, {}).items() if key in (*_COMMON, "evaluating")}
+    state = {key: value for key, value in collect(context, {}).items() if key in _OF_OBJECTS}
     _write_state(folder, state, HostMemory())(Throttle())
 
 
@@ -204,9 +213,7 @@ def restore(state: dict[str, Any], context: PyTorchTrialContext, callbacks: Mapp
     _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
     for model, gradients in zip(context.models, state["gradients"], strict=True):
         _put_gradients(model, gradients)
-    for model, names in zip(context.models, state.get("evaluating") or [], strict=False):
-        for name, module in model.named_modules():
-            module.training = name not in names
+    changed.put_back(context.models, state, context.as_wrapped)
     _load_each(owner, "learning rate scheduler", context.lr_schedulers, state["lr_schedulers_state_dict"])
     _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
     for name, saved in state["callbacks"].items():
