@@ -16,7 +16,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -28,12 +27,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from det_harness.frameworks.torch import changed, nested, sharded_state
+from det_harness.frameworks.torch import changed, copies, nested, sharded_state
 from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.trial import after_training, rng, state_files
 from det_harness.trial.throttle import Throttle
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
+from det_native.pytorch.native_run import PyTorchRunContext
 
 logger = logging.getLogger("det_harness")
 
@@ -244,23 +244,23 @@ def load_models(folder: Path, context: PyTorchTrialContext) -> None:
 
 
 def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> list[torch.nn.Module]:
-    """Return copies of the context's models with the weights of a checkpoint, in evaluation mode.
+    """Return the context's models as a checkpoint has them, in evaluation mode.
 
-    The models themselves stay as they are: they may be the user's, trained further since.
+    They are copies: the models themselves may be the user's, trained further since. Those of a program that runs again
+    for it are nobody's.
 
     Raises
     ------
     CheckpointError
         If the models do not fit those of the checkpoint, or cannot be copied.
     """
-    try:
-        models = copy.deepcopy(context.models)
-    except Exception as error:
-        raise CheckpointError(
-            f"The models cannot be copied to load a checkpoint ({error}): load it in another process, with "
-            "det.attach(...), which makes them again."
-        ) from error
-    _load_each(owner, "model", models, _read_models(after_training.weights_in(folder)))
+    replayed = isinstance(context, PyTorchRunContext) and context.role == "load"
+    models = context.models if replayed else copies.copied(context.models)
+    weights = after_training.weights_in(folder)
+    state = _read_weights(weights)
+    sharded_state.put_back(state, weights, only="models_state_dict")
+    _load_each(owner, "model", models, state["models_state_dict"])
+    changed.put_back(models, state, context.as_wrapped)
     for model in models:
         model.eval()
     return models
