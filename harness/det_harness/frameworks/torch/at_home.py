@@ -1,8 +1,9 @@
 """Models of a program that has run again, as objects of the classes that this process has: those of the notebook.
 
-``isinstance(loaded, Net)`` holds then, and ``torch.save(loaded)`` finds the class. A class or a function is replaced
-only by another one of its name that does the same: its code, and all that its code looks up, are equal. One that was
-edited since stays what it was when the model was trained.
+``isinstance(loaded, Net)`` holds then, and ``torch.save(loaded)`` finds the class. A class or a function is replaced by
+another one of its name that does the same: its code, and all that its code looks up, are equal. If any of a model is
+another one by now, or is not here, the model stays what it was when it was trained, all of it: half of it would compare
+its own members of an enumeration with those of the other half.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def at_home(models: list[torch.nn.Module]) -> list[torch.nn.Module]:
     """
     try:
         moved: list[torch.nn.Module] = _Moved().of(models)
-    except Exception:  # noqa: BLE001 (the user's classes may raise anything; then they stay what they are)
+    except Exception:  # noqa: BLE001 (the user's classes may raise anything)
         return models
     return moved
 
@@ -55,9 +56,19 @@ class _Moved(ObjectCopy):
         self._comparison = _Comparison()
 
     def definition(self, value: Any) -> Any:
-        """Return the same definition of this process, if it has it."""
+        """Return the same definition of this process.
+
+        Raises
+        ------
+        LookupError
+            If it does not have it.
+        """
         here = _of_its_name(value)
-        return here if here is not value and self._comparison.alike(value, here) else value
+        if here is value or _is_of_module(value):
+            return value
+        if here is None or not self._comparison.alike(value, here):
+            raise LookupError(value.__qualname__)
+        return here
 
     def tensor(self, value: torch.Tensor) -> torch.Tensor:
         """Return the tensor itself."""
@@ -69,6 +80,15 @@ def _of_its_name(value: Any) -> Any:
     for name in value.__qualname__.split("."):
         found = getattr(found, name, None)
     return found
+
+
+def _is_of_module(value: Any) -> bool:
+    """Return whether a definition, one within a function say, is of a module that this process has."""
+    functions = [one for one in vars(value).values() if isinstance(one, types.FunctionType)]
+    names = getattr(sys.modules.get(value.__module__ or ""), "__dict__", None)
+    return "<locals>" in value.__qualname__ and all(
+        one.__globals__ is names for one in ([value] if isinstance(value, types.FunctionType) else functions)
+    )
 
 
 class _Comparison:

@@ -93,8 +93,9 @@ class ObjectCopy:
         return made
 
     def _object(self, value: Any) -> Any:
-        own, kind = getattr(type(value), "__deepcopy__", None), type(value)
-        if own is not None and self.definition(kind) is kind:
+        kind = type(value)
+        own = getattr(kind, "__deepcopy__", None)
+        if self.definition(kind) is kind and own is not None:
             memo = dict(self._memo)
             try:
                 return own(value, self._memo)
@@ -125,8 +126,9 @@ class ObjectCopy:
         set_state: Callable[[Any, Any], Any] | None = None,
     ) -> Any:
         """Make an object of what its ``__reduce_ex__`` has given."""
+        maker, given = self.of(make), [self.of(argument) for argument in arguments]
         try:
-            made = self.of(make)(*(self.of(argument) for argument in arguments))
+            made = maker(*given)
         except Exception:  # noqa: BLE001 (likewise)
             return value  # as if it could not say what it is made of
         self._memo[id(value)] = made
