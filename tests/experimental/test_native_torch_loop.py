@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 
-from det_harness.frameworks.torch.training_means import _MeansKeeper  # noqa: E402
+from det_harness.frameworks.torch.training_means import MeansKeeper  # noqa: E402
 from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 
 import det_native as det  # noqa: E402 (after the check for torch)
@@ -311,6 +311,6 @@ def test_metrics_called_as_the_columns_of_rows_are_kept_apart_from_them() -> Non
 
 
 def test_means_go_on_from_a_checkpoint_of_before() -> None:
-    keeper = _MeansKeeper()
+    keeper = MeansKeeper()
     keeper.load_state_dict({"sums": {"loss": (3.0, 2)}, "last": {}})
     assert keeper.sums == {"loss": (3.0, 2, False)}

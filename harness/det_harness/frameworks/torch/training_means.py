@@ -54,7 +54,7 @@ class TrainingMeans(Reporter):
         self._communicator = communicator
         self._call = call
         self._compared_by = compared_by
-        self.keeper = _MeansKeeper()
+        self.keeper = MeansKeeper()
         reporter.no_validation()
 
     @property
@@ -167,7 +167,9 @@ def _mean(name: str, sum_: Sum, last: Mapping[str, float], *, compared: bool) ->
     return math.nan if not count or (broken and compared) else total / count
 
 
-class _MeansKeeper(PyTorchCallback):
+class MeansKeeper(PyTorchCallback):
+    """Keeps sums and last means in checkpoints."""
+
     def __init__(self) -> None:
         self.sums: dict[str, Sum] = {}
         self.last: dict[str, float] = {}
