@@ -263,8 +263,10 @@ def test_a_validation_of_the_loops_own_is_preferred(names: list[str], chosen: st
 def test_a_metric_that_the_configuration_names_is_checked_in_the_loop() -> None:
     config = CONFIG | {"searcher": {"metric": "val_loss"}}
     assert unvalidated(config, loss=1.0, val_loss=0.5).trials[0].best_validation == 0.5
+    numbers = []
     with pytest.raises(TrialDefinitionError, match=r"'val_loss', but the loop of .* reported loss\. Did you mean"):
-        unvalidated(config, loss=1.0)
+        unvalidated(config, epochs=200, loss=lambda _, number: numbers.append(number) or 1.0)
+    assert numbers[-1] == 0, "the first report shows it"
 
 
 def test_without_validation_there_are_only_metrics_of_the_training() -> None:
