@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_harness.frameworks.base import FrameworkHarness, LoopController, controller_class_of
 from det_harness.frameworks.torch.random_streams import TorchStreams
+from det_native.callsite import asking_frame
 from det_native.imports import load_optimizers
 from det_native.schema.environment import TrialEnvironment
 
@@ -101,7 +102,10 @@ class TorchHarness(FrameworkHarness):
     def load_into(self, call: Any, directory: Path) -> None:
         """Put what a training has made of the objects of a captured call into them."""
         from det_harness.frameworks.torch.loading_into import load_into
+        from det_harness.frameworks.torch.loop_names import begin_names
 
+        if call.kind == "train" and call.context.role in ("worker", "load"):  # an earlier loop, which has no batches
+            begin_names(call.context, asking_frame())
         load_into(call.context, directory)
         self.note_end(call, directory)
 
