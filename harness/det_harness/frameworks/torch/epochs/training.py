@@ -33,7 +33,7 @@ class EpochsTraining(TorchTraining):
     """
 
     def __init__(self, definition: CapturedLoop, call: EpochsCall) -> None:
-        super().__init__(definition)
+        super().__init__(definition, own_loop=True)
         self.loop = definition
         communicator = definition.services.communicator
         self.rows = EpochRows(
