@@ -65,6 +65,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "det_native.display": {"det_native.client", "det_native.schema", "det_native.local"},
     "det_native.pending": {
+        "det_native.carried",
         "det_native.capture",
         "det_native.client",
         "det_native.inspection",
@@ -76,6 +77,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.master": {"det_native.schema", "det_native.search", "det_native.storage"},
     "det_native.compat": set(),
     "det_native.experimental": {
+        "det_native.callsite",
         "det_native.capture",
         "det_native.client",
         "det_native.display",

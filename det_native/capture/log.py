@@ -317,11 +317,18 @@ class ExecutionLog:
             seen = seen._replace(changed=frozenset(), unclear=frozenset())
         execution.effects = before.then(seen)
 
-    def note_loaded(self, index: int, objects: Set[int]) -> None:
-        """Note that weights were put into objects: that is what the training of an execution has come to."""
-        names, trained = self._watch.renew(self.shell.user_ns, objects), self.executions[index]
+    def note_loaded(self, index: int, objects: Set[int], bound: Set[str] = frozenset()) -> None:
+        """Note what the training of an execution has come to: weights in objects, and names that its loop has bound."""
+        namespace, trained = self.shell.user_ns, self.executions[index]
+        before = frozenset(self._watch.looks)
+        names = self._watch.renew(namespace, objects, bound)
         if trained.effects is not None:
-            trained.effects = trained.effects._replace(changed=trained.effects.changed | names)
+            effects = trained.effects
+            trained.effects = effects._replace(
+                changed=effects.changed | names,
+                bound=effects.bound | (bound & namespace.keys()),
+                made=effects.made | (bound & namespace.keys() - before),
+            )
 
     def before_call(self) -> None:
         """Look before a training call: what it changes is no work of its cell."""

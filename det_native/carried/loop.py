@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from types import CodeType, FrameType
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 from det_native.carried import states
-from det_native.carried.codes import global_names, names_bound, read_first
+from det_native.carried.changes import names_changed
+from det_native.carried.codes import global_names, globals_bound, names_bound, read_first
 from det_native.carried.namespaces import LOCAL, FunctionNames, Namespace
 from det_native.carried.numbers import on_device
 from det_native.carried.packing import TooLargeError, Unit, head_of, packed, unpacked
@@ -54,8 +55,10 @@ class LoopNames:
 
     Attributes
     ----------
-    sets : frozenset of str
-        Names that the loop binds, or functions that it may call do.
+    sets : dict of str to frozenset of str
+        Names that the loop binds, or functions bind which it may call, by their namespace.
+    lost : dict of str to str
+        Names that the last call of :meth:`restore` could not put back, each with the reason.
     unkept : dict of str to str
         Names that the loop reads first, and whose values cannot be kept, each with what it is.
     """
@@ -74,7 +77,15 @@ class LoopNames:
         self._device = device
         self._table = Table(namespaces, watched, self._known)
         self._loop = loop_around(code, frame.f_lasti)
-        self.sets = names_bound(self._loop).union(*self._table.bound.values())
+        bound = names_bound(self._loop)
+        self.sets = {key: frozenset(names) for key, names in self._table.bound.items()}
+        self.sets[self._home] = bound | self.sets.get(self._home, frozenset())
+        if self._home == LOCAL:
+            outside = globals_bound(self._loop)
+            self.sets[LOCAL] -= outside
+            self.sets[module] = outside | self.sets.get(module, frozenset())
+        self.lost: dict[str, str] = {}
+        self._given_up: set[str] = set()
         needed = self.needed()
         self.unkept = {name: what for name, what in self._table.cannot.items() if name in needed}
 
@@ -83,10 +94,53 @@ class LoopNames:
         names = {name for several in self._table.watched.values() for name in several}
         return read_first(self._loop, frozenset(names))
 
-    def is_bound_as_then(self, name: str) -> bool:
-        """Whether a name stands for what it did at the loop's beginning, or for nothing as it did then."""
-        values, before = self._table.namespaces[self._home].values(), self._table.before.get(self._home, {})
+    @property
+    def in_function(self) -> bool:
+        """Whether the loop stands in a function, whose variables nobody sees once it has ended."""
+        return self._home == LOCAL
+
+    def awaited(self, key: str = LOCAL) -> frozenset[str]:
+        """Return the names of a namespace that the loop sets, and that nobody has bound or deleted since then."""
+        given_up = self._given_up if key != LOCAL else set()
+        return frozenset(name for name in self.sets.get(key, frozenset()) - given_up if self._is_as_then(key, name))
+
+    def give_up(self, names: Iterable[str]) -> None:
+        """Leave names of cells alone that were bound anew: what the loop makes of them is not wanted any more."""
+        self._given_up |= {*names}
+
+    def _is_as_then(self, key: str, name: str) -> bool:
+        values, before = self._table.namespaces[key].values(), self._table.before.get(key, {})
         return (name in values) == (name in before) and values.get(name) is before.get(name)
+
+    def may_change(self) -> frozenset[int]:
+        """Return identities of the objects that the loop may change in place, as far as its code tells."""
+        table = self._table
+        names: set[tuple[str, str]] = set()
+
+        def changed_by(code: CodeType, keys: Sequence[str]) -> None:
+            def where(name: str) -> str | None:
+                return next((key for key in keys if name in table.before.get(key, {})), None)
+
+            def lookup(name: str) -> Any:
+                key = where(name)
+                return None if key is None else table.before[key][name]
+
+            for name in names_changed(code, lookup):
+                key = where(name)
+                if key is not None:
+                    names.add((key, name))
+
+        changed_by(self._loop, [self._home, *table.namespaces])
+        for function in table.functions:
+            changed_by(function.__code__, [str(function.__globals__.get("__name__"))])
+        roots = {id(table.before[key][name]) for key, name in names}
+        found: set[int] = set()
+        for identity, part in table.parts.items():  # what holds a part comes before it
+            by_function = part.holder is not None and isinstance(part.holder.value, FunctionType | CellType)
+            inside = part.holder is not None and id(part.holder.value) in found
+            if not part.fixed and (by_function or inside or identity in roots or part.address[:2] in names):
+                found.add(identity)
+        return frozenset(found)
 
     def save(self, limit: int = LIMIT) -> Saved:
         """Return what has changed since the beginning.
@@ -164,7 +218,7 @@ class LoopNames:
         dict of str to str
             Names that were not put back, each with the reason.
         """
-        lost: dict[str, str] = dict(head_of(data))
+        self.lost = lost = dict(head_of(data))
         bound: dict[str, dict[str, Any]] = {}
         gone: dict[str, list[str]] = {}
         contents = []
@@ -187,16 +241,15 @@ class LoopNames:
                 except Exception as error:  # noqa: BLE001 (classes of users may refuse)
                     lost[name] = f"cannot be put back ({error})"
         for key in {**bound, **gone}:
-            namespace, before = self._table.namespaces.get(key), self._table.before.get(key, {})
+            namespace = self._table.namespaces.get(key)
             if namespace is None:
                 lost |= dict.fromkeys(bound.get(key, {}), "is of a module that the program has not imported")
                 continue
-            present = namespace.values() if unless_bound else {}
-            touched = {
-                name
-                for name in {**before, **present}
-                if unless_bound and (name not in present or name not in before or present[name] is not before[name])
-            }
+            names = [*bound.get(key, {}), *gone.get(key, ())]
+            given_up = self._given_up if key != LOCAL else set()
+            touched = {name for name in names if name in given_up or not self._is_as_then(key, name)}
+            if not unless_bound:
+                touched.clear()
             values = {name: value for name, value in bound.get(key, {}).items() if name not in touched}
             namespace.put(values, [name for name in gone.get(key, ()) if name not in touched])
         return lost

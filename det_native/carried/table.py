@@ -93,6 +93,8 @@ class Table:
         Names whose values cannot be kept, with what they are.
     bound : dict of str to set of str
         Names that functions bind in each namespace.
+    functions : list of function
+        Those of the user's that the loop may call.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Table:
         self.parts: dict[int, Part] = {}
         self.cannot: dict[str, str] = {}
         self.bound: dict[str, set[str]] = {}
+        self.functions: list[types.FunctionType] = []
         self._known = {*map(id, known.values())}
         self._storages = storages_of(known.values())
         self._live: list[Part | None] = []
@@ -181,6 +184,7 @@ class Table:
 
     def _look_into_function(self, function: types.FunctionType, part: Part) -> None:
         self._watch_module(function.__globals__, global_names(function.__code__))
+        self.functions.append(function)
         bound = globals_bound(function.__code__)
         self.bound.setdefault(str(function.__globals__.get("__name__")), set()).update(bound)
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)

@@ -30,7 +30,7 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     picture : bool
         Whether to draw the curves, which takes a while.
     """
-    curves = _reduced_curves(handle) if picture else None
+    curves = reduced_curves(handle) if picture else None
     png = _draw(curves) if curves is not None and curves.lines else None
     if isinstance(handle, Experiment):
         detail = handle.detail()
@@ -62,7 +62,8 @@ def _draw(curves: Curves) -> bytes:
     return draw(curves).png()
 
 
-def _reduced_curves(handle: Experiment | Trial) -> Curves:
+def reduced_curves(handle: Experiment | Trial) -> Curves:
+    """Return the curves of an experiment or a trial as their source has reduced them."""
     source = handle.source
     if isinstance(handle, Trial):
         found = read_curves(source, handle.experiment_id, [handle.detail()], handle.id)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from det_native.callsite import asking_frame
 from det_native.client.arguments import Show
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.cell_end import at_the_end
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native import PyTorchNativeContext
     from det_native.pytorch.native_call import TorchCall
+    from det_native.pytorch.native_run import PyTorchRunContext
     from det_native.pytorch.training_call import TrainingCall
 
 
@@ -189,6 +191,19 @@ def _train(call: TrainingCall, settings: Settings, begun: Begun) -> Callable[[],
     return beginning
 
 
+def note_names(context: PyTorchRunContext) -> None:
+    """Look at the names of the loop that asks for its first batch: what comes of them elsewhere is to come home."""
+    from det_harness.frameworks.torch.loop_names import begin_names
+
+    begin_names(context, asking_frame())
+    unkept = context.loop_names.unkept if context.loop_names is not None else {}
+    for name, what in unkept.items():
+        print(
+            f"`{name}` is {what}, which the loop reads and no checkpoint can keep: a trial that is stopped and goes on "
+            "has it as the cells make it."
+        )
+
+
 @dataclass(eq=False)
 class _Beginning:
     """Begins a loop over ``train()`` when it asks for its first batch: here it gets all batches, none for the cluster.
@@ -213,6 +228,7 @@ class _Beginning:
             return iter(())
         origin = self.begun.origin(record)
         if not settings.place.local:
+            note_names(call.context)
             submit(call, settings, origin)
             return iter(())
         from det_native.experimental.local.native_torch import batches_here

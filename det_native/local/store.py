@@ -23,6 +23,7 @@ of.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -40,7 +41,7 @@ from det_native.errors import NotFoundError
 from det_native.local.left import LeftReports, left_reports
 from det_native.local.locks import is_locked
 from det_native.local.runner import Runner
-from det_native.schema import rest
+from det_native.schema import numbers, rest
 from det_native.schema.home import Home
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
@@ -237,7 +238,8 @@ class LocalStore:
         left = self._left(trial.id)
         if left is not None:
             detail = self._kept_experiment()
-            values = [row.metrics[detail.metric] for row in left.rows["validation"] if detail.metric in row.metrics]
+            found = (numbers.number(row.metrics.get(detail.metric)) for row in left.rows["validation"])
+            values = [value for value in found if value is not None and math.isfinite(value)]
             changes["batches"] = max(trial.batches, left.batches)
             changes["best_validation"] = (min if detail.smaller_is_better else max)(
                 values, default=trial.best_validation

@@ -7,9 +7,9 @@ from typing import Any
 
 from det_native.capture.log import ExecutionLog, current_log
 from det_native.errors import shown_alone
-from det_native.pending import registry
+from det_native.pending import lost, registry
 from det_native.pending.reach import Reach, in_namespace
-from det_native.pending.reading import reading_of_cell
+from det_native.pending.reading import bound_for_certain, reading_of_cell
 from det_native.pending.registry import PendingTraining
 from det_native.pending.waiting import bring_home
 
@@ -36,6 +36,20 @@ def needed_by(source: str, namespace: dict[str, Any]) -> list[PendingTraining]:
     return reach.met()
 
 
+def _say_what_has_not_come(source: str, namespace: dict[str, Any]) -> None:
+    if lost.known():
+        lost.tell(sorted(reading_of_cell(source, in_namespace(namespace), ()).all_names))
+
+
+def _give_up_bound(source: str) -> None:
+    """Let names be the user's that a cell binds which has not read them."""
+    names = bound_for_certain(source)
+    lost.forget(names)
+    for training in registry.pending():
+        if training.loop is not None:
+            training.loop.give_up(names)
+
+
 class _Gate:
     """Keeps a cell from running whose weights have not come.
 
@@ -52,11 +66,13 @@ class _Gate:
         transformers = self._log.shell.ast_transformers
         if self in transformers:  # the cell that was to be refused was no Python
             transformers.remove(self)
-        if not registry.pending():
+        if not registry.pending() and not lost.known():
             return
         try:
             for training in needed_by(source, self._log.shell.user_ns):
                 bring_home(training, AGAIN)
+            _say_what_has_not_come(source, self._log.shell.user_ns)
+            _give_up_bound(source)
         except BaseException as error:  # noqa: BLE001 (the cell raises it)
             self._refusal = _refusal(error)
             transformers.insert(0, self)

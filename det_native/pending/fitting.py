@@ -10,7 +10,7 @@ from det_native.capture.log import running_execution
 from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
 from det_native.client.keras_experiment import KerasExperiment
-from det_native.pending import registry
+from det_native.pending import lost, registry
 from det_native.pending.cells import watch_cells
 from det_native.pending.following import is_read_later
 from det_native.pending.reach import Reach
@@ -63,8 +63,10 @@ def after_submit(experiment: Experiment, call: Any, show: Show) -> None:
     watch_cells()
     if isinstance(experiment, KerasExperiment):
         experiment.before_model = partial(_before_model, weakref.ref(training))
-    if is_read_later(training, loop=call.kind == "train") if call.wait is None else call.wait:
+    read_later = is_read_later(training, loop=call.kind == "train")
+    if read_later if call.wait is None else call.wait:
         bring_home(training, AGAIN)
+        lost.tell(sorted(training.read))
 
 
 def _before_model(reference: weakref.ref[PendingTraining]) -> None:

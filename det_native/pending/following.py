@@ -60,14 +60,20 @@ def is_read_later(training: PendingTraining, *, loop: bool) -> bool:
         segments = _following(path, frame.f_code.co_name, loop=loop) if path is not None else None
         if place is None or path is None or segments is None:
             return True
-        lookup = _in_frame(frame)
+        lookup, code = _in_frame(frame), frame.f_code
         readings = [reading_of(segment, lookup, trained) for segment in segments]
+        own = () if _is_top(frame, namespace) else {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+        in_loop = frame is frames[0] and training.loop is not None and training.loop.in_function
+        variables = training.loop.awaited() if in_loop else frozenset()
         for reading in (*readings, _lines_after(frame, log, path)):
-            reach.add(reading, lookup)
+            reach.add(reading, lookup, own)
             whole.add(reading)
+            if not variables.isdisjoint(reading.all_names):
+                reach.add_training(training)
         lookups.append(lookup)
         for outer in lookups:
             reach.add_stored(whole, outer)
+        training.read |= whole.all_names
         if reach.met():
             return True
     return False

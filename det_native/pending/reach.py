@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from det_native.capture.named_by_text import matching
@@ -26,20 +26,32 @@ class Reach(Walk):
     trainings : sequence of PendingTraining
     """
 
-    __slots__ = ("_objects", "_seen_names")
+    __slots__ = ("_awaited", "_by_name", "_objects", "_seen_names")
 
     def __init__(self, namespace: Mapping[str, Any], trainings: Sequence[PendingTraining]) -> None:
         super().__init__(namespace, LIMIT, Kinds())
         self._objects = {training: training.objects() for training in trainings}
         self._seen_names: set[str] = set()
+        self._awaited = {training: names for training in trainings if (names := training.awaited())}
+        self._by_name: set[PendingTraining] = set()
 
     @property
     def wanted(self) -> frozenset[int]:
         """Return all that is looked for."""
         return frozenset().union(*self._objects.values())
 
-    def add(self, reading: Reading, lookup: Callable[[str], Any]) -> None:
-        """Look at the values of all that a text reads."""
+    def add(self, reading: Reading, lookup: Callable[[str], Any], own: Collection[str] = ()) -> None:
+        """Look at the values of all that a text reads.
+
+        Parameters
+        ----------
+        reading : Reading
+        lookup : callable
+            Gives the value of a name.
+        own : collection of str
+            Variables of the function that the text is of: the notebook's names are others.
+        """
+        self._add_awaited(reading.all_names.difference(own), everything=reading.everything)
         values = dict(reading.values)
         for name in reading.names:
             if name not in values:
@@ -63,8 +75,20 @@ class Reach(Walk):
             self._look_through(value)
         while names := self.looked_up - self._seen_names:
             self._seen_names |= names
+            self._add_awaited(names)
             for name in names:
                 self._add_names(matching(name, self.namespace) if "*" in name else (name,))
+
+    def _add_awaited(self, names: Collection[str], *, everything: bool = False) -> None:
+        """Note the trainings whose loops set one of these names of the notebook."""
+        for training, awaited in self._awaited.items():
+            patterns = (name for name in names if "*" in name)
+            if everything or not awaited.isdisjoint(names) or any(any(matching(one, awaited)) for one in patterns):
+                self._by_name.add(training)
+
+    def add_training(self, training: PendingTraining) -> None:
+        """Note a training whose loop sets what a text reads."""
+        self._by_name.add(training)
 
     def _add_names(self, names: Iterable[str]) -> None:
         for name in list(names):
@@ -76,7 +100,11 @@ class Reach(Walk):
         if self.left < 0:
             return [*self._objects]
         seen = self._met | self.changeable
-        return [training for training, objects in self._objects.items() if not objects.isdisjoint(seen)]
+        return [
+            training
+            for training, objects in self._objects.items()
+            if training in self._by_name or not objects.isdisjoint(seen)
+        ]
 
     def _look_through(self, value: Any) -> None:
         self.go((value,))

@@ -50,6 +50,11 @@ class Reading:
     everything: bool = False
     stored: dict[str, set[str]] = field(default_factory=dict)
 
+    @property
+    def all_names(self) -> set[str]:
+        """Return the names that it reads, and those that it only puts into something."""
+        return self.names.union(*self.stored.values())
+
     def add(self, other: Reading) -> None:
         """Read what another text reads, too."""
         self.names |= other.names
@@ -81,6 +86,15 @@ def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[
     reading.add(reading_of([*repeated], lookup, trained))
     reading.add(reading_of_lines(transformed.left_out, transformed.hidden))
     return reading
+
+
+def bound_for_certain(raw: str) -> set[str]:
+    """Return the names that a cell binds, whatever way it goes."""
+    transformed = transform(raw)
+    try:
+        return {*reads_in(tree_of(transformed.source).body).surely}
+    except SyntaxError:
+        return set()
 
 
 def reading_of_lines(lines: Iterable[tuple[int, str]], hidden: Iterable[str]) -> Reading:
@@ -158,8 +172,10 @@ class _Shortened(ast.NodeTransformer):
 
     def _is_container(self, node: ast.expr) -> bool:
         """Whether an expression names a container of Python's: to put something in reads nothing of what is in it."""
-        named = isinstance(node, ast.Name) and node.id not in self._bound
-        return named and type(self._lookup(node.id)) in (list, dict, set, deque, defaultdict)  # type: ignore[attr-defined]
+        if not isinstance(node, ast.Name) or node.id in self._bound:
+            return False
+        value = self._lookup(node.id)
+        return type(value) in (list, dict, set, deque, defaultdict) and id(value) not in self._trained
 
     def _static(self, node: ast.expr) -> Any:
         """Return the function that a call names, where that needs no more than a look into modules."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from det_native.client.arguments import Show
@@ -37,6 +37,10 @@ class PendingTraining:
         What the weights were when it was submitted.
     created : str
         When the experiment was created: a master of an emptied home gives its number to another one.
+    loop : LoopNames, optional
+        The names of the user's own loop that it was submitted by, as they were then.
+    read : set of str
+        Names that code reads which has waited for it.
     """
 
     #: What looks at a model's content goes no further.
@@ -48,10 +52,20 @@ class PendingTraining:
     execution: int | None = None
     content: str = ""
     created: str = ""
+    loop: Any = None
+    read: set[str] = field(default_factory=set)
+    _changed: frozenset[int] | None = None
 
     def objects(self) -> frozenset[int]:
         """Return identities of all that the training changes, and where the numbers of tensors lie."""
-        return frozenset(_places(self.call.trained_parts))
+        if self._changed is None:
+            self._changed = frozenset() if self.loop is None else self.loop.may_change()
+        return self._changed.union(_places(self.call.trained_parts))
+
+    def awaited(self) -> frozenset[str]:
+        """Return the names of the notebook that its loop sets, but for those that the user has bound since."""
+        found: frozenset[str] = frozenset() if self.loop is None else self.loop.awaited("__main__")
+        return found
 
     def is_overwritten(self) -> bool:
         """Whether the weights are others than those that were submitted: the user has set them since."""
@@ -74,6 +88,11 @@ def add(
     if not getattr(call, "trained_parts", ()):
         return None
     training = PendingTraining(experiment, call, show, execution, content_of_weights(call))
+    training.loop = getattr(getattr(call, "context", None), "loop_names", None)
+    if training.loop is not None:
+        for other in pending():
+            if other.loop is not None:
+                other.loop.give_up(training.awaited())
     for holder in _holders(call):
         holder[HOLDER] = training
     _known.append(weakref.ref(training, _known.remove))
@@ -92,6 +111,8 @@ def end(training: PendingTraining) -> None:
     for holder in _holders(training.call):
         if holder.get(HOLDER) is training:
             del holder[HOLDER]
+    if training.loop is not None:
+        training.loop = training.call.context.loop_names = None
     _known[:] = [reference for reference in _known if reference() not in (training, None)]
 
 

@@ -13,7 +13,7 @@ from det_native.client.loaded import joined, loaded_sentence, note_loaded_into
 from det_native.client.rendering import LineInPlace
 from det_native.client.waiting import interrupt_is_told, patiently
 from det_native.errors import CheckpointCorruptError, DetError, MasterError, NotFoundError, shown_shortly
-from det_native.pending import registry
+from det_native.pending import lost, registry
 from det_native.pending.naming import names_of
 from det_native.pending.registry import PendingTraining
 from det_native.pending.trained import note_trained
@@ -90,7 +90,8 @@ def _load(training: PendingTraining) -> None:
     from det_native.client.loading_into import detail_of
     from det_native.pending.loading import load_state
 
-    experiment, objects = training.experiment, training.objects()
+    experiment, objects, loop = training.experiment, training.objects(), training.loop
+    awaited = training.awaited()
     if training.created and detail_of(experiment.source, experiment.id).created != training.created:
         raise NotFoundError(
             f"Experiment {experiment.id} is not there any more, so its weights cannot be loaded: another one has "
@@ -99,11 +100,13 @@ def _load(training: PendingTraining) -> None:
     checkpoint = load_state(experiment, training.call)
     objects |= training.objects()
     registry.end(training)
+    if loop is not None:
+        lost.note(experiment.id, loop.lost)
     if checkpoint is not None:
         note_trained(experiment, training.call, checkpoint)
     log = current_log()
     if log is not None and training.execution is not None:
-        log.note_loaded(training.execution, objects)
+        log.note_loaded(training.execution, objects, awaited)
 
 
 def _remedy(experiment: Experiment, name: str) -> str:

@@ -12,6 +12,7 @@ import torch
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.amp import MixedPrecision, check_wrapped, listed
 from det_native.pytorch.amp_levels import resolve
+from det_native.pytorch.as_wrapped import AsWrapped
 from det_native.pytorch.experimental import PyTorchExperimentalContext
 from det_native.pytorch.gradients import Gradients, LocalGradients
 from det_native.pytorch.lr_scheduler import LRScheduler
@@ -39,6 +40,10 @@ class PyTorchTrialContext(TrialContext):
         The wrapped scalers, and those of ``configure_apex_amp``.
     device : torch.device
         Where models and batches are.
+    as_wrapped : AsWrapped
+        What models and optimizers were like when they were wrapped.
+    as_begun : AsWrapped
+        What they were like when their training began here.
     experimental : PyTorchExperimentalContext
         Has ``wrap_reducer``.
     """
@@ -52,6 +57,7 @@ class PyTorchTrialContext(TrialContext):
         self.models: list[torch.nn.Module] = []
         self.optimizers: list[torch.optim.Optimizer] = []
         self.lr_schedulers: list[LRScheduler] = []
+        self.as_wrapped = self.as_begun = AsWrapped()
         on_gpu = environment.managed and torch.cuda.is_available()
         # A process sees all GPUs of its machine, or its own only.
         gpu = environment.ranks.local_rank % torch.cuda.device_count() if on_gpu else 0
@@ -82,6 +88,7 @@ class PyTorchTrialContext(TrialContext):
         self._steps.prepare(model)
         model.to(self.device)
         self.models.append(model)
+        self.as_wrapped.add_model(model)
         return model
 
     def wrap_optimizer(
@@ -103,6 +110,7 @@ class PyTorchTrialContext(TrialContext):
         """
         check_optimizer(self._wrapping("wrap_optimizer"), optimizer, self.optimizers, backward_passes_per_step)
         self.optimizers.append(optimizer)
+        self.as_wrapped.add_optimizer(optimizer)
         self._steps.add(optimizer, backward_passes_per_step)
         return optimizer
 

@@ -37,12 +37,15 @@ class Loading:
         How many a pass gives at most, in a quick check.
     pass_of : callable
         Begins a pass over a loader.
+    dataset_of : callable
+        Returns the dataset of a loader, as the loop sees it.
     """
 
     device: torch.device
     taken: int = 0
     most: int | None = None
     pass_of: PassOf = field(default_factory=lambda: WrappedLoader.batches)
+    dataset_of: Callable[[WrappedLoader], Any] = field(default_factory=lambda: WrappedLoader.whole_dataset)
 
 
 class WrappedLoader:
@@ -83,6 +86,15 @@ class WrappedLoader:
         limit = self.loading.most
         whole = iter(self.plain)
         return whole if limit is None else islice(whole, limit)
+
+    @property
+    def dataset(self) -> Any:
+        """The dataset; of a pass that one of several slots has a share of, that share: its length is what counts."""
+        return self.loading.dataset_of(self)
+
+    def whole_dataset(self) -> Any:
+        """Return the dataset of the loader itself."""
+        return self.loader.dataset
 
     def __len__(self) -> int:
         return len(self.loader)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+
 from det_native.callsite import asking_frame
 from det_native.carried.loop import LoopNames, Saved
+
+
+@pytest.fixture(autouse=True, scope="session")
+def torch_is_warm() -> None:
+    """Import what the first optimizer imports: it makes a cache folder and a variable for the whole process."""
+    importlib.import_module("torch._dynamo")
 
 
 class Rounds:

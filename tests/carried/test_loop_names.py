@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from carried_runs import Rounds, run, whole_and_resumed
+from carried_runs import Rounds, run, torch_is_warm, whole_and_resumed  # noqa: F401 (autouse)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,6 +11,7 @@ from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
 from det_native.client.local_source import LocalSource
+from det_native.display.fallback import reduced_curves
 from det_native.display.feed import LOG_LINES, MAX_TRIALS, ViewReader, logged_trial, read_curves
 from det_native.local.curves import BUCKETS, reduce_curve
 from det_native.local.store import LocalStore, now, trial_row
@@ -113,6 +114,29 @@ def test_what_is_no_number_is_no_curve(store: LocalStore) -> None:
     store.write_rows(3, "training", rows)
     found = read_curves(LocalSource(store), store.id, [trial])
     assert [(curve.name, curve.kind) for curve in found] == [("loss", MetricKind.TRAINING)]
+
+
+def test_not_a_number_is_a_gap_in_a_curve_that_was_read_from_its_file() -> None:
+    experiment = write_experiment()
+    store = LocalStore.find(str(experiment.id))
+    [trial] = store.trials()
+    values = [1.0, math.nan, math.inf, 1.0]
+    rows = [rest.MetricRow(batch=batch, metrics={"norm": value}) for batch, value in enumerate(values, 1)]
+    store.write_rows(trial.id, "training", rows)
+    [training] = [curve for curve in read_curves(LocalSource(store), store.id, [trial]) if curve.name == "norm"]
+    assert training.mean == [1.0, None, None, 1.0]
+    [drawn] = [line for line in reduced_curves(experiment).lines if line.name == "norm"]
+    assert [math.isnan(value) for value in drawn.values] == [False, True, True, False]
+
+
+def test_where_nothing_validates_nothing_is_drawn_as_a_validation() -> None:
+    experiment = write_experiment()
+    store = LocalStore.find(str(experiment.id))
+    kinds = {curve.kind for curve in read_curves(LocalSource(store), store.id, store.trials())}
+    assert kinds == set(MetricKind)
+    store.write_experiment(store.experiment().model_copy(update={"validates": False}))
+    kinds = {curve.kind for curve in read_curves(LocalSource(store), store.id, store.trials())}
+    assert kinds == {MetricKind.TRAINING}
 
 
 @example([1.7e308, 1.7e308], 1)

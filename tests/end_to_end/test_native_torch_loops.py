@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from faults import Cluster, Kernel, ended, line_of
 from programs import NATIVE_OBJECTS
 
 from det_native.client.handles import Experiment
-from det_native.schema.states import ExperimentState
+from det_native.schema.states import ExperimentState, MetricKind
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -246,3 +248,37 @@ def test_a_slot_that_is_lost_while_the_loop_exchanges_something_itself_is_told_i
     assert "[rank 0] RankLostError: Another process of this trial has ended" in str(experiment.logs()).replace(
         "det_native.errors.", ""
     )
+
+
+UNVALIDATED = """
+import os
+for batch in context.train(loader(True)):
+    loss = loss_of(batch)
+    context.backward(loss)
+    context.step_optimizer(optimizer)
+    context.report(d_loss=loss, g_loss=float("nan") if context.batch_idx % 2 else 1.0)
+    if context.role == "worker" and context.batch_idx == 8 and not os.path.exists(marker):
+        open(marker, "w").close()
+        os._exit(9)
+"""
+
+
+def test_a_killed_loop_without_validation_is_compared_by_its_first_metric(
+    native_kernel: Kernel, cluster: Cluster, tmp_path: Path
+) -> None:
+    native_kernel.run(f"marker = {str(tmp_path / 'killed')!r}")
+    experiment = submit(native_kernel, cluster, UNVALIDATED, searcher={"metric": None})
+    trial = ended(experiment, ExperimentState.COMPLETED)
+    assert (trial.batches, trial.restarts) == (15, 1)
+    detail = experiment.detail()
+    assert (detail.metric, detail.validates) == ("d_loss", False)
+    means = experiment.metrics("validation")
+    assert [row["batch"] for row in means] == [5, 10, 15]
+    assert detail.best_validation == min(row["d_loss"] for row in means)
+    assert list(experiment.history) == ["d_loss", "g_loss"]
+    assert experiment.history["d_loss"] == pytest.approx([row["d_loss"] for row in means])
+    assert [row["batch"] for row in experiment.metrics()] == list(range(1, 16))
+    curves = experiment.source.curves(experiment.id) or []
+    assert {curve.kind for curve in curves} == {MetricKind.TRAINING}
+    (drawn,) = [curve for curve in curves if curve.name == "g_loss"]
+    assert drawn.mean == [None if batch % 2 == 0 else 1.0 for batch in drawn.batch]

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 
-from det_harness.frameworks.torch.training_means import _MeansKeeper  # noqa: E402
+from det_harness.frameworks.torch.training_means import MeansKeeper  # noqa: E402
 from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 
 import det_native as det  # noqa: E402 (after the check for torch)
@@ -263,8 +263,10 @@ def test_a_validation_of_the_loops_own_is_preferred(names: list[str], chosen: st
 def test_a_metric_that_the_configuration_names_is_checked_in_the_loop() -> None:
     config = CONFIG | {"searcher": {"metric": "val_loss"}}
     assert unvalidated(config, loss=1.0, val_loss=0.5).trials[0].best_validation == 0.5
+    numbers = []
     with pytest.raises(TrialDefinitionError, match=r"'val_loss', but the loop of .* reported loss\. Did you mean"):
-        unvalidated(config, loss=1.0)
+        unvalidated(config, epochs=200, loss=lambda _, number: numbers.append(number) or 1.0)
+    assert numbers[-1] == 0, "the first report shows it"
 
 
 def test_without_validation_there_are_only_metrics_of_the_training() -> None:
@@ -311,6 +313,6 @@ def test_metrics_called_as_the_columns_of_rows_are_kept_apart_from_them() -> Non
 
 
 def test_means_go_on_from_a_checkpoint_of_before() -> None:
-    keeper = _MeansKeeper()
+    keeper = MeansKeeper()
     keeper.load_state_dict({"sums": {"loss": (3.0, 2)}, "last": {}})
     assert keeper.sums == {"loss": (3.0, 2, False)}

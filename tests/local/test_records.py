@@ -83,7 +83,7 @@ def test_rows_are_read_on_from_where_they_were_read_to(tmp_path: Path) -> None:
     def add(*batches: int, end: str = "\n") -> None:
         with path.open("a") as file:
             for batch in batches:
-                file.write(json.dumps({"batch": batch, "metrics": {"loss": 1 / batch, "name": "NaN"}}) + end)
+                file.write(json.dumps({"batch": batch, "metrics": {"loss": 1 / batch, "name": "text"}}) + end)
 
     add(1, 2)
     assert columns.read_on()

@@ -162,12 +162,17 @@ class Watch:
             made=frozenset(now.keys() - before.keys()),
         )
 
-    def renew(self, namespace: Mapping[str, Any], objects: Set[int]) -> frozenset[str]:
-        """Look again at the names that hold one of these objects, so that no cell has changed them; return them."""
+    def renew(self, namespace: Mapping[str, Any], objects: Set[int], bound: Set[str] = frozenset()) -> frozenset[str]:
+        """Look again at names that hold one of these objects, or were bound, so that no cell has changed them.
+
+        The names are returned.
+        """
         looks = _Looks(namespace, _MOST)
         for name, known in self.looks.items():
-            if name in namespace and not objects.isdisjoint(known.objects):
+            if name in namespace and name not in bound and not objects.isdisjoint(known.objects):
                 looks.take(name)
+        for name in bound & namespace.keys():
+            looks.take(name)
         self.looks |= looks.now
         return frozenset(name for name in looks.now if not is_of_det_native(type(namespace[name])))
 

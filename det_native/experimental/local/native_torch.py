@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from det_native.callsite import asking_frame
 from det_native.client.handles import Experiment
 from det_native.errors import of_the_users
 from det_native.experimental.cell_end import at_the_end
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from det_native.pytorch.training_call import TrainingCall
 
 _ELSEWHERE = (
-    "{}(): the body of this loop has run in processes of its own, and not here: its variables are as they were; the "
-    "wrapped models are trained."
+    "{}(): the body of this loop has run in processes of its own, and not here: the wrapped models are trained, and "
+    "its variables are as it left them there."
 )
 _SEARCHED = "{}(): the body of this loop runs in a process of its own for each trial of the search, and not here."
 
@@ -73,6 +74,7 @@ def batches_here(call: TrainingCall, settings: Settings, origin: Origin) -> Iter
 
 def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generator[Any, None, None]:
     from det_harness.frameworks.base import harness_of
+    from det_harness.frameworks.torch.loop_names import begin_names
 
     try:
         experiment, sample, steps, search = _begun(call, settings, origin)
@@ -83,8 +85,12 @@ def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generato
             return
         with experiment.running():
             if experiment.in_processes:
+                begin_names(call.context, asking_frame())
                 experiment.run_trial(sample, steps)
                 print(_ELSEWHERE.format(call.name))
+                if call.context.loop_names is not None:
+                    for name, why in call.context.loop_names.lost.items():
+                        print(f"`{name}` {why}: it is as it was before the loop.")
             else:
                 with experiment.trial(sample, steps) as run:
                     controller = harness_of(call.framework).loop(call, run.services)

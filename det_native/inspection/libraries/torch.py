@@ -33,6 +33,9 @@ class Tensor(Data):
     def content(self, value: Any, reader: Content) -> bool:
         """Tell shape, type and numbers, wherever they are."""
         torch: Any = sys.modules["torch"]
+        if torch.nn.parameter.is_lazy(value):
+            reader.say("tensor", type(value).__name__, str(value.dtype))
+            return True
         plain = value.layout is torch.strided and not value.is_quantized and value.device.type != "meta"
         if not plain or type(value) not in (torch.Tensor, torch.nn.Parameter):
             reader.say("tensor", type(value).__name__, str(tuple(value.shape)), str(value.dtype))
@@ -56,6 +59,10 @@ class Tensor(Data):
     def children(self, value: Any, walk: Walk) -> bool:
         """Tell shape, type, numbers, gradient and attributes; on a device, how often it was changed in place."""
         torch: Any = sys.modules["torch"]
+        if torch.nn.parameter.is_lazy(value):
+            walk.say(type(value).__name__, str(value.dtype), value.requires_grad, str(value.device))
+            walk.changeable.add(id(value))
+            return True
         strided = value.layout == torch.strided
         walk.say(tuple(value.shape), str(value.dtype), value.requires_grad, str(value.device))
         address = self.address(value)
@@ -73,12 +80,15 @@ class Tensor(Data):
         return True
 
     def address(self, value: Any) -> int | None:
-        """Return where its storage begins, if it has one."""
-        strided = value.layout == sys.modules["torch"].strided
+        """Return where its storage begins, if it has one: a parameter of a lazy layer has none yet."""
+        torch: Any = sys.modules["torch"]
+        strided = value.layout == torch.strided and not torch.nn.parameter.is_lazy(value)
         return int(value.untyped_storage().data_ptr()) if strided else None
 
     def size(self, value: Any) -> int:
         """Return the bytes of its numbers."""
+        if sys.modules["torch"].nn.parameter.is_lazy(value):
+            return 0
         return int(value.numel() * value.element_size())
 
     def codec(self, value: Any) -> Encoded | None:

@@ -312,9 +312,7 @@ def _apply_comparison(transaction: Transaction, run: _Run, report: rest.Comparis
     )
     run.metric = report.name
     better = "smaller" if report.smaller_is_better else "greater"
-    sentence = (
-        f"Trials are compared by {report.name}, the first metric that the training reports; a {better} value is better."
-    )
+    sentence = f"Trials are compared by {report.name}, which the training reports; a {better} value is better."
     log_store.add(transaction, run.row.trial_id, run.run_id, "system", [sentence])
     experiment = experiment_store.get(transaction.connection, run.row.experiment_id)
     events.experiment_changed(transaction, experiment, run.row.owner)

@@ -87,7 +87,7 @@ def load_checkpoint(
         raise host.failure
     if not host.loaded:
         raise CheckpointError(f"The code of checkpoint {manifest.uuid} made no model.")
-    return host.result
+    return harness_of(bundle.program.framework).at_home(host.result)
 
 
 class _LoadHost(StoppingHost):

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from det_harness.frameworks.torch import sharded_state, trial_state
+from det_harness.frameworks.torch import changed, sharded_state, trial_state
 from det_harness.frameworks.torch.hooks import CallbackHooks
 from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.frameworks.torch.loop_names import NamesKeeper
@@ -61,6 +61,7 @@ class TorchCheckpoints:
         self._writing: Future[None] | None = None
         self._position: Callable[[], Any] = lambda: None
         self._digest_at_end: bytes | None = None
+        changed.note_beginning(context)
 
     def restore(self) -> Any:
         """Put the state of the checkpoint back, if there is one; returns the position in the training data, or None.
@@ -179,6 +180,7 @@ class TorchCheckpoints:
             )
         sharded_state.put_back(state, folder, mesh)
         self._hooks.call("on_checkpoint_load_start", state)
+        changed.regroup(self._context.optimizers, state, self._context.models, self._context.as_wrapped)
         sharded_state.fit(state, self._context)
         trial_state.restore(state, self._context, self._hooks.callbacks)
         if own is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_harness.frameworks.base import FrameworkHarness, LoopController, controller_class_of
 from det_harness.frameworks.torch.random_streams import TorchStreams
+from det_native.callsite import asking_frame
 from det_native.imports import load_optimizers
 from det_native.schema.environment import TrialEnvironment
 
@@ -86,10 +87,25 @@ class TorchHarness(FrameworkHarness):
             return loading.load_trial(payload, directory, environment)
         return loading.load_models(payload, directory)
 
+    def at_home(self, loaded: Any) -> Any:
+        """Return models as objects of the classes that this process has; a trial stays what it is."""
+        import torch
+
+        from det_harness.frameworks.torch.at_home import at_home
+
+        several = isinstance(loaded, list)
+        models = loaded if several else [loaded]
+        if not all(isinstance(model, torch.nn.Module) for model in models):
+            return loaded
+        return at_home(models) if several else at_home(models)[0]
+
     def load_into(self, call: Any, directory: Path) -> None:
         """Put what a training has made of the objects of a captured call into them."""
         from det_harness.frameworks.torch.loading_into import load_into
+        from det_harness.frameworks.torch.loop_names import begin_names
 
+        if call.kind == "train" and call.context.role in ("worker", "load"):  # an earlier loop, which has no batches
+            begin_names(call.context, asking_frame())
         load_into(call.context, directory)
         self.note_end(call, directory)
 

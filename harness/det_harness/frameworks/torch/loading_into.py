@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
-from det_harness.frameworks.torch import sharded_state, trial_state
+from det_harness.frameworks.torch import changed, sharded_state, trial_state
 from det_harness.trial import after_training, state_files
 from det_native.errors import ArgumentError, CheckpointCorruptError, CheckpointError
 from det_native.pytorch import PyTorchTrialContext
+from det_native.pytorch.as_wrapped import AsWrapped
 from det_native.pytorch.native_run import PyTorchRunContext
 
 _REMEDY = "experiment.top_checkpoint().load() makes the models as they were trained."
@@ -42,14 +43,13 @@ def load_into(context: PyTorchTrialContext, directory: Path) -> None:
                 f"{_REMEDY}"
             )
     _check_models(*kinds["model"])
-    _check_optimizers(*kinds["optimizer"])
+    _check_optimizers(context.optimizers, state, context.models, context.as_wrapped)
+    changed.regroup(context.optimizers, state, context.models, context.as_wrapped)
     for objects, states in kinds.values():
         for each, saved in zip(objects, states, strict=True):
             if saved:  # a gradient scaler that was switched off has nothing
                 each.load_state_dict(saved)
-    for model, names in zip(context.models, state.get("evaluating") or [], strict=False):
-        for name, module in model.named_modules():
-            module.training = name not in names
+    changed.put_back(context.models, state, context.as_wrapped)
     _put_users_state(context, directory)
     _put_names(context, directory)
 
@@ -83,9 +83,11 @@ def load_into_objects(target: Any, optimizer: Any, directory: Path) -> None:
                 "of them in a list, in the order in which they were wrapped."
             )
     _check_models(models, weights)
-    _check_optimizers(optimizers, steps)
+    _check_optimizers(optimizers, state, models)
+    changed.regroup(optimizers, state, models)
     for each, saved in (*zip(models, weights, strict=True), *zip(optimizers, steps, strict=False)):
         each.load_state_dict(saved)
+    changed.put_back(models, state)
 
 
 def _read(folder: Path) -> dict[str, Any]:
@@ -116,6 +118,8 @@ def _check_models(models: Sequence[torch.nn.Module], states: Sequence[Mapping[st
     for model, saved in zip(models, states, strict=True):
         here = {name: _shape(value) for name, value in model.state_dict().items()}
         there = {name: _shape(value) for name, value in saved.items()}
+        empty = [name for name, value in model.state_dict().items() if torch.nn.parameter.is_lazy(value)]
+        here |= {name: there[name] for name in empty if name in there}  # they get the shapes that there are
         if here == there:
             continue
         name = next(name for name in (*there, *here) if there.get(name, ()) != here.get(name, ()) or name not in here)
@@ -125,9 +129,15 @@ def _check_models(models: Sequence[torch.nn.Module], states: Sequence[Mapping[st
         )
 
 
-def _check_optimizers(optimizers: Sequence[Any], states: Sequence[Mapping[str, Any]]) -> None:
-    for optimizer, saved in zip(optimizers, states, strict=False):
-        here = [len(group["params"]) for group in optimizer.param_groups]
+def _check_optimizers(
+    optimizers: Sequence[Any],
+    state: Mapping[str, Any],
+    models: Sequence[torch.nn.Module],
+    as_wrapped: AsWrapped | None = None,
+) -> None:
+    for number, (optimizer, saved) in enumerate(zip(optimizers, state["optimizers_state_dict"], strict=False)):
+        groups = changed.groups_to_be(optimizer, number, state, models, as_wrapped)
+        here = [len(group) for group in groups or [group["params"] for group in optimizer.param_groups]]
         there = [len(group["params"]) for group in saved["param_groups"]]
         name = type(optimizer).__name__
         if here != there:
@@ -171,7 +181,9 @@ def _put_names(context: PyTorchTrialContext, directory: Path) -> None:
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
-    return tuple(value.shape) if isinstance(value, torch.Tensor) else None
+    if not isinstance(value, torch.Tensor) or torch.nn.parameter.is_lazy(value):
+        return None
+    return tuple(value.shape)
 
 
 def _part(shapes: Mapping[str, tuple[int, ...] | None], name: str) -> str:

@@ -59,7 +59,9 @@ class CapturedCall(Definition):
         self.verb = "report" if call.train_batch is None else "return"
         self.means: TrainingMeans | None = None
         if call.evaluate_batch is None:
-            self.means = TrainingMeans(services.reporter, services.communicator, call, self._compared_by)
+            self.means = TrainingMeans(
+                services.reporter, services.communicator, call, self._compared_by, self._check_reported
+            )
             services = replace(services, reporter=self.means)
         self.services = services
         self._choice = MetricChoice(services, self.name, said=call.context.metric_said)
@@ -128,6 +130,13 @@ class CapturedCall(Definition):
     def validated(self, metrics: Mapping[str, Any]) -> None:
         """Choose by which metric of the first validation trials are compared, where nobody has said it."""
         self._choice.look(metrics)
+
+    def _check_reported(self, names: Collection[str]) -> None:
+        """Find out whether the first report has what the configuration names, unless reducers may compute it."""
+        context = self._call.context
+        if context.metric_said and not context.experimental.reducers:
+            others = self.services.environment.metrics
+            checked_validation(dict.fromkeys(names, 0.0), self._choice.metric, self.trainer, self.verb, others=others)
 
     def _compared_by(self, names: Collection[str]) -> str | None:
         return self._choice.look(names)

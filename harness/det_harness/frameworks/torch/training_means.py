@@ -36,6 +36,8 @@ class TrainingMeans(Reporter):
         The call that trains.
     compared_by : callable
         Takes the names, and returns by which metric trials are compared.
+    look : callable
+        Is given the names of the first report, to check them.
 
     Attributes
     ----------
@@ -49,12 +51,14 @@ class TrainingMeans(Reporter):
         communicator: Communicator,
         call: TorchCall,
         compared_by: Callable[[Collection[str]], str | None],
+        look: Callable[[Collection[str]], None],
     ) -> None:
         self._reporter = reporter
         self._communicator = communicator
         self._call = call
         self._compared_by = compared_by
-        self.keeper = _MeansKeeper()
+        self._look: Callable[[Collection[str]], None] | None = look
+        self.keeper = MeansKeeper()
         reporter.no_validation()
 
     @property
@@ -108,7 +112,16 @@ class TrainingMeans(Reporter):
         )
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
-        """Add rows up, and pass them on."""
+        """Add rows up, and pass them on.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If the first ones do not have what trials are compared by.
+        """
+        if self._look is not None:
+            self._look(metrics)
+            self._look = None
         sums = self.keeper.sums
         for name, column in metrics.items():
             total, count, broken = sums.get(name, (0.0, 0, False))
@@ -167,7 +180,9 @@ def _mean(name: str, sum_: Sum, last: Mapping[str, float], *, compared: bool) ->
     return math.nan if not count or (broken and compared) else total / count
 
 
-class _MeansKeeper(PyTorchCallback):
+class MeansKeeper(PyTorchCallback):
+    """Keeps sums and last means in checkpoints."""
+
     def __init__(self) -> None:
         self.sums: dict[str, Sum] = {}
         self.last: dict[str, float] = {}

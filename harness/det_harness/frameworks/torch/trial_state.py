@@ -16,7 +16,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -28,12 +27,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from det_harness.frameworks.torch import nested, sharded_state
+from det_harness.frameworks.torch import changed, copies, nested, sharded_state
 from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.trial import after_training, rng, state_files
 from det_harness.trial.throttle import Throttle
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
+from det_native.pytorch.native_run import PyTorchRunContext
 
 logger = logging.getLogger("det_harness")
 
@@ -51,7 +51,15 @@ _FILES = {
     "reducers": "reducers",
 }
 # What is equal on all ranks.
-_COMMON = ("models_state_dict", "optimizers_state_dict", "lr_schedulers_state_dict", "scalers_state_dict")
+_TENSORS = ("models_state_dict", "optimizers_state_dict")
+_COMMON = (
+    *_TENSORS,
+    "lr_schedulers_state_dict",
+    "scalers_state_dict",
+    "frozen_parameters",
+    "parameter_groups",
+)
+_OF_OBJECTS = (*_COMMON, "evaluating", "module_attributes")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, torch.device)
 
 
@@ -76,6 +84,7 @@ def collect(
         "scalers_state_dict": [scaler.state_dict() for scaler in context.scalers],
         "callbacks": {name: callback.state_dict() for name, callback in callbacks.items()},
         "reducers": reducers or [],
+        **changed.collect(context),
     }
 
 
@@ -104,7 +113,7 @@ def save(
 def digest(context: PyTorchTrialContext) -> bytes:
     """Return what tells two states of models and optimizers apart."""
     found: dict[str, Any] = {}
-    state = {key: value for key, value in collect(context, {}).items() if key in _COMMON[:2]}
+    state = {key: value for key, value in collect(context, {}).items() if key in _TENSORS}
     nested.split(state, lambda leaf: nested.TAKEN if isinstance(leaf, torch.Tensor) else leaf, found)
     tensors = (each.detach().cpu().contiguous().flatten() for each in found.values())
     return after_training.digest(each.view(torch.uint8).numpy() for each in tensors)
@@ -120,7 +129,7 @@ def save_end(folder: Path, context: PyTorchTrialContext, names: dict[str, Any] |
     names : dict, optional
         What it has made of the names of a loop.
     """
-    state = {key: value for key, value in collect(context, {}).items() if key in (*_COMMON, "evaluating")}
+    state = {key: value for key, value in collect(context, {}).items() if key in _OF_OBJECTS}
     if names is not None:
         state["callbacks"] = {LOOP_NAMES: names}
     _write_state(folder, state, HostMemory())(Throttle())
@@ -216,9 +225,7 @@ def restore(state: dict[str, Any], context: PyTorchTrialContext, callbacks: Mapp
     _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
     for model, gradients in zip(context.models, state["gradients"], strict=True):
         _put_gradients(model, gradients)
-    for model, names in zip(context.models, state.get("evaluating") or [], strict=False):
-        for name, module in model.named_modules():
-            module.training = name not in names
+    changed.put_back(context.models, state, context.as_wrapped)
     _load_each(owner, "learning rate scheduler", context.lr_schedulers, state["lr_schedulers_state_dict"])
     _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
     for name, saved in state["callbacks"].items():
@@ -249,23 +256,23 @@ def load_models(folder: Path, context: PyTorchTrialContext) -> None:
 
 
 def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> list[torch.nn.Module]:
-    """Return copies of the context's models with the weights of a checkpoint, in evaluation mode.
+    """Return the context's models as a checkpoint has them, in evaluation mode.
 
-    The models themselves stay as they are: they may be the user's, trained further since.
+    They are copies: the models themselves may be the user's, trained further since. Those of a program that runs again
+    for it are nobody's.
 
     Raises
     ------
     CheckpointError
         If the models do not fit those of the checkpoint, or cannot be copied.
     """
-    try:
-        models = copy.deepcopy(context.models)
-    except Exception as error:
-        raise CheckpointError(
-            f"The models cannot be copied to load a checkpoint ({error}): load it in another process, with "
-            "det.attach(...), which makes them again."
-        ) from error
-    _load_each(owner, "model", models, _read_models(after_training.weights_in(folder)))
+    replayed = isinstance(context, PyTorchRunContext) and context.role == "load"
+    models = context.models if replayed else copies.copied(context.models)
+    weights = after_training.weights_in(folder)
+    state = _read_weights(weights)
+    sharded_state.put_back(state, weights, only="models_state_dict")
+    _load_each(owner, "model", models, state["models_state_dict"])
+    changed.put_back(models, state, context.as_wrapped)
     for model in models:
         model.eval()
     return models

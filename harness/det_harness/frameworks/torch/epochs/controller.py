@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from time import monotonic
 from types import CodeType, FrameType
@@ -20,6 +21,8 @@ from det_native.callsite import asking_frame, left_on_purpose, place_in
 from det_native.pytorch.epochs_call import EpochsCall
 from det_native.pytorch.samplers import seed_for
 from det_native.pytorch.wrapped_loader import WrappedLoader
+
+logger = logging.getLogger("det_harness")
 
 
 class EpochsController:
@@ -72,10 +75,13 @@ class EpochsController:
         with training.running():
             context.begin_loop(self._rows.add)
             context.loading.most = 1 if self._definition.quick else None
-            if training.ranks.several:
-                context.loading.pass_of = Shares(context, training.services.communicator).pass_of
+            shares = Shares(context, training.services.communicator) if training.ranks.several else None
+            if shares is not None:
+                context.loading.pass_of, context.loading.dataset_of = shares.pass_of, shares.dataset_of
             if context.role == "worker":  # here nothing goes on from a checkpoint
                 self._definition.names.begin(asking_frame())
+            if shares is not None:
+                self._warn_of_whole_data(shares, asking_frame())
             with contextlib.closing(self):
                 with training.started(), self._reported_in_any_case():
                     self._pace = Pace(monotonic())
@@ -96,6 +102,23 @@ class EpochsController:
         self._call.context.end_loop()
         self._call.context.loading.most = None
         self._call.context.loading.pass_of = WrappedLoader.batches
+        self._call.context.loading.dataset_of = WrappedLoader.whole_dataset
+
+    def _warn_of_whole_data(self, shares: Shares, frame: FrameType | None) -> None:
+        """Say which names of the loop stand for all records, where each slot trains on its share of them."""
+        names = self._call.context.loop_names
+        if frame is None or names is None or self._training.services.communicator.rank:
+            return
+        values = {name: {**frame.f_globals, **frame.f_locals}.get(name) for name in names.needed()}
+        for name in shares.names_of_data(values):
+            text = (
+                f"The loop over context.epochs() reads `{name}`, which has all records, and on "
+                f"{self._training.services.communicator.size} slots each trains on its share of them: a sum over "
+                f"records of its batches, divided by len({name}), is that much too small. Divide by len() of the "
+                "wrapped loader's .dataset, or by what the loop has counted."
+            )
+            logger.warning(text)
+            self._training.services.reporter.warning(text)
 
     def _draw_apart(self) -> None:
         """Have each slot draw its own numbers from torch: dropout, noise. Python's and NumPy's decide alike on all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -28,6 +28,9 @@ class Shares:
     share of the records of each of its batches. Any other pass, an evaluation, gives every slot everything, so that
     what the user's code counts there is right.
 
+    A loop that divides a sum over records by ``len(loader.dataset)`` divides by the records of its own share, so that
+    the mean over the slots is right.
+
     The first slot loads with the random numbers that a loop on one slot has there, the others with copies of them; what
     else their loops draw is their own.
 
@@ -42,12 +45,14 @@ class Shares:
         self._communicator = communicator
         self._said = False
         self._passes = 0
+        self._shares: dict[int, ShareOfBatches] = {}  # of the loaders whose last pass was divided, by id
 
     def pass_of(self, loader: WrappedLoader) -> Iterator[Any]:
         """Begin a pass; a collective call."""
         state = self._communicator.broadcast_object(global_generators())
         trains = torch.is_grad_enabled() and any(model.training for model in self._context.models)
         plain = loader.plain
+        self._shares.pop(id(loader), None)
         if not trains:
             return self._loaded(loader.batches, state)
         if isinstance(plain, torch_data.DataLoader) and plain.batch_sampler is not None and not as_ours(plain).iterable:
@@ -55,8 +60,24 @@ class Shares:
             items = PassItems(plain.batch_sampler, self._context.env.trial_seed)
             items.begin_pass(self._passes, first=0, skip=0)
             share = ShareOfBatches(items, self._communicator.rank, self._communicator.size)
+            self._shares[id(loader)] = share
             return self._loaded(lambda: iter(as_ours(plain).with_batch_sampler(share)), state)
         return (self._share(batch) for batch in self._loaded(loader.batches, state))
+
+    def dataset_of(self, loader: WrappedLoader) -> Any:
+        """Return the dataset of a loader, as long as this slot's share of its last pass is."""
+        whole, share = loader.whole_dataset(), self._shares.get(id(loader))
+        if share is None or not hasattr(whole, "__len__"):
+            return whole
+        return ShareOfDataset(whole, share.given or len(whole) // self._communicator.size)
+
+    def names_of_data(self, values: Mapping[str, Any]) -> list[str]:
+        """Return the names that stand for the whole of what is divided: a dataset, or a tensor or array of it."""
+        whole = {id(loader.whole_dataset()) for loader in self._context.loaders if hasattr(loader.loader, "dataset")}
+        for loader in self._context.loaders:
+            tensors = getattr(getattr(loader.loader, "dataset", None), "tensors", ())
+            whole.update(id(tensor) for tensor in tensors)
+        return sorted(name for name, value in values.items() if id(value) in whole)
 
     def _loaded(self, begin: Callable[[], Iterator[Any]], state: dict[str, Any]) -> Iterator[Any]:
         """Begin a pass: on the first slot as in plain PyTorch, on the others with copies of its random numbers."""
@@ -88,9 +109,15 @@ class ShareOfBatches:
     ----------
     batches : iterable of sequences
     rank, size : int
+
+    Attributes
+    ----------
+    given : int
+        Records so far.
     """
 
     def __init__(self, batches: Any, rank: int, size: int) -> None:
+        self.given = 0
         self._batches = batches
         self._rank = rank
         self._size = size
@@ -98,14 +125,39 @@ class ShareOfBatches:
     def __iter__(self) -> Iterator[Sequence[Any]]:
         for batch in self._batches:
             records = list(batch)
-            if len(records) < self._size:
-                yield records
-            else:
+            if len(records) >= self._size:
                 first, end = bounds(len(records), self._rank, self._size)
-                yield records[first:end]
+                records = records[first:end]
+            self.given += len(records)
+            yield records
 
     def __len__(self) -> int:
         return len(self._batches)
+
+
+class ShareOfDataset:
+    """A dataset that is as long as what a slot is given of it; all else is that of the whole.
+
+    Parameters
+    ----------
+    whole : dataset
+    length : int
+    """
+
+    def __init__(self, whole: Any, length: int) -> None:
+        self._whole = whole
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._whole[index]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_whole", "_length"):
+            raise AttributeError(name)
+        return getattr(self._whole, name)
 
 
 def bounds(length: int, rank: int, size: int) -> tuple[int, int]:

@@ -1,0 +1,134 @@
+"""On a cluster: what a loop over ``context.train()`` sets and changes has, in the notebook, what the worker left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
+from torch_program import TORCH
+
+pytestmark = pytest.mark.slow
+
+LOOP = """
+for inputs, targets in context.train(data, epochs=3):
+    loss = torch.nn.functional.mse_loss(model(inputs), targets)
+    context.backward(loss)
+    context.step_optimizer(optimizer)
+    context.report(loss=loss)
+    train_losses.append(loss.item())
+    step += 1
+    stopper(loss.item())
+    if best is None or train_losses[-1] < best:
+        best, best_model = train_losses[-1], model
+        best_state = {name: value.clone() for name, value in model.state_dict().items()}
+"""
+BEFORE = """
+class Stopper:
+    def __init__(self):
+        self.seen = []
+    def __call__(self, loss):
+        self.seen.append(loss)
+
+stopper = Stopper()
+step = 0
+train_losses, best = [], None
+losses_of_plot = train_losses
+"""
+FORGET = "for name in ('loss', 'best_model', 'best_state', 'step'):\n    globals().pop(name, None)"
+SEEN = (
+    "[train_losses, losses_of_plot is train_losses, step, stopper.seen == train_losses, best, loss.item(), "
+    "best_model is model, [value.tolist() for value in best_state.values()], loss_here()]"
+)
+
+
+@pytest.fixture(scope="module")
+def torch_kernel(cluster: Cluster) -> Iterator[Kernel]:
+    """A kernel with the program in PyTorch."""
+    with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def kernel(torch_kernel: Kernel) -> Iterator[Kernel]:
+    """The same, which has nothing to do, and without names of an earlier loop."""
+    torch_kernel.run(FORGET)
+    yield torch_kernel
+    torch_kernel.clear()
+
+
+def test_names_have_the_values_of_local_training(kernel: Kernel) -> None:
+    kernel.run("context, model, optimizer, train_batch = begin(local=True)")
+    kernel.run(BEFORE)
+    kernel.run(LOOP)
+    local = kernel.value(SEEN)
+    assert len(local[0]) == 12
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(FORGET)
+    kernel.run(BEFORE)
+    kernel.run(LOOP)
+    assert kernel.value(SEEN) == local
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(FORGET)
+    kernel.run(BEFORE)
+    ran = kernel.run(f"{LOOP}\nprint('SEEN', len(train_losses), loss.item() == train_losses[-1], step)")
+    assert "SEEN 12 True 12" in ran.text
+
+
+def test_a_name_that_only_the_loop_sets_is_waited_for(kernel: Kernel) -> None:
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kernel.run(LOOP)
+    ran = kernel.run("print('LAST', loss.item())")
+    assert "weights loaded into `model`" in ran.text
+    assert float(ran.text.rpartition("LAST")[2].partition("\n")[0]) == kernel.value("train_losses[-1]")
+
+
+def test_what_is_bound_anew_before_it_is_read_is_the_users(kernel: Kernel, gate: Gate) -> None:
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kernel.run(LOOP.replace("    step += 1", f"    step += 1\n    if step == 2: gate({gate.port})"))
+    ran = kernel.run("train_losses, step, loss = [], 0, 'mine'\nprint('SET', train_losses, step, loss)")
+    assert "SET [] 0 mine" in ran.text
+    assert "weights loaded" not in ran.text
+    gate.next().go()
+    kernel.run("print(best)")
+    assert kernel.value("[train_losses, step, loss, len(losses_of_plot)]") == [[], 0, "mine", 12]
+
+
+def test_names_of_a_function_come_home_while_it_waits(kernel: Kernel) -> None:
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    lines = "\n".join(f"    {line}" for line in LOOP.splitlines())
+    kernel.run(BEFORE)
+    kernel.run(f"def train(train_losses):\n    best, step = None, 0\n{lines}\n    return step, best, train_losses")
+    kernel.run("found = train(train_losses)")
+    assert kernel.value("[found[0], found[1] == min(train_losses), found[2] is train_losses]") == [12, True, True]
+
+
+def test_what_is_too_large_or_cannot_be_pickled_is_told_where_it_is_read(kernel: Kernel) -> None:
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kernel.run(f"{LOOP}    large = torch.zeros(1 + (256 << 18))\n    made = (number for number in train_losses)")
+    ran = kernel.run("print('LAST', len(train_losses))")
+    assert "LAST 12" in ran.text
+    assert "`large`" not in ran.text
+    ran = kernel.run("try:\n    print(large)\nexcept NameError:\n    print('NOT HERE')")
+    assert "`large`, which the loop of experiment" in ran.text
+    assert "is larger than 256 MB" in ran.text
+    assert "NOT HERE" in ran.text
+    assert "`made`" in kernel.run("made = globals().get('made') or made if 'made' in globals() else None").text
+
+
+def test_a_later_training_may_read_what_a_loop_has_set(kernel: Kernel) -> None:
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kernel.run(LOOP)
+    kernel.run("first = [loss.item(), len(train_losses)]")
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(
+        "seen = []\nfor inputs, targets in context.train(data, epochs=1):\n"
+        "    context.backward(torch.nn.functional.mse_loss(model(inputs), targets))\n"
+        "    context.step_optimizer(optimizer)\n    context.report(loss=1.0)\n"
+        "    seen.append([loss.item(), len(train_losses)])\n"
+    )
+    assert kernel.value("seen[-1] == first") is True
