@@ -192,7 +192,7 @@ def run(path: Path, mode: Mode, kernels: Kernels, folder: Path) -> Outcome:
     notebook = kernels.cold(folder) if mode == "cluster" else kernels.warm(folder, plain=mode == "plain")
     try:
         shown = [_run(notebook, cell.locally() if mode == "local" else cell) for cell in written.cells]
-        values = _values_of(notebook, written.same) if written.same else {}
+        values = values_of(notebook, written.same) if written.same else {}
         end = notebook.run(END)
     finally:
         notebook.close()
@@ -227,7 +227,7 @@ def _run(notebook: Notebook, cell: Cell) -> Ran:
     return notebook.run(cell.source, cell=cell.identity, fails=cell.raises)
 
 
-def _values_of(notebook: Notebook, same: list[str]) -> dict[str, Any]:
+def values_of(notebook: Notebook, same: list[str]) -> dict[str, Any]:
     """Return what expressions come to in a cell as any other: what it reads of a model in training, it waits for."""
     notebook.run(BEFORE_VALUES)
     arguments = [f"value_{number}={expression}" for number, expression in enumerate(same)]
