@@ -159,3 +159,14 @@ def test_names_of_a_loop_in_processes_of_their_own_come_home(cluster: Cluster) -
         assert "its variables are as it left them there" in ran.text
         last = kernel.value("[len(train_losses), loss.item() == train_losses[-1], step, best_model is model]")
         assert last == [12, True, 12, True]
+
+
+def test_names_of_a_loop_that_was_left_are_those_of_its_end(kernel: Kernel) -> None:
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kernel.run(f"{LOOP}    if step == 5:\n        why = 'enough'\n        break\n")
+    assert kernel.value("[step, len(train_losses), why]") == [5, 5, "enough"]
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kernel.run(LOOP.replace("    loss =", "    if step == 5:\n        why = 'more'\n        break\n    loss =", 1))
+    assert kernel.value("[step, len(train_losses), why]") == [5, 5, "more"]
