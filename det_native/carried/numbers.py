@@ -37,7 +37,7 @@ def fingerprint(value: Any) -> tuple[Any, ...]:
     if is_array(value):
         return value.shape, value.dtype.str, _checksum(value)
     place = value.data_ptr() if _is_strided(value) else id(value)
-    facts = (tuple(value.shape), value.dtype, value.requires_grad, place)
+    facts: tuple[Any, ...] = (tuple(value.shape), value.dtype, value.requires_grad, place)
     if not _is_strided(value):
         return (*facts, value._version)
     if value.device.type == "cpu":
