@@ -14,6 +14,8 @@ from det_native.inspection.attributes import is_own_module
 _ENDS = ("STORE_", "DELETE_", "POP_", "RETURN_", "JUMP_", "RESUME", "END_FOR", "FOR_ITER")
 _NAMED = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FAST_CHECK")
 _ASSIGNING = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_SLICE")
+#: What a name may stand for that is called, and is not changed by it.
+_CODE = type | types.ModuleType | types.FunctionType | types.BuiltinFunctionType | types.MethodType
 _CONTAINERS = (list, dict, set, deque, bytearray)
 #: What containers of Python have, and their counterparts that cannot be changed do not.
 _CHANGING = frozenset({*dir(list), *dir(deque), *dir(dict), *dir(set)}) - {
@@ -37,7 +39,8 @@ def names_changed(code: types.CodeType, lookup: Callable[[str], Any]) -> frozens
         values = {name: lookup(name) for name in names}
         calls_own = any(map(_may_change_arguments, values.values()))
         for name, value in values.items():
-            if calls_own or _may_change(value, methods, assigns=assigns):
+            is_code = isinstance(value, _CODE)
+            if not is_code and (calls_own or _may_change(value, methods, assigns=assigns)):
                 changed.add(name)
     return frozenset(changed)
 
@@ -70,8 +73,6 @@ def _may_change(value: Any, methods: set[str], *, assigns: bool) -> bool:
     if is_array(value) or is_tensor(value):
         in_place = any(name[-1:] == "_" and name[:1] != "_" for name in methods)
         return assigns or in_place or not methods.isdisjoint(_CHANGING_ARRAYS)
-    if isinstance(value, type | types.ModuleType | types.FunctionType | types.BuiltinFunctionType):
-        return False
     return assigns or bool(methods) or (_is_own(value) and not _is_module(value))
 
 

@@ -204,6 +204,17 @@ class LoopNames:
                 if name not in before or values[name] is not before[name] or id(values[name]) in replaced:
                     yield key, name, values[name]
 
+    def _unpacked(self, data: bytes, names: Sequence[str]) -> Iterator[tuple[str, Any, list[Any]]]:
+        """Yield what was packed, up to what cannot be read here; that and what follows is noted as lost."""
+        done = 0
+        try:
+            for unit in unpacked(data, self._table, self._known):
+                yield unit
+                done += 1
+        except Exception as error:  # noqa: BLE001 (classes of users and libraries may refuse to be made again)
+            reason = f"cannot be made again here ({type(error).__name__}: {error})"
+            self.lost |= dict.fromkeys(names[done:], reason)
+
     def restore(self, data: bytes, *, unless_bound: bool = False) -> dict[str, str]:
         """Put back what another process has saved, which had begun the same loop.
 
@@ -218,12 +229,14 @@ class LoopNames:
         dict of str to str
             Names that were not put back, each with the reason.
         """
-        self.lost = lost = dict(head_of(data))
+        self.lost, names = head_of(data)
+        lost = self.lost
         bound: dict[str, dict[str, Any]] = {}
         gone: dict[str, list[str]] = {}
         contents = []
         with on_device(self._device) if self._device is not None else nullcontext():
-            for name, (kind, where, inner, value), missing in unpacked(data, self._table, self._known):
+            for name, entry, missing in self._unpacked(data, names):
+                kind, where, inner, value = entry
                 if missing:
                     lost[name] = "holds what the program has not made again"
                 elif kind == "name":
@@ -245,9 +258,9 @@ class LoopNames:
             if namespace is None:
                 lost |= dict.fromkeys(bound.get(key, {}), "is of a module that the program has not imported")
                 continue
-            names = [*bound.get(key, {}), *gone.get(key, ())]
+            here = [*bound.get(key, {}), *gone.get(key, ())]
             given_up = self._given_up if key != LOCAL else set()
-            touched = {name for name in names if name in given_up or not self._is_as_then(key, name)}
+            touched = {name for name in here if name in given_up or not self._is_as_then(key, name)}
             if not unless_bound:
                 touched.clear()
             values = {name: value for name, value in bound.get(key, {}).items() if name not in touched}

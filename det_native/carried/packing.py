@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,15 +39,20 @@ class Unit:
 
 
 def packed(
-    head: Any, units: Iterable[Unit], table: Table, known: Mapping[Any, Any], replaced: set[int], limit: int
+    lost: Mapping[str, str],
+    units: Sequence[Unit],
+    table: Table,
+    known: Mapping[Any, Any],
+    replaced: set[int],
+    limit: int,
 ) -> bytes:
     """Return units as bytes.
 
     Parameters
     ----------
-    head : object
-        What is written before them.
-    units : iterable of Unit
+    lost : mapping of str to str
+        Names that are left out, each with the reason.
+    units : sequence of Unit
     table : Table
     known : mapping
         Objects that others keep, by what stands for them.
@@ -65,16 +70,17 @@ def packed(
     """
     into = _Limited(limit)
     pickler = _Pickler(into, table, known, replaced)
-    pickler.dump(head)
+    pickler.dump((dict(lost), [unit.name for unit in units]))
     for unit in units:
         pickler.dump((unit.name, unit.content()))
     pickler.dump(None)
     return into.getvalue()
 
 
-def head_of(data: bytes) -> Any:
-    """Return what was written before the units."""
-    return cloudpickle.loads(data)
+def head_of(data: bytes) -> tuple[dict[str, str], list[str]]:
+    """Return the names that were left out, each with the reason, and the names of the units."""
+    head: tuple[dict[str, str], list[str]] = cloudpickle.loads(data)
+    return head
 
 
 def unpacked(data: bytes, table: Table, known: Mapping[Any, Any]) -> Iterator[tuple[str, Any, list[Any]]]:

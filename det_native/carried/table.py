@@ -286,7 +286,11 @@ class Table:
         for part in self.parts.values():
             if part.fixed or part.whole:
                 continue
-            now = states.state_of(part.value)
+            try:
+                now = states.state_of(part.value)
+            except Exception:  # noqa: BLE001 (an object of a library, or of the user's, may raise anything)
+                changed.append(part)  # the reason is told when it is stored
+                continue
             holds = bool(replaced) and (id(part) in holders or states.holds_any(now, replaced))
             if holds or not states.is_same(part.before, now):
                 changed.append(part)

@@ -22,6 +22,7 @@ from det_native.inspection.streams import current_streams, encoded
 from det_native.own_time import own_time
 from det_native.runtime import ProgramHost
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.loading import names
 from det_native.schema.manifests import Framework
 from det_native.schema.sampling import first_hyperparameters, trial_seeds
 
@@ -89,7 +90,7 @@ def names_metric(config: ConfigInput, environment: TrialEnvironment) -> bool:
     if environment.metric not in ("loss", "val_loss"):
         return True  # none that a call fills in
     try:
-        return as_written(config)["searcher"]["metric"] is not None
+        return names(config, "searcher.metric")
     except (DetError, OSError):  # a file of the kernel's machine
         return True
 

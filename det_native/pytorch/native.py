@@ -121,7 +121,8 @@ class PyTorchNativeContext(PyTorchRunContext):
         """
         return wrap_all(self, objects)
 
-    def epochs(self, *bounds: int, wait: bool | None = None) -> LoopBatches:
+    @names_checked("context.epochs")
+    def epochs(self, *bounds: int, epochs: int | None = None, wait: bool | None = None) -> LoopBatches:
         """Give the numbers of the epochs, for a loop of the user's own in which everything else is plain PyTorch.
 
         The training begins, or is submitted, when the loop asks for the first epoch. Between two epochs everything
@@ -134,6 +135,8 @@ class PyTorchNativeContext(PyTorchRunContext):
         bounds : int
             The number of epochs; or the first one and the end, as ``range`` has them: ``epochs(1, 11)``. Without,
             the configuration says how many.
+        epochs : int, optional
+            Their number, by name.
         wait : bool, optional
             See :meth:`fit`; what follows is what follows the loop.
 
@@ -147,7 +150,7 @@ class PyTorchNativeContext(PyTorchRunContext):
         TrialDefinitionError, ArgumentError
             If something is missing or does not fit, before anything is trained.
         """
-        call = EpochsCall.of(self, bounds, wait)
+        call = EpochsCall.of(self, bounds if epochs is None else (*bounds, epochs), wait)
         return LoopBatches(_handler(self._on_train)(call), lambda: call.epochs_in(self._length_of(call)), OVER_EPOCHS)
 
     @names_checked("context.fit")

@@ -99,6 +99,27 @@ def load_config(
     return loaded
 
 
+def names(config: Mapping[str, Any] | str | Path | ExperimentConfig | None, path: str) -> bool:
+    """Return whether a configuration has a field, valid or not; True for one that cannot be read.
+
+    Parameters
+    ----------
+    config : mapping, str, Path, ExperimentConfig or None
+        As for :func:`load_config`.
+    path : str
+        Dotted: ``searcher.metric``.
+    """
+    if isinstance(config, ExperimentConfig):
+        config = config.model_dump(mode="json")
+    reading = read(config)
+    if reading.problems:
+        return True
+    value: Any = Modernised(plain_mapping(reading.raw)[0]).raw
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value is not None
+
+
 def _validated(modern: Modernised, title: str, found: list[Problem], *, local: bool) -> ExperimentConfig:
     problems = list(found)
     loaded = None

@@ -417,3 +417,31 @@ def test_large_data_cost_next_to_nothing_in_each_save() -> None:
     saved = rounds.names.save()
     assert time.perf_counter() - begun < 1
     assert len(saved.data) < 1000
+
+
+ONE_WAY = """
+class OneWay:
+    made = 0
+
+    def __init__(self):
+        self.value = 1
+
+    def __setstate__(self, state):
+        raise RuntimeError("no way back")
+
+
+losses, last = [], None
+for number in rounds():
+    losses.append(number)
+    last = OneWay()
+"""
+
+
+def test_what_cannot_be_made_again_is_named_and_what_was_made_before_is_there() -> None:
+    first = Rounds(range(3))
+    run(ONE_WAY, first)
+    assert first.saved is not None
+    second = Rounds(range(0), data=first.saved.data)
+    names = run(ONE_WAY, second)
+    assert "no way back" in second.lost["last"]
+    assert names["last"] is None

@@ -161,6 +161,7 @@ def test_a_copy_that_would_share_its_weights_is_refused() -> None:
 
 PROGRAM = """
 import enum
+import threading
 import torch
 
 FACTOR = 2.0
@@ -180,6 +181,7 @@ class Net(Base):
         super().__init__()
         self.kind = Kind.WIDE
         self.function = widened
+        self.lock = threading.Lock()
         self.layer = torch.nn.Linear(1, 1)
 
     def forward(self, x):
@@ -204,9 +206,11 @@ def test_a_replayed_model_is_one_of_the_class_that_is_here(monkeypatch: pytest.M
     [moved] = at_home([model])
     assert type(moved) is here.Net
     assert (moved.kind, moved.function) == (here.Kind.WIDE, here.widened)
+    assert moved.lock is model.lock
     assert moved.layer.weight is model.layer.weight
     assert torch.equal(moved(torch.ones(1, 1)), expected)
     stream = io.BytesIO()
+    del moved.lock  # which no file can have
     torch.save(moved, stream)
     stream.seek(0)
     assert torch.equal(torch.load(stream, weights_only=False)(torch.ones(1, 1)), expected)
@@ -221,7 +225,7 @@ def test_a_replayed_model_is_one_of_the_class_that_is_here(monkeypatch: pytest.M
         ("if self.kind is Kind.WIDE", "if self.kind is not Kind.WIDE"),
         ('WIDE = "wide"', 'WIDE = "other"'),
         ("class Net(Base):", "class Net(torch.nn.Module):"),
-        ("FACTOR = 2.0", "import threading\nFACTOR = threading.Lock()"),
+        ("FACTOR = 2.0", "FACTOR = threading.Lock()"),
         ("class Net(Base):", "class Other(Base):"),
         ("self.function = widened", "self.function = lambda x: widened(x)"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
@@ -132,3 +133,40 @@ def test_a_later_training_may_read_what_a_loop_has_set(kernel: Kernel) -> None:
         "    seen.append([loss.item(), len(train_losses)])\n"
     )
     assert kernel.value("seen[-1] == first") is True
+
+
+def test_a_worker_that_is_killed_goes_on_with_the_names(kernel: Kernel, tmp_path: Path) -> None:
+    flag = tmp_path / "killed"
+    kernel.run(f"config['max_restarts'] = 1\nimport os\nflag = {str(flag)!r}")
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kill = "\n    if step == 7 and not os.path.exists(flag):\n        open(flag, 'w').close()\n        os._exit(9)\n"
+    kernel.run(f"{LOOP}{kill}")
+    killed = kernel.value(SEEN)
+    assert flag.exists()
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kernel.run(f"{LOOP}{kill}")
+    assert kernel.value(SEEN) == killed
+    assert len(killed[0]) == 12
+
+
+def test_names_of_a_loop_in_processes_of_their_own_come_home(cluster: Cluster) -> None:
+    with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
+        kernel.run("config['resources'] = {'slots_per_trial': 2}\ncontext, model, optimizer, _ = begin(local=True)")
+        kernel.run(BEFORE)
+        ran = kernel.run(LOOP)
+        assert "its variables are as it left them there" in ran.text
+        last = kernel.value("[len(train_losses), loss.item() == train_losses[-1], step, best_model is model]")
+        assert last == [12, True, 12, True]
+
+
+def test_names_of_a_loop_that_was_left_are_those_of_its_end(kernel: Kernel) -> None:
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kernel.run(f"{LOOP}    if step == 5:\n        why = 'enough'\n        break\n")
+    assert kernel.value("[step, len(train_losses), why]") == [5, 5, "enough"]
+    kernel.run("context, model, optimizer, train_batch = begin()")
+    kernel.run(BEFORE)
+    kernel.run(LOOP.replace("    loss =", "    if step == 5:\n        why = 'more'\n        break\n    loss =", 1))
+    assert kernel.value("[step, len(train_losses), why]") == [5, 5, "more"]

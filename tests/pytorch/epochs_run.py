@@ -12,6 +12,7 @@ import torch
 from det_harness.frameworks.torch.epochs.controller import EpochsController
 from det_harness.local.report import LocalReporter
 from det_harness.program.runner import ProgramStop
+from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import one_of_each, periods_of
 from det_harness.trial.schedule import Schedule
@@ -20,7 +21,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from det_native.imports import load_optimizers
 from det_native.pytorch.native import PyTorchNativeContext
-from det_native.schema.environment import TrialEnvironment
+from det_native.schema.environment import Ranks, TrialEnvironment
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import CheckpointManifest
 from det_native.storage.checkpoints import CheckpointStorage
@@ -46,6 +47,7 @@ class EpochsRun:
         A quick check.
     stop_after : int
         Epochs after which the master asks for a stop; 0 for none.
+    communicator : Communicator, optional
     changed
         Fields of the configuration.
     """
@@ -58,16 +60,25 @@ class EpochsRun:
         epochs: int = 4,
         quick: bool = False,
         stop_after: int = 0,
+        communicator: Communicator | None = None,
         **changed: Any,
     ) -> None:
+        self.communicator = communicator = communicator or OneProcess()
+        rank, size = communicator.rank, communicator.size
         written: dict[str, Any] = {
             "hyperparameters": {"global_batch_size": BATCH_SIZE},
             "records_per_epoch": RECORDS,
             "searcher": {"name": "single", "metric": "loss", "max_length": {"epochs": epochs}},
             "checkpoint_policy": "none",
+            "resources": {"slots_per_trial": size},
         }
-        config = load_config(written | changed, local=True, framework="torch").model_dump(mode="json")
-        self.environment = TrialEnvironment(config=config, hparams={"global_batch_size": BATCH_SIZE}, trial_seed=5)
+        config = load_config(written | changed, local=size == 1, framework="torch").model_dump(mode="json")
+        self.environment = TrialEnvironment(
+            config=config,
+            hparams={"global_batch_size": BATCH_SIZE},
+            trial_seed=5,
+            ranks=Ranks(rank, size, rank, size),
+        )
         self.reporter = LocalReporter("loss")
         ended = itertools.count(1)
         self.services = Services(
@@ -79,6 +90,7 @@ class EpochsRun:
             ),
             stop_requested=lambda: next(ended) == stop_after,
             validation_batches=1 if quick else None,
+            communicator=communicator,
         )
         self.controller: Any = None
         self.context = PyTorchNativeContext(

@@ -63,6 +63,22 @@ def test_a_stopped_trial_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     assert [value for _, value in first.training("loss") + second.training("loss")] == losses
 
 
+def test_a_trial_goes_on_with_its_epochs_where_the_loader_has_another_length(tmp_path: Path) -> None:
+    def growing(run: EpochsRun, records: int) -> None:
+        parts = Parts()
+        parts.loader = DataLoader(torch.utils.data.Subset(parts.loader.dataset, range(records)), batch_size=8)
+        parts.wrapped(run.context)
+        for epoch in run.context.epochs(4):
+            seen.append((epoch, len(list(parts.loader))))
+            run.context.report(loss=epoch)
+
+    seen: list[tuple[int, int]] = []
+    first = EpochsRun(tmp_path, stop_after=2).run(lambda run: growing(run, 24))
+    second = EpochsRun(tmp_path, resume=first.last).run(lambda run: growing(run, 40))
+    assert seen[2:] == [(2, 5), (3, 5)]
+    assert [batch for batch, _ in first.training("loss") + second.training("loss")] == [3, 6, 9, 12]
+
+
 def test_a_loader_with_a_generator_of_its_own_goes_on_in_its_order(tmp_path: Path) -> None:
     def ordered(run: EpochsRun) -> None:
         parts = Parts()
@@ -378,6 +394,14 @@ def test_lbfgs_steps_by_its_closure(tmp_path: Path) -> None:
     run = EpochsRun(tmp_path, epochs=3)
     run.run(lambda run: whole(run.context))
     assert equal(weights, expected)
+
+
+def test_a_loop_without_a_batch_size_has_a_record_for_each_slot() -> None:
+    config = {"resources": {"slots_per_trial": 2}}
+    context = PyTorchNativeContext(TrialEnvironment(config=config, hparams={}, trial_seed=1))
+    context.wrap(net := torch.nn.Linear(1, 1), torch.optim.SGD(net.parameters(), lr=0.1))
+    fills = EpochsCall.of(context, [3], None).configuration_fills()
+    assert (fills["hyperparameters.global_batch_size"], fills["records_per_epoch"]) == (2, 2)
 
 
 # What cannot be wrapped, or makes no sense.

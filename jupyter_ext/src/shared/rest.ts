@@ -1143,6 +1143,8 @@ export interface components {
     /**
      * Checkpoint
      * @description A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there.
+     *
+     *     Not-a-number and infinities in them travel as strings.
      */
     Checkpoint: {
       /** Batch */

@@ -64,9 +64,9 @@ class _Moved(ObjectCopy):
             If it does not have it.
         """
         here = _of_its_name(value)
-        if here is value or _is_of_module(value):
+        if here is value or (here is None and _is_of_this_process(value)):
             return value
-        if here is None or not self._comparison.alike(value, here):
+        if not self._comparison.alike(value, here):
             raise LookupError(value.__qualname__)
         return here
 
@@ -82,13 +82,11 @@ def _of_its_name(value: Any) -> Any:
     return found
 
 
-def _is_of_module(value: Any) -> bool:
-    """Return whether a definition, one within a function say, is of a module that this process has."""
-    functions = [one for one in vars(value).values() if isinstance(one, types.FunctionType)]
+def _is_of_this_process(value: Any) -> bool:
+    """Return whether a definition that its module does not name (within a function, or in C) is of the module here."""
+    functions = [value] if isinstance(value, types.FunctionType) else vars(value).values()
     names = getattr(sys.modules.get(value.__module__ or ""), "__dict__", None)
-    return "<locals>" in value.__qualname__ and all(
-        one.__globals__ is names for one in ([value] if isinstance(value, types.FunctionType) else functions)
-    )
+    return all(one.__globals__ is names for one in functions if isinstance(one, types.FunctionType))
 
 
 class _Comparison:

@@ -1,7 +1,8 @@
 """The state of a PyTorch trial in a checkpoint's folder, complete enough for a bit-equal continuation.
 
 ``state_dict.pth``
-    Models, optimizers, and gradients that are being aggregated; loads with ``torch.load(..., weights_only=True)``.
+    Models, optimizers, what has changed of them (see ``changed``), and gradients that are being aggregated; loads with
+    ``torch.load(..., weights_only=True)``.
 ``objects.pkl``
     What users' modules or optimizers keep that such a file cannot hold; only if there is any.
 ``schedulers.*``, ``scalers.*``, ``callbacks.*``, ``reducers.*``

@@ -14,7 +14,6 @@ from det_harness.frameworks.torch.epochs.definition import CapturedLoop
 from det_harness.frameworks.torch.epochs.pace import Pace
 from det_harness.frameworks.torch.epochs.shares import Shares
 from det_harness.frameworks.torch.epochs.training import EpochsTraining
-from det_harness.frameworks.torch.ranks import Met
 from det_harness.trial.schedule import Finish
 from det_harness.trial.services import Outcome, Services
 from det_native.callsite import asking_frame, left_on_purpose, place_in
@@ -58,10 +57,9 @@ class EpochsController:
         self.on_purpose = False
         self.left_at: tuple[CodeType, int] | None = None
         self._left = False
-        self._met: Met | None = None
         self._asker: FrameType | None = None
         self._pace = Pace(monotonic())
-        self._due = False
+        self._compare = self._save = False
         self._taken = 0
         self._versions: list[int] = []
 
@@ -148,8 +146,9 @@ class EpochsController:
         """Do what is due until the next epoch begins; returns False at the end."""
         training, schedule, pace = self._training, self._training.schedule, self._pace
         began = monotonic()
-        paced = self._due and not schedule.over and not schedule.stop_requested
-        if paced and pace.saving_due(began) and schedule.periods.policy != "none":
+        goes_on = not schedule.over and not schedule.stop_requested
+        paced = self._compare and goes_on
+        if self._save and goes_on:
             schedule.request_checkpoint()
         saved = schedule.progress.last_checkpointed
         action = training.driver.advance(training.latest() if paced else None)
@@ -169,23 +168,28 @@ class EpochsController:
 
     def _after_epoch(self) -> None:
         """Do what belongs to the end of an epoch, which the loop's body is done with, or has left."""
-        training, context, rows = self._training, self._call.context, self._rows
+        training, rows = self._training, self._rows
         used = not self._left or self._is_used()
-        stop = training.services.stop_requested() or context.get_stop_requested()
-        now = monotonic()
-        due, paced = rows.due, self._pace.due(now)
+        periods, now = training.schedule.periods, monotonic()
+        flags = [
+            training.ranks.stops,
+            self._left,
+            rows.due,
+            not periods.validation_period and self._pace.due(now),
+            not periods.checkpoint_period and periods.policy != "none" and self._pace.saving_due(now),
+        ]
+        communicator = training.services.communicator
         if training.ranks.several:
-            met = training.ranks.meet(due=due or paced, left=self._left, trained=False)
-            stop, due, paced, left = met.stops, met.due, met.due, met.left
-            used = bool(training.services.communicator.broadcast_object(used)) if left else True
-            self._left = left
+            flags = communicator.all_reduce_any(*flags)()
+        stop, self._left, due, self._compare, self._save = flags
+        if self._left and training.ranks.several:
+            used = bool(communicator.broadcast_object(used))
         if used:
             rows.end_epoch()
             training.done += training.epoch_length
             training.schedule.trained(training.done)
             if training.done == training.epoch_length:
                 self._definition.check_reported(rows.names)
-        self._due = paced
         if self._left:
             training.schedule.end_here(validate=used or training.done > 0)
         elif stop:

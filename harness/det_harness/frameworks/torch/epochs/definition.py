@@ -132,6 +132,16 @@ def whole(periods: Periods, epoch: int) -> Periods:
     )
 
 
+def rescaled(periods: Periods, epoch: int, other: int) -> Periods:
+    """Return periods of as many whole epochs, of which each counts as another number of batches."""
+    return replace(
+        periods,
+        length=periods.length // epoch * other,
+        validation_period=periods.validation_period // epoch * other,
+        checkpoint_period=periods.checkpoint_period // epoch * other,
+    )
+
+
 class _Loop(PyTorchTrial):
     kept: dict[str, PyTorchCallback]
 

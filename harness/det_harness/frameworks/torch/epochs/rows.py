@@ -37,6 +37,10 @@ class EpochRows:
         Batches that an epoch counts as.
     average : callable, optional
         Takes batches and columns of numbers, and makes these the means over all ranks, which report together.
+
+    Attributes
+    ----------
+    epoch_length : int
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class EpochRows:
     ) -> None:
         self._reporter = reporter
         self._loading = loading
-        self._length = length
+        self.epoch_length = length
         self._average = average
         self._rows: list[tuple[int, dict[str, Any]]] = []
         self._row: dict[str, Any] = {}
@@ -100,11 +104,11 @@ class EpochRows:
     def end_epoch(self) -> None:
         """Note that the epoch has ended."""
         if self._row:
-            self._keep(self._done + self._length)
+            self._keep(self._done + self.epoch_length)
 
     def _end_row(self) -> None:
         """Keep the row that was begun, at the batch that the loaders have come to."""
-        end = self._done + self._length  # the place of the epoch's last row
+        end = self._done + self.epoch_length  # the place of the epoch's last row
         given = self._loading.taken - self._taken
         place = max(self._last + 1, min(self._done + given - 1, end - 1))
         if place < end:

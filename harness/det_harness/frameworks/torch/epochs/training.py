@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from det_harness.frameworks.torch.epochs.definition import CapturedLoop
+from det_harness.frameworks.torch.epochs.definition import CapturedLoop, rescaled
 from det_harness.frameworks.torch.epochs.rows import EpochRows
 from det_harness.frameworks.torch.training import TorchTraining
 from det_harness.trial.averages import averaged
@@ -33,7 +33,7 @@ class EpochsTraining(TorchTraining):
     """
 
     def __init__(self, definition: CapturedLoop, call: EpochsCall) -> None:
-        super().__init__(definition)
+        super().__init__(definition, own_loop=True)
         self.loop = definition
         communicator = definition.services.communicator
         self.rows = EpochRows(
@@ -68,26 +68,34 @@ class EpochsTraining(TorchTraining):
         return metrics
 
     def _batches_from(self, position: Any) -> Iterator[Any]:
-        place = _Place(self.definition.further_generators())
+        place = _Place(self.definition.further_generators(), self.epoch_length)
         if position is not None:
             place.restore(position)
+            self.schedule.periods = rescaled(self.schedule.periods, self.epoch_length, place.epoch_length)
+            self.epoch_length = self.rows.epoch_length = place.epoch_length
         return place
 
 
 class _Place(Iterator[Any]):
-    """What stands for the place in data that nobody gives here: the states of the loaders' own generators."""
+    """What stands for the place in data that nobody gives here.
 
-    def __init__(self, generators: Mapping[str, torch.Generator]) -> None:
+    It has the states of the loaders' own generators, and as how many batches an epoch counts: a loader may have another
+    length when the trial goes on.
+    """
+
+    def __init__(self, generators: Mapping[str, torch.Generator], epoch_length: int) -> None:
         self._generators = generators
+        self.epoch_length = epoch_length
 
     def __next__(self) -> Any:
         raise StopIteration
 
     @property
-    def position(self) -> dict[str, Any] | None:
-        """Return the states, fit for JSON; None if there is none."""
-        return {"generators": states_of(self._generators)} if self._generators else None
+    def position(self) -> dict[str, Any]:
+        """Return it in a form for JSON."""
+        return {"generators": states_of(self._generators), "epoch_length": self.epoch_length}
 
     def restore(self, position: Mapping[str, Any]) -> None:
         """Put the states back."""
         set_states(self._generators, position["generators"])
+        self.epoch_length = position["epoch_length"]

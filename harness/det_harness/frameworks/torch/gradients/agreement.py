@@ -7,7 +7,7 @@ steps, or what the ranks are about to do, differ at the latest when the next one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 import torch
@@ -61,7 +61,13 @@ class Agreement:
         self._flags = flags
 
     def meet(self, doing: Doing, flags: Sequence[bool] = (), value: float = 0.0) -> tuple[list[bool], float]:
-        """Meet the other ranks; a collective call.
+        """Meet the other ranks; a collective call. See `begin`."""
+        return self.begin(doing, flags, value)()
+
+    def begin(
+        self, doing: Doing, flags: Sequence[bool] = (), value: float = 0.0
+    ) -> Callable[[], tuple[list[bool], float]]:
+        """Begin to meet the other ranks; what is returned waits for them.
 
         Parameters
         ----------
@@ -89,11 +95,16 @@ class Agreement:
         squares = [count * count for count in counts]
         own = [*(float(flag) for flag in flags or [False] * self._flags), *kinds, *counts, *squares, value]
         sums = torch.tensor(own, dtype=torch.float64)
-        finish(self._line.add_up(sums, 0))
-        *found, total = sums.tolist()
-        any_flags, rest = found[: self._flags], found[self._flags :]
-        self._check(doing, rest[: len(kinds)], rest[len(kinds) :], counts)
-        return [flag > 0 for flag in any_flags], total / self._size
+        work = self._line.add_up(sums, 0)
+
+        def met() -> tuple[list[bool], float]:
+            finish(work)
+            *found, total = sums.tolist()
+            any_flags, rest = found[: self._flags], found[self._flags :]
+            self._check(doing, rest[: len(kinds)], rest[len(kinds) :], counts)
+            return [flag > 0 for flag in any_flags], total / self._size
+
+        return met
 
     @torch.no_grad()
     def are_alike(self, optimizers: Sequence[torch.optim.Optimizer]) -> bool:

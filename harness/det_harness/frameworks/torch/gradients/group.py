@@ -189,8 +189,12 @@ class GroupGradients(Gradients):
         if not self._active or not any(touched):
             return
         assert self._agreement is not None  # the hooks are there as long as it is
+        met = self._agreement.begin(Doing.BACKWARD, touched)
+        for member in self._members:
+            if member.touched and member.passes + 1 >= member.backward_passes:
+                member.begin()  # meanwhile: it will be due on all ranks
         due = []
-        for member, anywhere in zip(self._members, self._agreement.meet(Doing.BACKWARD, touched)[0], strict=True):
+        for member, anywhere in zip(self._members, met()[0], strict=True):
             member.touched = False
             member.passes += anywhere
             if member.passes and member.passes >= member.backward_passes:

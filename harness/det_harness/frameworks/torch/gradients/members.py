@@ -71,6 +71,7 @@ class MemberGradients:
         self._hooks: dict[int, torch.utils.hooks.RemovableHandle] = {}
         self._buckets: list[Bucket] = []
         self._begun = 0
+        self._complete: bool | None = None  # of an exchange under way: whether this rank has all gradients
         self._early = True
         self._added_late = False
         self._plan()
@@ -105,16 +106,24 @@ class MemberGradients:
                 self._begun += 1
 
     @torch.no_grad()
-    def reduce(self) -> Iterable[torch.nn.Parameter]:
-        """Make the gradients the means over the ranks; returns the parameters."""
-        self.touched, self.passes = False, 0
+    def begin(self) -> None:
+        """Begin the exchange of what is left; what was begun has to be ended by `reduce`."""
         if self._changed():
             self._drop()
             self._plan()
+        if self._buckets:
+            self._begin_rest()
+
+    @torch.no_grad()
+    def reduce(self) -> Iterable[torch.nn.Parameter]:
+        """Make the gradients the means over the ranks; returns the parameters."""
+        self.touched, self.passes = False, 0
+        if self._complete is None:
+            self.begin()
+        complete, self._complete = self._complete, None
         if not self._buckets:
             return ()
         slots = [slot for bucket in self._buckets for slot in bucket.slots]
-        complete = self._begin_rest(slots)
         for bucket in self._buckets:
             finish(bucket.work)
         received = self._buckets[-1].extra
@@ -130,19 +139,17 @@ class MemberGradients:
         self._added_late = False
         return [slot.parameter for slot in slots]
 
-    def _begin_rest(self, slots: list[Slot]) -> bool:
-        """Begin the exchange of the buckets that are left; returns whether this rank has all gradients."""
-        have = [slot.parameter.grad is not None for slot in slots]
-        complete = all(have)
+    def _begin_rest(self) -> None:
+        have = [slot.parameter.grad is not None for bucket in self._buckets for slot in bucket.slots]
+        self._complete = all(have)
         extra = self._buckets[-1].extra
-        if complete:
+        if self._complete:
             extra.fill_(1)
             extra[-1] = self._added_late
         else:
             extra.copy_(torch.tensor([*have, self._added_late]))
         for bucket in self._buckets[self._begun :]:
             self._begin(bucket)
-        return complete
 
     def _exchange_again(self) -> None:
         """Exchange what a further backward has added to, with all else: which buckets it was differs by rank."""
