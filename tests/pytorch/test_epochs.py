@@ -16,6 +16,7 @@ from epochs_run import BATCHES, EpochsRun, Parts, equal  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError  # noqa: E402
+from det_native.pytorch.epochs_call import EpochsCall  # noqa: E402
 from det_native.pytorch.native import PyTorchNativeContext  # noqa: E402
 from det_native.pytorch.wrapped_loader import LoaderPass  # noqa: E402
 from det_native.schema.environment import TrialEnvironment  # noqa: E402
