@@ -17,12 +17,12 @@ from det_native.experimental.directory import working_directory
 from det_native.experimental.document_place import answers
 from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.origin import Origin
-from det_native.experimental.settings import ConfigInput, Settings, check_before_fit, has_seed
+from det_native.experimental.settings import ConfigInput, Settings, as_written, check_before_fit, has_seed
 from det_native.inspection.streams import current_streams, encoded
 from det_native.own_time import own_time
 from det_native.runtime import ProgramHost
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.loading import load_config, names
+from det_native.schema.loading import names
 from det_native.schema.manifests import Framework
 from det_native.schema.sampling import first_hyperparameters, trial_seeds
 
@@ -80,7 +80,7 @@ def replayed_environment(host: ProgramHost, config: ConfigInput) -> TrialEnviron
             seed_streams(host.environment)
             host.set_streams_of_init()
         return host.environment
-    complete = load_config(config, local=True, warn=False).model_dump(mode="json")
+    complete = as_written(config)
     # The sample is the one that the notebook has seen. The seed of models to come stays the trial's.
     return replace(_first_trial(complete), trial_seed=host.environment.trial_seed)
 

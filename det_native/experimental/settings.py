@@ -123,7 +123,21 @@ def check_before_fit(settings: Settings, framework: Framework = "keras") -> dict
         warn=False,
     )
     check_supported(loaded, settings, framework, searches=False)
-    loaded = loaded.with_some_seed()
+    return _without_stand_ins(loaded.with_some_seed())
+
+
+def as_written(config: ConfigInput) -> dict[str, Any]:
+    """Return a configuration of which no call is known: all that it says, what a call fills in at its default.
+
+    Raises
+    ------
+    ConfigurationError
+        Listing every problem of what it says.
+    """
+    return _without_stand_ins(load_config(config, local=True, defaults=_STAND_INS, warn=False))
+
+
+def _without_stand_ins(loaded: ExperimentConfig) -> dict[str, Any]:
     complete = loaded.model_dump(mode="json")
     searcher, hyperparameters = complete["searcher"], complete["hyperparameters"]
     if searcher["metric"] == _STAND_INS["searcher.metric"]:

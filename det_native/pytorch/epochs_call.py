@@ -99,7 +99,8 @@ class EpochsCall(TrainingCall):
 
     def configuration_fills(self) -> dict[str, Any]:
         """Return what the call says about fields of the configuration, by dotted path; see ``assumed``."""
-        size = self.batch_size or int(self.context.env.hparams.get(BATCH_SIZE) or 1)
+        env = self.context.env
+        size = self.batch_size or int(env.hparams.get(BATCH_SIZE) or env.slots)  # a record for each slot, at least
         return {
             "searcher.metric": "loss",
             f"hyperparameters.{BATCH_SIZE}": size,

@@ -34,7 +34,7 @@ def train(config, name):
     sizes.append(context.get_hparam(name))
     return model.fit(np.zeros((8, 2)), np.zeros((8, context.get_hparam(name))), verbose=0)
 sizes = []
-handle = train({"hyperparameters": {"units": 3}}, "units")
+handle = train({"hyperparameters": {"units": 3}, "min_checkpoint_period": {"epochs": 1}}, "units")
 """
 SECOND = 'train({"hyperparameters": {"width": 4}}, "width")\n'
 

@@ -1,7 +1,6 @@
-"""Loops in plain PyTorch, and the same loops moved to det_native: what was changed, and how they are run.
+"""Runs loops in plain PyTorch, and the same loops moved to det_native; see `loop_changes`.
 
-A loop is two notebooks of the same name, `loops/plain/NAME.py` and `loops/moved/NAME.py`. What the head of the moved
-file says: `# same:` as in README.md; `# history:` which recorded metric is which list; `# two slots, within X:` what two
+What the head of a moved loop's file says: `# same:` as in README.md; `# history:` which recorded metric is which list; `# two slots, within X:` what two
 slots come to, and how near; `# killed: CONDITION, after N` in which epoch the worker is killed, and how many batches
 the checkpoint has from which it goes on.
 """
@@ -12,21 +11,15 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 from faults import GATE_CELL
+from loop_changes import LOOPS
 from notebook_run import Cell, Kernels, Written, values_of
 from same_values import expressions
 
 from det_native.client.connect import connect
-
-LOOPS = Path(__file__).parent / "loops"
-NAMES = sorted(path.stem for path in (LOOPS / "moved").glob("*.py"))
-
-#: What is not counted: it says that something is used, not how the loop is written.
-IMPORT = "import det_native as det"
 
 _TWO_SLOTS = re.compile(r"^# two slots, within ([\d.e-]+): (.*)$", re.MULTILINE)
 _KILLED = re.compile(r"^# killed: (.+), after (\d+)$", re.MULTILINE)
@@ -35,40 +28,6 @@ _EPOCHS = re.compile(r"^( *)for \w+ in context\.epochs\(.*\):\n", re.MULTILINE)
 #: The recorded metrics, wherever the loop stands.
 RECORDED = "det.last_experiment().history"
 _INIT = "pytorch.init()"
-
-
-@dataclass(frozen=True)
-class Changed:
-    """A place where the moved text is another: its lines before and after, either may be none."""
-
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-
-    @property
-    def lines(self) -> int:
-        """How many lines were changed, added or taken away."""
-        return max(len(self.before), len(self.after))
-
-
-def text_of(name: str, kind: str) -> str:
-    """Return the text of a loop, `plain` or `moved`, from its first cell on."""
-    whole = (LOOPS / kind / f"{name}.py").read_text()
-    return whole[whole.index("# %%") :]
-
-
-def changes(name: str) -> list[Changed]:
-    """Return what was changed to move a loop; empty lines and the import are left out."""
-    before, after = (_lines(text_of(name, kind)) for kind in ("plain", "moved"))
-    places = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    return [
-        Changed(tuple(before[begin:end]), tuple(after[begin_after:end_after]))
-        for kind, begin, end, begin_after, end_after in places
-        if kind != "equal"
-    ]
-
-
-def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip() and line != IMPORT]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 # killed: epoch == 3, after 45
 # same: losses, lrs, test_accuracy, model.state_dict(), scaler.get_scale()
 # history: loss is losses, accuracy is test_accuracy
-# two slots, within 1e-3: lrs, test_accuracy, model.state_dict()
+# two slots, within 0.02: lrs, test_accuracy, model.state_dict()
 # %%
 import torch
 import torch.nn as nn

@@ -12,7 +12,7 @@ torch.manual_seed(7)
 np.random.seed(7)
 # %%
 X = load_digits().data.astype(np.float32) / 16
-X_train, X_val = train_test_split(X, test_size=0.2, random_state=0)
+X_train, X_val = train_test_split(X, test_size=357, random_state=0)
 train_dl = DataLoader(torch.from_numpy(X_train), batch_size=64, shuffle=True)
 val_dl = DataLoader(torch.from_numpy(X_val), batch_size=256)
 # %%

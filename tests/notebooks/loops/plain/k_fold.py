@@ -2,17 +2,17 @@
 # %%
 import numpy as np
 import torch
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import scale
 from torch import nn
 from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
 
 torch.manual_seed(42)
-k_folds, num_epochs = 3, 4
+k_folds, num_epochs = 3, 6
 results = {}
 # %%
-X, y = load_wine(return_X_y=True)
+X, y = load_iris(return_X_y=True)
 dataset = TensorDataset(torch.tensor(scale(X), dtype=torch.float32), torch.tensor(y))
 kfold = KFold(n_splits=k_folds, shuffle=True, random_state=0)
 loss_function = nn.CrossEntropyLoss()
@@ -26,9 +26,9 @@ for fold, (train_ids, test_ids) in enumerate(kfold.split(X)):
     print(f"FOLD {fold}")
     trainloader = DataLoader(dataset, batch_size=10, sampler=SubsetRandomSampler(train_ids))
     testloader = DataLoader(dataset, batch_size=10, sampler=SubsetRandomSampler(test_ids))
-    network = nn.Sequential(nn.Linear(13, 16), nn.ReLU(), nn.Linear(16, 3))
+    network = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3))
     network.apply(reset_weights)
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
 
     for epoch in range(num_epochs):
         network.train()
