@@ -37,6 +37,14 @@ def torch_kernels(cluster: Cluster) -> Iterator[Kernels]:
 
 
 @pytest.fixture(scope="session")
+def loop_kernels(cluster: Cluster) -> Iterator[Kernels]:
+    """Kernels for loops in PyTorch, which set all seeds themselves."""
+    kernels = Kernels(cluster, "torch.utils.data", "sklearn.datasets", "sklearn.model_selection", "matplotlib.pyplot")
+    yield kernels
+    kernels.close()
+
+
+@pytest.fixture(scope="session")
 def keras_kernels(cluster: Cluster) -> Iterator[Kernels]:
     """Kernels for Keras, of the generation that this Python has."""
     kernels = Kernels(cluster, "tensorflow", "keras")

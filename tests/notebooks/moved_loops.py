@@ -1,8 +1,6 @@
 """Runs loops in plain PyTorch, and the same loops moved to det_native; see `loop_changes`.
 
-What the head of a moved loop's file says: `# same:` as in README.md; `# history:` which recorded metric is which list; `# two slots, within X:` what two
-slots come to, and how near; `# killed: CONDITION, after N` in which epoch the worker is killed, and how many batches
-the checkpoint has from which it goes on.
+README.md says what the head of a moved loop's file has.
 """
 
 from __future__ import annotations
@@ -67,7 +65,7 @@ class Loop:
         pairs = [pair.split(" is ") for pair in history[1].split(", ")] if history else []
         return cls(
             Written.read(path),
-            {metric: expression for metric, expression in pairs},
+            {pair[0]: pair[1] for pair in pairs},
             expressions(slots[2]) if slots else [],
             float(slots[1]) if slots else 0.0,
             killed[1],
@@ -98,11 +96,11 @@ class Ended:
     shown: str
 
 
-def run(cells: Sequence[Cell], same: list[str], kernels: Kernels, folder: Path, *, cold: bool = False) -> Ended:
+def run(cells: Sequence[Cell], same: list[str], kernels: Kernels, folder: Path) -> Ended:
     """Run cells in a fresh kernel, and return what expressions then come to."""
     folder.mkdir()
     (folder / "seeded").touch()  # see notebook_run.DRAWS
-    notebook = kernels.cold(folder) if cold else kernels.warm(folder, plain=False)
+    notebook = kernels.warm(folder, plain=False)
     try:
         shown = [notebook.run(cell.source, cell=cell.identity, fails=cell.raises).text for cell in cells]
         return Ended(values_of(notebook, same), "\n".join(shown))
