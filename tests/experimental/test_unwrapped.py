@@ -71,7 +71,7 @@ def test_beside_a_wrapped_model_another_may_train_here(tmp_path: Path) -> None:
 def test_a_torch_loop_past_the_context_is_told_at_its_first_step() -> None:
     line = Line(local=False)
     first, second, _ = loader_of()
-    with pytest.warns(UserWarning, match=r"SGD\.step\(\) trains in this process, .*context\.train\(train_loader"):
+    with pytest.warns(UserWarning, match=r"SGD\.step\(\) trains in this process, .*context\.epochs\("):
         line.step(first)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

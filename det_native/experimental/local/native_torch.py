@@ -33,7 +33,7 @@ _SEARCHED = "{}(): the body of this loop runs in a process of its own for each t
 
 
 class LoopError(Exception):
-    """An exception in the loop's body ended the training; it is shown where the loop ran."""
+    """An exception in the body of the loop ended the training; it is shown where the loop ran."""
 
 
 def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Experiment:
