@@ -15,11 +15,11 @@ _OTHER = ("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_CONST")
 @functools.lru_cache(maxsize=4096)
 def global_names(code: types.CodeType) -> tuple[str, ...]:
     """Return the names that code, and the functions inside of it, look up or bind in a namespace, in their order."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for instruction in _instructions(code):
         if instruction.opname in _GLOBAL:
-            found.setdefault(instruction.argval)
-    return tuple(found)
+            names.setdefault(instruction.argval)
+    return tuple(names)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -12,10 +12,10 @@ def known_of(context: Any) -> dict[Any, Any]:
     ----------
     context : PyTorchTrialContext
     """
-    found: dict[Any, Any] = {("context",): context}
+    objects: dict[Any, Any] = {("context",): context}
     state = getattr(context, "state", None)
     if state is not None:
-        found["state",] = state
+        objects["state",] = state
     for number, model in enumerate(context.models):
         for kind, parts in (
             ("module", model.named_modules()),
@@ -23,14 +23,14 @@ def known_of(context: Any) -> dict[Any, Any]:
             ("buffer", model.named_buffers()),
         ):
             for name, part in parts:
-                found.setdefault((number, kind, name), part)
+                objects.setdefault((number, kind, name), part)
     for number, loader in enumerate(getattr(context, "loaders", ())):
-        found["loader", number] = loader
-        found.setdefault(("loader", number, "inside"), loader.plain)
+        objects["loader", number] = loader
+        objects.setdefault(("loader", number, "inside"), loader.plain)
     for kind in ("optimizers", "lr_schedulers", "scalers"):
         for number, one in enumerate(getattr(context, kind)):
-            found[kind, number] = one
+            objects[kind, number] = one
             inner = getattr(one, "scheduler", None)
             if inner is not None:
-                found[kind, number, "inside"] = inner
-    return found
+                objects[kind, number, "inside"] = inner
+    return objects
