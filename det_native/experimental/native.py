@@ -230,7 +230,7 @@ def note_beginning(call: Any) -> None:
     from det_native.pending.following import is_read_later
     from det_native.pending.registry import PendingTraining
 
-    training = PendingTraining(call.context.experiment, call)
+    training = PendingTraining(call.context.experiment, call, loop=getattr(call.context, "loop_names", None))
     note(read=is_read_later(training, loop=call.kind == "train") if call.wait is None else call.wait)
 
 

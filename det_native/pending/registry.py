@@ -41,6 +41,8 @@ class PendingTraining:
         The names of the user's own loop that it was submitted by, as they were then.
     read : set of str
         Names that code reads which has waited for it.
+    counted : bool
+        Whether names of a loop have come home.
     """
 
     #: What looks at a model's content goes no further.
@@ -54,6 +56,7 @@ class PendingTraining:
     created: str = ""
     loop: Any = None
     read: set[str] = field(default_factory=set)
+    counted: bool = False
     _changed: frozenset[int] | None = None
 
     def objects(self) -> frozenset[int]:

@@ -63,7 +63,15 @@ def bring_home(training: PendingTraining, again: str) -> None:
         give_history(training.call.model, experiment)
     note_loaded_into(experiment, names)
     rendering.current().renew(experiment)
-    line.say(f"Experiment {experiment.id}: {loaded_sentence(names)}.")
+    line.say(f"Experiment {experiment.id}: {loaded_sentence(names)}.{_of_one_slot(training)}")
+
+
+def _of_one_slot(training: PendingTraining) -> str:
+    """Return a sentence for a loop on several slots: what it counts is one slot's share."""
+    slots = training.call.context.env.slots
+    if not training.counted or slots == 1:
+        return ""
+    return f" What its loop has counted is the share of the first of {slots} slots; reported metrics are of all."
 
 
 def _wait(training: PendingTraining, names: Sequence[str], line: LineInPlace) -> None:
@@ -98,10 +106,11 @@ def _load(training: PendingTraining) -> None:
             "its number now."
         )
     checkpoint = load_state(experiment, training.call)
+    training.counted = loop is not None
     objects |= training.objects()
     registry.end(training)
     if loop is not None:
-        lost.note(experiment.id, loop.lost)
+        lost.note(experiment.id, {name: f"is {what}" for name, what in loop.unkept.items()} | loop.lost)
     if checkpoint is not None:
         note_trained(experiment, training.call, checkpoint)
     log = current_log()

@@ -14,7 +14,7 @@ from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.lr_scheduler import LRScheduler
 from det_native.pytorch.native_call import BATCH_SIZE, as_ours
 from det_native.pytorch.native_run import PyTorchRunContext
-from det_native.pytorch.wrapped_loader import wrapped_loader
+from det_native.pytorch.wrapped_loader import WrappedLoader, wrapped_loader
 
 _OWNER = "context.wrap()"
 _TAKEN = (
@@ -75,7 +75,7 @@ def _why_not(given: Any) -> str:
         return f"None, so there is nothing to wrap: leave it out. {_TAKEN}"
     if isinstance(given, type):
         return f"the class {given.__name__}: make an object of it."
-    if hasattr(given, "param_groups"):
+    if hasattr(given, "param_groups") or _has(given, "step", "zero_grad"):
         return (
             f"a {name}, which looks like an optimizer and is not derived from torch.optim.Optimizer, so its state "
             "cannot be kept in checkpoints. Wrap the torch optimizer that it has inside, or derive its class from "
@@ -94,6 +94,8 @@ def _why_not(given: Any) -> str:
 
 
 def _wrap_loader(context: PyTorchRunContext, loader: Any) -> Any:
+    if isinstance(loader, WrappedLoader) and loader.loading is not context.loading:
+        loader = loader.loader  # of a context of before: its cell runs again
     if isinstance(loader, DataLoader | torch_data.DataLoader):
         check_unshared(f"{_OWNER} was given a loader", loader)
         if not context.loaders:

@@ -140,8 +140,8 @@ def _reads(
             meant = matching(name, names) if name != "*" else texts & set(names)
             waiting += [(one, Read((*read.path[:-1], one), read.line, certain=False)) for one in sorted(meant)]
             continue
-        # A loop that did not run here binds it before it is read, as far as its text tells.
-        own = name in code.bound and name not in code.wanted
+        # A loop that did not run here binds it, and reads it where it has one of before only if it gets there.
+        own = name in code.bound and name not in code.certain
         asked = read.path == (name,) and (own or name in code.guarded)
         if name in names or not (asked or name in ALWAYS_THERE):
             found.setdefault(name, read)

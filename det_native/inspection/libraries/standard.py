@@ -12,7 +12,8 @@ class _Random(Plain):
     def content(self, value: Any, reader: Reader) -> bool:
         if type(value).__name__ != "Random":  # that of the system has no state
             return False
-        reader.say(hash(value.getstate()))
+        version, words, gauss = value.getstate()
+        reader.say(hash((version, words, 0.5 if gauss is None else gauss)))  # that of None differs by process
         return True
 
 

@@ -97,7 +97,7 @@ class CapturedLoop(Definition):
             )
 
     def refuse_silence(self) -> None:
-        """Refuse a trial of a search that has reported nothing.
+        """Say that a trial has reported nothing; refuse that of a search.
 
         Raises
         ------
@@ -108,6 +108,7 @@ class CapturedLoop(Definition):
                 f"{self.trainer} has reported no metrics: nothing says how good the trial is. Call "
                 f"context.report({self.services.environment.metric or 'loss'}=...) in it."
             )
+        logger.warning("%s has reported no metrics: nothing says how good the trial is.", self.trainer)
 
     def epoch_length(self, loader: DataLoader | None, context: PyTorchTrialContext) -> int:
         """Return the batches that an epoch counts as; in a quick check one."""

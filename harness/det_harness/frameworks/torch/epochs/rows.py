@@ -15,11 +15,16 @@ from det_harness.trial import activity
 from det_harness.trial.averages import Columns, Rows
 from det_harness.trial.metrics import check_names, scalar
 from det_harness.trial.services import Reporter
+from det_native.errors import TrialDefinitionError
 from det_native.pytorch.wrapped_loader import Loading
 
 logger = logging.getLogger("det_harness")
 
 _OWNER = "The loop over context.epochs()"
+_NO_NUMBER = (
+    "context.report({0}=...) takes one number, and was given {1}: give it a mean, context.report({0}={0}.mean()), or "
+    "another number that says how good the epoch was."
+)
 
 
 class EpochRows:
@@ -58,7 +63,6 @@ class EpochRows:
         self._row: dict[str, Any] = {}
         self._latest: dict[str, Any] = {}
         self._checked: set[tuple[str, ...]] = set()
-        self._unusable: set[str] = set()
         self._replaced = 0
         self._done = self._last = self._taken = 0
         self._reported = monotonic()
@@ -85,7 +89,7 @@ class EpochRows:
         Raises
         ------
         TrialDefinitionError
-            If they have names that cannot be recorded.
+            If they have names that cannot be recorded, or are no numbers.
         """
         names = tuple(metrics)
         if names not in self._checked:
@@ -96,9 +100,11 @@ class EpochRows:
             if name in row:
                 self._end_row()
                 row = self._row
+            if type(value) is not float and _size(value) != 1:
+                raise TrialDefinitionError(_NO_NUMBER.format(name, _described(value)))
             if type(value) is torch.Tensor:
                 # Of a device that computes beside the process nothing is read yet: it would have to wait for it.
-                value = value.item() if value.is_cpu and value.numel() == 1 else value.detach().clone()
+                value = value.item() if value.is_cpu else value.detach().clone()
             row[name] = value
 
     def end_epoch(self) -> None:
@@ -163,27 +169,12 @@ class EpochRows:
         columns: Columns = {}
         for name in names:
             values = [row.get(name) for _, row in rows]
-            numbers = _numbers(values)
-            if any(number is not None for number in numbers):
-                columns[name] = numbers
-            else:
-                self._say_unusable(name, values[0])
+            columns[name] = _numbers(values)
         batches = [batch for batch, _ in rows]
         if self._average is not None:
             batches, columns = self._average(batches, columns)
         if columns:
             self._reporter.training(batches, columns)
-
-    def _say_unusable(self, name: str, value: Any) -> None:
-        if name not in self._unusable:
-            self._unusable.add(name)
-            logger.warning(
-                "%s reported %s for the metric '%s', which is no number: it is left out. Report one number: a mean, "
-                "or value.item().",
-                _OWNER,
-                type(value).__name__,
-                name,
-            )
 
 
 def _numbers(values: Sequence[Any]) -> list[float | None]:
@@ -192,3 +183,15 @@ def _numbers(values: Sequence[Any]) -> list[float | None]:
         numbers: list[float | None] = torch.stack([value.reshape(()) for value in values]).double().tolist()
         return numbers
     return [scalar(value) for value in values]
+
+
+def _size(value: Any) -> int:
+    """Return how many numbers a value has; 0 for what is no number, array or tensor."""
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    return 1 if scalar(value) is not None else 0
+
+
+def _described(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"{value!r:.40} ({type(value).__name__})" if shape is None else f"a {type(value).__name__} of {tuple(shape)}"
