@@ -246,6 +246,41 @@ def test_the_last_report_is_what_trials_are_compared_by(tmp_path: Path) -> None:
     assert (row.batch, row.metrics["loss"]) == (4 * BATCHES, run.training("loss")[-1][1])
 
 
+@pytest.mark.parametrize("epochs", [4, 200])
+def test_the_best_epoch_is_known_however_short_it_was(tmp_path: Path, epochs: int) -> None:
+    def uneven(run: EpochsRun) -> None:
+        net = torch.nn.Linear(1, 1)
+        net, _ = run.context.wrap(net, torch.optim.SGD(net.parameters(), lr=0.1))
+        for epoch in run.context.epochs(epochs):
+            run.context.report(loss=[0.5, 0.1, 0.7, 0.9][epoch % 4] + epoch / 1000)
+
+    run = EpochsRun(tmp_path, epochs=epochs, checkpoint_policy="best").run(uneven)
+    rows = {row.batch: row.metrics["loss"] for row in run.reporter.validation_rows}
+    assert min(rows.items(), key=lambda item: item[1]) == (2, pytest.approx(0.101))
+    assert list(rows) == sorted(rows)
+    if epochs == 4:  # each is due
+        assert list(rows) == [1, 2, 3, 4]
+        assert [manifest.batch for _, manifest in run.reporter.checkpoints] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("value", [torch.ones(3), "low", None, [1.0]])
+def test_a_metric_that_is_no_number_is_refused_where_it_is_reported(tmp_path: Path, value: Any) -> None:
+    def wrong(run: EpochsRun) -> None:
+        Parts().wrapped(run.context)
+        for _ in run.context.epochs(2):
+            run.context.report(loss=value)
+
+    with pytest.raises(TrialDefinitionError, match=r"context\.report\(loss=\.\.\.\) takes one number"):
+        EpochsRun(tmp_path).run(wrong)
+
+
+def test_a_loader_of_a_context_of_before_is_wrapped_anew() -> None:
+    first, second = context_here(), context_here()
+    plain = DataLoader(torch.arange(4.0), batch_size=2)
+    loader = second.wrap(first.wrap(plain))
+    assert (loader.loader, loader.loading) == (plain, second.loading)
+
+
 @pytest.mark.parametrize(
     ("reported", "compared", "smaller"),
     [
@@ -413,8 +448,6 @@ def context_here() -> PyTorchNativeContext:
 
 
 class LikeAnOptimizer:
-    param_groups: list[Any] = []
-
     def step(self) -> None: ...
 
     def zero_grad(self) -> None: ...

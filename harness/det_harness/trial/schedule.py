@@ -147,7 +147,8 @@ class Schedule:
         """A validation was done and reported; `best` if it beat every earlier one of the experiment."""
         progress = self.progress
         progress.last_validated = progress.batches
-        progress.save_after_validation = self.periods.policy == "all" or (self.periods.policy == "best" and best)
+        wanted = self.periods.policy == "all" or (self.periods.policy == "best" and best)
+        progress.save_after_validation = wanted and self._unsaved
         if self.over:
             progress.validated_at_end = True
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from types import CodeType, FrameType
 
@@ -14,6 +15,7 @@ from det_harness.frameworks.torch.epochs.definition import CapturedLoop
 from det_harness.frameworks.torch.epochs.pace import Pace
 from det_harness.frameworks.torch.epochs.shares import Shares
 from det_harness.frameworks.torch.epochs.training import EpochsTraining
+from det_harness.trial.metrics import is_best
 from det_harness.trial.schedule import Finish
 from det_harness.trial.services import Outcome, Services
 from det_native.callsite import asking_frame, left_on_purpose, place_in
@@ -58,8 +60,9 @@ class EpochsController:
         self.left_at: tuple[CodeType, int] | None = None
         self._left = False
         self._asker: FrameType | None = None
-        self._pace = Pace(monotonic())
-        self._compare = self._save = False
+        self._pace = Pace(monotonic(), 1)
+        self._best_saved: float | None = None
+        self._compare = self._save = self._looked = False
         self._taken = 0
         self._versions: list[int] = []
 
@@ -82,7 +85,7 @@ class EpochsController:
                 self._warn_of_whole_data(shares, asking_frame())
             with contextlib.closing(self):
                 with training.started(), self._reported_in_any_case():
-                    self._pace = Pace(monotonic())
+                    self._pace = Pace(monotonic(), training.schedule.periods.length // training.epoch_length)
                     self._draw_apart()
                     while self._advance():
                         self._asker = asking_frame()
@@ -151,7 +154,15 @@ class EpochsController:
         if self._save and goes_on:
             schedule.request_checkpoint()
         saved = schedule.progress.last_checkpointed
-        action = training.driver.advance(training.latest() if paced else None)
+        metrics = training.latest() if paced else {}
+        compared = training.services.environment.metric
+        if compared and compared not in metrics:
+            metrics = {}  # it may come later
+        if metrics:
+            training.report_best()
+            if self._is_best_to_save(metrics):
+                schedule.request_checkpoint()
+        action = training.driver.advance(metrics or None)
         if paced:
             pace.done(began=began, ended=monotonic())
         if schedule.progress.last_checkpointed != saved:
@@ -165,6 +176,18 @@ class EpochsController:
         if training.ranks.several:
             training.ranks.send_buffers()
         return True
+
+    def _is_best_to_save(self, metrics: Mapping[str, float]) -> bool:
+        """Whether these metrics are better than those of the checkpoints so far, where the best one is to be kept."""
+        environment, communicator = self._training.services.environment, self._training.services.communicator
+        value = metrics.get(environment.metric or "")
+        if value is None or math.isnan(value) or self._training.schedule.periods.policy != "best":
+            return False
+        best = is_best(value, self._best_saved, smaller_is_better=environment.smaller_is_better)
+        best = bool(communicator.broadcast_object(best))
+        if best:
+            self._best_saved = value
+        return best
 
     def _after_epoch(self) -> None:
         """Do what belongs to the end of an epoch, which the loop's body is done with, or has left."""
@@ -188,14 +211,25 @@ class EpochsController:
             rows.end_epoch()
             training.done += training.epoch_length
             training.schedule.trained(training.done)
-            if training.done == training.epoch_length:
-                self._definition.check_reported(rows.names)
+            self._look(rows.names)
         if self._left:
             training.schedule.end_here(validate=used or training.done > 0)
         elif stop:
             training.schedule.request_stop()
         elif due:
             rows.report()
+
+    def _look(self, names: Sequence[str]) -> None:
+        """Look at the metrics of an epoch that has ended."""
+        environment = self._training.services.environment
+        if self._training.done == self._training.epoch_length:
+            self._definition.check_reported(names)
+        if names and not self._looked:
+            self._looked = True
+            self._definition.validated(dict.fromkeys(names))
+            environment = self._training.services.environment
+        if environment.metric and not self._training.ranks.several:
+            self._rows.note_best(environment.metric, smaller_is_better=environment.smaller_is_better)
 
     def _is_used(self) -> bool:
         """Whether the body has done something in its epoch: reported, taken a batch, or changed a weight."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 SECONDS = 1.0
 #: The most of the training's time that they, and the checkpoints that follow from them, may take.
 SHARE = 0.05
+#: So many epochs are each due, however short they are: what they cost together is not worth a metric that is missing.
+FEW = 50
 #: Between two checkpoints of which a trial goes on that was killed, at first; later a `SHARE` of what it has trained.
 RECOVERY_SECONDS = 60.0
 
@@ -20,10 +22,12 @@ class Pace:
     ----------
     now : float
         When the training begins.
+    epochs : int
+        How many it has.
 
     Examples
     --------
-    >>> pace = Pace(now=0.0)
+    >>> pace = Pace(now=0.0, epochs=2_000)
     >>> pace.due(0.5), pace.due(1.0)
     (False, True)
     >>> pace.done(began=1.0, ended=1.5)
@@ -32,6 +36,7 @@ class Pace:
     """
 
     now: float
+    epochs: int
 
     def __post_init__(self) -> None:
         self._next = self.now + SECONDS
@@ -39,7 +44,7 @@ class Pace:
 
     def due(self, now: float) -> bool:
         """Return whether metrics are due that trials are compared by."""
-        return now >= self._next
+        return self.epochs <= FEW or now >= self._next
 
     def saving_due(self, now: float) -> bool:
         """Return whether a checkpoint is due for a trial that may be killed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from time import monotonic
@@ -13,7 +14,7 @@ import torch
 from det_harness.frameworks.torch.recorder import REPORT_SECONDS
 from det_harness.trial import activity
 from det_harness.trial.averages import Columns, Rows
-from det_harness.trial.metrics import check_names, scalar
+from det_harness.trial.metrics import check_names, is_best, scalar
 from det_harness.trial.services import Reporter
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch.wrapped_loader import Loading
@@ -64,6 +65,8 @@ class EpochRows:
         self._latest: dict[str, Any] = {}
         self._checked: set[tuple[str, ...]] = set()
         self._replaced = 0
+        self._best: tuple[int, dict[str, Any], float] | None = None
+        self._best_told = True
         self._done = self._last = self._taken = 0
         self._reported = monotonic()
 
@@ -112,6 +115,22 @@ class EpochRows:
         if self._row:
             self._keep(self._done + self.epoch_length)
 
+    def note_best(self, metric: str, *, smaller_is_better: bool) -> None:
+        """Note the metrics of the epoch that has ended, if they are the best so far."""
+        value = scalar(self._latest.get(metric))
+        if value is None or math.isnan(value):
+            return
+        if self._best is None or is_best(value, self._best[2], smaller_is_better=smaller_is_better):
+            self._best, self._best_told = (self._last, dict(self._latest), value), False
+
+    def take_best(self, batch: int) -> tuple[int, dict[str, float]] | None:
+        """Return the best epoch and its metrics, once, if it was before this batch; None if it is known already."""
+        if self._best is None or self._best_told:
+            return None
+        self._best_told = True
+        best, metrics, _ = self._best
+        return (best, _as_numbers(metrics)) if best < batch else None
+
     def _end_row(self) -> None:
         """Keep the row that was begun, at the batch that the loaders have come to."""
         end = self._done + self.epoch_length  # the place of the epoch's last row
@@ -137,7 +156,7 @@ class EpochRows:
 
     def latest(self) -> dict[str, float]:
         """Return the last value of each metric that is a number; a collective call where there are several ranks."""
-        numbers = {name: value for name, given in self._latest.items() if (value := scalar(given)) is not None}
+        numbers = _as_numbers(self._latest)
         if self._average is None:
             return numbers
         _, columns = self._average([1], {name: [value] for name, value in numbers.items()})
@@ -183,6 +202,10 @@ def _numbers(values: Sequence[Any]) -> list[float | None]:
         numbers: list[float | None] = torch.stack([value.reshape(()) for value in values]).double().tolist()
         return numbers
     return [scalar(value) for value in values]
+
+
+def _as_numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
+    return {name: value for name, given in metrics.items() if (value := scalar(given)) is not None}
 
 
 def _size(value: Any) -> int:

@@ -59,7 +59,14 @@ class EpochsTraining(TorchTraining):
         metrics = self.latest()
         if not metrics:
             self.loop.refuse_silence()
+        self.report_best()
         yield metrics or None
+
+    def report_best(self) -> None:
+        """Report the metrics of the best epoch, where trials are compared by one that came later."""
+        best = self.rows.take_best(self.done)
+        if best is not None and not self.schedule.periods.validation_period:
+            self.services.reporter.validation(*best)
 
     def latest(self) -> dict[str, float]:
         """Return the last metrics that the loop has reported; a collective call where there are several slots."""
