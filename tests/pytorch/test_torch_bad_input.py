@@ -200,6 +200,7 @@ def test_an_optimizer_that_needs_a_closure_is_told_how_to_step_it(tmp_path: Path
     def makes(self: Any, context: Any) -> None:
         Full.__init__(self, context)
         self.context.optimizers.clear()
+        self.context.as_wrapped.groups.clear()
         self.optimizer = context.wrap_optimizer(torch.optim.LBFGS(self.model.parameters(), lr=0.1))
 
     def steps(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
