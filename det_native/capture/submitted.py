@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trained:
-    """The weights that the notebook has of a training: of which checkpoint, and its metrics by epoch, encoded."""
+    """The weights that the notebook has of a training: of which checkpoint, and its metrics by epoch, encoded.
+
+    `went_on` says that the notebook's random numbers are those at its end, from then on.
+    """
 
     experiment_id: int
     checkpoint: str
     batch: int
     history: bytes
+    went_on: bool = False
 
 
 @dataclass
@@ -88,6 +92,7 @@ class CapturedTraining:
             batch=self.trained.batch,
             history=self.hash,
             size=len(self.trained.history),
+            went_on=self.trained.went_on,
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -233,6 +234,9 @@ class Experiment:
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the best checkpoint.
 
+        Of a loop whose epochs are shorter than a second not every one has a checkpoint; a warning says so where the
+        best one has none.
+
         Parameters
         ----------
         sort_by : str, optional
@@ -245,7 +249,10 @@ class Experiment:
         CheckpointNotFoundError
             If there is none (yet).
         """
-        return self.top_n_checkpoints(1, sort_by, smaller_is_better)[0]
+        checkpoint = self.top_n_checkpoints(1, sort_by, smaller_is_better)[0]
+        if sort_by is None and (warning := selection.warning_of_better(checkpoint.metrics, self.detail())):
+            warnings.warn(warning, UserWarning, stacklevel=2)
+        return checkpoint
 
     def top_n_checkpoints(
         self, limit: int, sort_by: str | None = None, smaller_is_better: bool | None = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from det_native.errors import ArgumentError, CheckpointNotFoundError
 from det_native.past_history import as_number
-from det_native.schema.rest import Checkpoint, Experiment, Trial
+from det_native.schema.rest import Checkpoint, Experiment, ExperimentDetail, Trial
 from det_native.schema.states import CheckpointState
 
 
@@ -17,6 +17,30 @@ def score(value: object, *, smaller_is_better: bool) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         return math.inf
     return float(number) if smaller_is_better else -float(number)
+
+
+def warning_of_better(metrics: Mapping[str, object], experiment: ExperimentDetail) -> str:
+    """Return a sentence for a best checkpoint that is worse than the best epoch of a loop; empty if it is that epoch's.
+
+    Parameters
+    ----------
+    metrics : mapping
+        Of the checkpoint.
+    experiment : ExperimentDetail
+    """
+    searcher = experiment.config.get("searcher") or {}
+    metric, best = searcher.get("metric"), experiment.best_validation
+    if experiment.validates or metric is None or best is None or metric not in metrics:
+        return ""
+    smaller = bool(searcher.get("smaller_is_better", True))
+    has = score(metrics[metric], smaller_is_better=smaller)
+    if has <= score(best, smaller_is_better=smaller) + 1e-12 * abs(has):
+        return ""
+    return (
+        f"The best {metric}, {best:.4g}, was in an epoch that has no checkpoint: this one has "
+        f"{as_number(metrics[metric]):.4g}. Checkpoints of short epochs are made by time; with "
+        "min_checkpoint_period: {epochs: 1} in the configuration every epoch has one."
+    )
 
 
 def best_trial(trials: Sequence[Trial], *, smaller_is_better: bool) -> Trial | None:

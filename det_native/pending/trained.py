@@ -27,7 +27,9 @@ def note_trained(experiment: Experiment, call: Any, checkpoint: rest.Checkpoint)
     """Note that a call has its weights: of which experiment, and what came of it."""
     rows = experiment.source.epochs(checkpoint.trial_id)
     history = encode(rows, {} if rows else experiment.history)
-    trained = submitted.Trained(int(experiment.id), checkpoint.uuid, checkpoint.batch, history)
+    past = getattr(call, "past", None)
+    went_on = past is not None and past.went_on
+    trained = submitted.Trained(int(experiment.id), checkpoint.uuid, checkpoint.batch, history, went_on)
     submitted.note_loaded(experiment, trained)
     state = _State(int(experiment.id), checkpoint.batch, content_of_weights(call))
     for model in call.models:

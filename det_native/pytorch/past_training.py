@@ -31,18 +31,22 @@ class PastTraining:
         Where they stood at its end, in the form of checkpoints; None as long as that is not known.
     read : bool
         Whether code that follows in its cell reads what it trains.
+    went_on : bool
+        Whether the process went on with the numbers at its end.
     """
 
     models: list[Any]
     began: dict[str, Any]
     after: dict[str, Any] | None = None
     read: bool = False
+    went_on: bool = False
 
     def end(self, after: dict[str, Any] | None) -> None:
         """Note where the streams stood at its end; the process goes on from there if the cell has waited for it."""
         self.after = after
         if self.read and after is not None and current_streams() == self.began:
             put_back(after, _LIBRARIES)
+            self.went_on = True
 
 
 def next_training(past: PastTraining | None, models: Sequence[Any]) -> tuple[PastTraining, dict[str, Any] | None]:

@@ -119,7 +119,8 @@ class EarlierTraining(_Model):
     """A training call of the program before the recorded one, whose weights the notebook has by now.
 
     `checkpoint` is the uuid of the one that they are of, after `batch` batches; `history` has the training's metrics by
-    epoch, as ``det_native.past_history`` reads them.
+    epoch, as ``det_native.past_history`` reads them. `went_on` says that the notebook has drawn random numbers from
+    where the training had come to.
     """
 
     site: CallSite
@@ -128,6 +129,7 @@ class EarlierTraining(_Model):
     batch: int
     history: Sha256
     size: int
+    went_on: bool = False
 
 
 class Program(_Model):
