@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from det_native.carried import numbers
+from det_native.inspection.attributes import is_own_module
 from det_native.inspection.parts import slots_of
 
 State = dict[str, Any]
@@ -47,7 +48,23 @@ def state_of(value: Any) -> State:
 
 def holds_attributes(value: Any) -> bool:
     """Whether an object, a function or a class of the user's has attributes that code may set."""
+    if _is_more_than_attributes(value):
+        return False
     return isinstance(getattr(value, "__dict__", None), dict | types.MappingProxyType) or any(slots_of(type(value)))
+
+
+def _is_more_than_attributes(value: Any) -> bool:
+    """Whether an object of a library pickles what no attribute of it has: ``random.Random``, say."""
+    kind = type(value)
+    if isinstance(value, type | types.FunctionType):
+        return False
+    if not any("__reduce__" in vars(base) and not is_own_module(base.__module__) for base in kind.__mro__[:-1]):
+        return False
+    try:
+        reduced = value.__reduce__()
+    except Exception:  # noqa: BLE001 (of a library)
+        return False
+    return isinstance(reduced, tuple) and len(reduced) > 2 and not isinstance(reduced[2], dict | None)
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
