@@ -76,11 +76,8 @@ def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generato
     from det_harness.frameworks.base import harness_of
     from det_harness.frameworks.torch.loop_names import begin_names
 
-    begin_names(call.context, asking_frame())  # whether what follows reads what the loop makes, decides what it draws
     try:
         experiment, sample, steps, search = _begun(call, settings, origin)
-        if not experiment.in_processes:
-            call.context.loop_names = None
         if search is not None:
             print(_SEARCHED.format(call.name))
             after_search(search.run(experiment, steps), call.kind)
@@ -88,6 +85,7 @@ def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generato
             return
         with experiment.running():
             if experiment.in_processes:
+                begin_names(call.context, asking_frame())
                 experiment.run_trial(sample, steps)
                 print(_ELSEWHERE.format(call.name))
                 if call.context.loop_names is not None:
