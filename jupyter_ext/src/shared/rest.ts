@@ -1319,7 +1319,8 @@ export interface components {
      * @description A training call of the program before the recorded one, whose weights the notebook has by now.
      *
      *     `checkpoint` is the uuid of the one that they are of, after `batch` batches; `history` has the training's metrics by
-     *     epoch, as ``det_native.past_history`` reads them.
+     *     epoch, as ``det_native.past_history`` reads them. `went_on` says that the notebook has drawn random numbers from
+     *     where the training had come to.
      */
     EarlierTraining: {
       /** Batch */
@@ -1333,6 +1334,11 @@ export interface components {
       site: components['schemas']['CallSite'];
       /** Size */
       size: number;
+      /**
+       * Went On
+       * @default false
+       */
+      went_on: boolean;
     };
     /**
      * EnvironmentAnswer
