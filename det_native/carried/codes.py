@@ -1,4 +1,4 @@
-"""Which names code may look up or bind, outside of its own variables."""
+"""The global names that code reads or sets."""
 
 from __future__ import annotations
 

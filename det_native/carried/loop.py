@@ -96,7 +96,7 @@ class LoopNames:
 
     @property
     def in_function(self) -> bool:
-        """Whether the loop stands in a function, whose variables nobody sees once it has ended."""
+        """Whether the loop is in a function: its variables are gone when the function has ended."""
         return self._home == LOCAL
 
     def awaited(self, key: str = LOCAL) -> frozenset[str]:

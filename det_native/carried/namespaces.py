@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any
 
-#: How the variables of the function are called that the loop stands in.
+#: Stands for the variables of the function that the loop is in.
 LOCAL = "the function"
 #: What IPython keeps of former cells, and gives every notebook.
 _OF_IPYTHON = frozenset({"In", "Out", "_", "__", "___", "get_ipython", "exit", "quit"})

@@ -58,7 +58,7 @@ def _checksum(array: Any) -> int:
 
 
 def _weighted(tensor: Any) -> int:
-    """Return a sum over the bytes of a tensor of a device, each with a weight of its own: one number is fetched."""
+    """Return a weighted sum of the bytes of a tensor, computed on its device, so that only one number is copied."""
     import torch
 
     flat = tensor.contiguous().reshape(-1).view(torch.uint8)
@@ -167,11 +167,11 @@ def view_of(whole: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset
 
 def storages_of(values: Iterable[Any]) -> dict[int, Any]:
     """Return tensors by where their numbers lie."""
-    found = {}
+    storages = {}
     for value in values:
         if is_tensor(value) and (pointer := storage_of(value)):
-            found[pointer] = value
-    return found
+            storages[pointer] = value
+    return storages
 
 
 def storage_of(tensor: Any) -> int:

@@ -71,13 +71,13 @@ def attributes_of(value: Any) -> dict[str, Any]:
     """Return the attributes that an object holds; of a class, those that are data."""
     if isinstance(value, type):
         return {name: held for name, held in vars(value).items() if name[:2] != "__" and not _is_method(held)}
-    found = dict(getattr(value, "__dict__", {}))
+    attributes = dict(getattr(value, "__dict__", {}))
     for _, name, slot in slots_of(type(value)):
         try:
-            found.setdefault(name, slot.__get__(value))
+            attributes.setdefault(name, slot.__get__(value))
         except AttributeError:  # not set yet
             continue
-    return found
+    return attributes
 
 
 def _is_method(held: Any) -> bool:
@@ -237,8 +237,8 @@ def _is_slot(value: Any, name: str) -> bool:
 
 
 def _put_content(value: types.CellType, held: tuple[dict[str, Any], list[str]]) -> None:
-    for one in held[0].values():
-        value.cell_contents = one
+    for content in held[0].values():
+        value.cell_contents = content
     if held[1]:
         del value.cell_contents
 

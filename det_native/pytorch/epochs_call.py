@@ -138,9 +138,9 @@ class EpochsCall(TrainingCall):
         code: dict[str, Any] = {"loop": running_loop(), "lr_schedulers": self.schedulers, "models": self.models}
         for number, loader in enumerate(self.loaders, 1):
             plain = loader.plain
-            for what in ("dataset", "collate_fn", "sampler"):
-                if hasattr(plain, what):
-                    code[f"{what} of wrapped loader {number}"] = getattr(plain, what)
+            for part in ("dataset", "collate_fn", "sampler"):
+                if hasattr(plain, part):
+                    code[f"{part} of wrapped loader {number}"] = getattr(plain, part)
         return code
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +26,7 @@ LAYERS = "the model's layers"
 
 
 @dataclass
-class TrainingCall:
+class TrainingCall(ABC):
     """One call that trains.
 
     Attributes
@@ -58,26 +59,26 @@ class TrainingCall:
     begins_with: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What the user calls, for messages: ``context.fit``."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def trainer(self) -> str:
         """What trains on a batch, for messages."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check(self, environment: TrialEnvironment) -> None:
         """Check the call against a complete configuration, before any batch."""
-        raise NotImplementedError
 
+    @abstractmethod
     def configuration_fills(self) -> dict[str, Any]:
         """Return what the call says about fields of the configuration, by dotted path."""
-        raise NotImplementedError
 
+    @abstractmethod
     def steps_per_epoch(self, environment: TrialEnvironment) -> int:
         """Return the batches of one epoch on each slot, for a configuration that is complete."""
-        raise NotImplementedError
 
     def note_beginning(self, *, read: bool) -> None:
         """Note that the training begins now, what it draws, and whether its cell reads later what it trains."""

@@ -274,6 +274,19 @@ def test_a_metric_that_is_no_number_is_refused_where_it_is_reported(tmp_path: Pa
         EpochsRun(tmp_path).run(wrong)
 
 
+def test_a_parameter_is_reported_as_it_was(tmp_path: Path) -> None:
+    def changing(run: EpochsRun) -> None:
+        net = torch.nn.Linear(1, 1)
+        run.context.wrap(net, torch.optim.SGD(net.parameters(), lr=0.1))
+        for epoch in run.context.epochs(3):
+            with torch.no_grad():
+                net.bias.fill_(epoch)
+            run.context.report(loss=net.bias)
+
+    run = EpochsRun(tmp_path, epochs=3).run(changing)
+    assert [value for _, value in run.training("loss")] == [0.0, 1.0, 2.0]
+
+
 def test_a_loader_of_a_context_of_before_is_wrapped_anew() -> None:
     first, second = context_here(), context_here()
     plain = DataLoader(torch.arange(4.0), batch_size=2)

@@ -76,10 +76,10 @@ class _Moved(ObjectCopy):
 
 
 def _of_its_name(value: Any) -> Any:
-    found: Any = sys.modules.get(value.__module__ or "")
+    owner: Any = sys.modules.get(value.__module__ or "")
     for name in value.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found
+        owner = getattr(owner, name, None)
+    return owner
 
 
 def _is_of_this_process(value: Any) -> bool:

@@ -28,6 +28,8 @@ from det_native.schema.metric_names import suggestion
 
 logger = logging.getLogger("det_harness")
 
+_BY_ITSELF = "A loop over context.epochs() loads, trains and evaluates by itself."
+
 
 class CapturedLoop(Definition):
     """A loop over ``context.epochs()``: what the user has built in the program.
@@ -150,13 +152,13 @@ class _Loop(PyTorchTrial):
         pass
 
     def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
-        raise NotImplementedError
+        raise TrialDefinitionError(_BY_ITSELF)
 
     def build_training_data_loader(self) -> Any:
-        raise NotImplementedError
+        raise TrialDefinitionError(_BY_ITSELF)
 
     def build_validation_data_loader(self) -> Any:
-        raise NotImplementedError
+        raise TrialDefinitionError(_BY_ITSELF)
 
     def build_callbacks(self) -> dict[str, PyTorchCallback]:
         return self.kept
@@ -173,4 +175,4 @@ class _Reported(Validation):
         return self._owner
 
     def run(self) -> dict[str, Any]:
-        raise NotImplementedError
+        raise TrialDefinitionError(_BY_ITSELF)

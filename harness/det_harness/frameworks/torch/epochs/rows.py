@@ -105,7 +105,7 @@ class EpochRows:
                 row = self._row
             if type(value) is not float and _size(value) != 1:
                 raise TrialDefinitionError(_NO_NUMBER.format(name, _described(value)))
-            if type(value) is torch.Tensor:
+            if isinstance(value, torch.Tensor):  # a parameter, too, which changes in place
                 # Of a device that computes beside the process nothing is read yet: it would have to wait for it.
                 value = value.item() if value.is_cpu else value.detach().clone()
             row[name] = value
