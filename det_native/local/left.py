@@ -18,19 +18,7 @@ from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.sealed import unseal
 from det_native.schema.states import MetricKind
 
-_AnyReport = (
-    rest.StartedReport
-    | rest.MetricsReport
-    | rest.EpochReport
-    | rest.CheckpointReport
-    | rest.WarningReport
-    | rest.ComparisonReport
-    | rest.NoValidationReport
-    | rest.RowsReport
-    | rest.SystemReport
-    | rest.ExitReport
-)
-_REPORT: TypeAdapter[_AnyReport] = TypeAdapter(rest.Report)
+_REPORT: TypeAdapter[rest.AnyReport] = TypeAdapter(rest.Report)
 
 
 @dataclass
@@ -91,7 +79,7 @@ def left_reports(trial_folder: Path) -> LeftReports | None:
     return left
 
 
-def _in(path: Path) -> Iterator[_AnyReport]:
+def _in(path: Path) -> Iterator[rest.AnyReport]:
     """Yield the reports of a file, as far as they are complete."""
     try:
         lines = path.read_bytes().split(b"\n")[:-1]

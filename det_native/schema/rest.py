@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
+from det_native.schema.bodies import Answer, Sent
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
+from det_native.schema.outputs import Artifact, ArtifactsReport, MediaReport, Medium
 from det_native.schema.states import (
     CheckpointState,
     ExitReason,
@@ -16,19 +18,7 @@ from det_native.schema.states import (
 )
 
 
-class _Model(BaseModel):
-    """A body that is sent to the master: nothing in it is dropped in silence."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Answer(BaseModel):
-    """A body that the master sends: an older client passes over what a newer master adds."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class Health(_Answer):
+class Health(Answer):
     """Who the master is, which everybody may know."""
 
     status: Literal["ok"] = "ok"
@@ -36,7 +26,7 @@ class Health(_Answer):
     protocol: int
 
 
-class Introduction(_Answer):
+class Introduction(Answer):
     """The master's half of an introduction (``schema.introduction``): its number, where it was called, its proof."""
 
     nonce: str
@@ -44,13 +34,13 @@ class Introduction(_Answer):
     proof: str
 
 
-class ClientProof(_Model):
+class ClientProof(Sent):
     """The client's half of it."""
 
     proof: str = Field(max_length=64)
 
 
-class SlotInfo(_Answer):
+class SlotInfo(Answer):
     """A slot of the cluster: a GPU, of which model and memory (bytes) may be known, or a share of the CPU."""
 
     id: str
@@ -67,7 +57,7 @@ class SlotInfo(_Answer):
         return f"{self.name} ({self.memory / 1e9:.1f} GB)"
 
 
-class MasterInfo(_Answer):
+class MasterInfo(Answer):
     """Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so."""
 
     version: str
@@ -82,7 +72,7 @@ class MasterInfo(_Answer):
     outage: str = ""
 
 
-class Cleaned(_Answer):
+class Cleaned(Answer):
     """Bytes that the files of the database took and take, and how many lines of output were deleted."""
 
     before: int
@@ -90,20 +80,20 @@ class Cleaned(_Answer):
     lines: int = 0
 
 
-class HashList(_Model):
+class HashList(Sent):
     """Hashes of blobs."""
 
     hashes: list[Sha256] = Field(max_length=200_000)
 
 
-class BundleCreated(_Answer):
+class BundleCreated(Answer):
     """A bundle's id and whether it has already passed the check in a fresh process."""
 
     id: Sha256
     checked: bool
 
 
-class ProblemInfo(_Model):
+class ProblemInfo(Sent):
     """One thing that is wrong, where, and what would be right."""
 
     where: str
@@ -111,7 +101,7 @@ class ProblemInfo(_Model):
     remedy: str = ""
 
 
-class BundleChecked(_Answer):
+class BundleChecked(Answer):
     """Result of loading a bundle in a fresh process without running its cells."""
 
     ok: bool
@@ -119,7 +109,7 @@ class BundleChecked(_Answer):
     notices: list[str] = Field(default_factory=list)
 
 
-class CaptureRow(_Model):
+class CaptureRow(Sent):
     """A row of the capture report: what travels, how, how large, from which cell, and whether the master has it."""
 
     what: str
@@ -130,7 +120,7 @@ class CaptureRow(_Model):
     note: str = ""
 
 
-class ExperimentCreate(_Model):
+class ExperimentCreate(Sent):
     """Body of POST /experiments. The ``Idempotency-Key`` header makes a repeat return the first experiment."""
 
     protocol: int
@@ -140,7 +130,7 @@ class ExperimentCreate(_Model):
     test: bool = False
 
 
-class ResourcesChange(_Model):
+class ResourcesChange(Sent):
     """What may change of the resources of an experiment while it goes on; what is left out stays as it is.
 
     A `max_slots` of None takes the limit away.
@@ -151,13 +141,13 @@ class ResourcesChange(_Model):
     max_slots: int | None = Field(default=None, ge=1)
 
 
-class ExperimentChange(_Model):
+class ExperimentChange(Sent):
     """Body of PATCH /experiments/{id}."""
 
     resources: ResourcesChange
 
 
-class UserErrorInfo(_Model):
+class UserErrorInfo(Sent):
     """What made a run fail: an exception of the user's code, or something else.
 
     `traceback` is the text to show: the user's frames, with cells by number and line. It is empty for what is not the
@@ -183,7 +173,7 @@ class UserErrorInfo(_Model):
         return self.role or ("" if self.rank is None else f"rank {self.rank}")
 
 
-class Experiment(_Answer):
+class Experiment(Answer):
     """An experiment. `test` says that it is one minimal loop only.
 
     `started` is when its first trial got slots, None before. `seconds_left` is how long it will take from here if it
@@ -230,7 +220,7 @@ class ExperimentDetail(Experiment):
     devices: dict[str, str] = Field(default_factory=dict)
 
 
-class Trial(_Answer):
+class Trial(Answer):
     """A trial of an experiment.
 
     `slots` are those that it holds at the moment: it runs as one process on each. `notice` is what is to be known of it
@@ -263,7 +253,7 @@ class Trial(_Answer):
     best_at: str | None = None
 
 
-class MetricRow(_Answer):
+class MetricRow(Answer):
     """Metrics after `batch` batches, counted from 1. Not-a-number and infinities travel as strings."""
 
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
@@ -272,7 +262,7 @@ class MetricRow(_Answer):
     metrics: dict[str, Any]
 
 
-class MetricSeries(_Answer):
+class MetricSeries(Answer):
     """A down-sampled series: per bucket the middle batch, and minimum, maximum and mean of the values."""
 
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
@@ -284,7 +274,7 @@ class MetricSeries(_Answer):
     mean: list[float | None]
 
 
-class MetricCurve(_Answer):
+class MetricCurve(Answer):
     """A metric of one trial, down-sampled: per bucket the middle batch, and minimum, maximum and mean of the values.
 
     Of at most as many rows as buckets were asked for, each is a bucket of its own. `last` is the newest value as it was
@@ -307,7 +297,7 @@ class MetricCurve(_Answer):
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class SystemSample(_Answer):
+class SystemSample(Answer):
     """What a process of a trial, and all that it has started, used since the sample before; at `time`, seconds since
     1970. `rank` is which process. What could not be measured is not in `metrics`. Their names and units are in
     ``docs/cluster.md``.
@@ -318,7 +308,7 @@ class SystemSample(_Answer):
     metrics: dict[str, Finite] = Field(max_length=200)
 
 
-class Checkpoint(_Answer):
+class Checkpoint(Answer):
     """A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there.
 
     Not-a-number and infinities in them travel as strings.
@@ -338,7 +328,7 @@ class Checkpoint(_Answer):
     manifest: CheckpointManifest
 
 
-class LogLine(_Answer):
+class LogLine(Answer):
     """A line of a trial's log; `id` increases over the whole master.
 
     `rank` is the process that has written it, None where there was one only, and for the master's own lines;
@@ -358,16 +348,17 @@ class LogLine(_Answer):
         return self.text
 
 
-class Event(_Answer):
+class Event(Answer):
     """Something that happened; `id` increases over the whole master and is the SSE event id. It is 0, and the SSE event
     has none, where nothing can be stored: then the event is for those who listen at the moment.
 
     Types: ``experiment`` (data: the Experiment), ``trial`` (data: the Trial), ``metrics`` (data: kind, last batch, last
-    row), ``checkpoint`` (data: the Checkpoint), ``error`` (data: UserErrorInfo, shown at once even if a retry follows).
+    row), ``checkpoint`` (data: the Checkpoint, also when it is deleted), ``artifacts`` (data: paths), ``media`` (data:
+    the last batch, names), ``error`` (data: UserErrorInfo, shown at once even if a retry follows).
     """
 
     id: int
-    type: Literal["experiment", "trial", "metrics", "checkpoint", "error"]
+    type: Literal["experiment", "trial", "metrics", "checkpoint", "artifacts", "media", "error"]
     experiment_id: int
     trial_id: int | None
     data: dict[str, Any]
@@ -382,7 +373,7 @@ LONGEST_NAMES = 256_000
 # What a worker reports. Every report of a run has the next sequence number, from 1.
 
 
-class StartedReport(_Model):
+class StartedReport(Sent):
     """The harness has unpacked the bundle; training continues after `batch` batches, to `length` if it is known.
 
     Only where the data is can be told how many batches an epoch of a loader or of ``fit()`` has. `notice` says why it
@@ -396,7 +387,7 @@ class StartedReport(_Model):
     notice: str = Field(default="", max_length=NOTICE_LENGTH)
 
 
-class MetricsReport(_Model):
+class MetricsReport(Sent):
     """Rows of metrics by column: ``metrics[name][i]`` was measured after ``batches[i]`` batches (None: not there)."""
 
     model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
@@ -416,7 +407,7 @@ class MetricsReport(_Model):
         return metrics
 
 
-class EpochRow(_Answer):
+class EpochRow(Answer):
     """What a framework's own history has of one epoch: all that callbacks saw at its end, and what they put there.
 
     Attributes
@@ -438,7 +429,7 @@ class EpochRow(_Answer):
     params: dict[str, int] = Field(default_factory=dict, max_length=20)
 
 
-class EpochReport(_Model):
+class EpochReport(Sent):
     """An epoch has ended. Its metrics are reported as rows, too; this is the history of whoever called ``fit()``."""
 
     type: Literal["epoch"] = "epoch"
@@ -446,7 +437,7 @@ class EpochReport(_Model):
     row: EpochRow
 
 
-class CheckpointReport(_Model):
+class CheckpointReport(Sent):
     """A checkpoint is complete at `location`."""
 
     type: Literal["checkpoint"] = "checkpoint"
@@ -455,7 +446,7 @@ class CheckpointReport(_Model):
     manifest: CheckpointManifest
 
 
-class WarningReport(_Model):
+class WarningReport(Sent):
     """Something happened in the training that is no failure: the loss became NaN, say."""
 
     type: Literal["warning"] = "warning"
@@ -463,7 +454,7 @@ class WarningReport(_Model):
     text: str = Field(max_length=2_000)
 
 
-class ComparisonReport(_Model):
+class ComparisonReport(Sent):
     """Trials are compared by this metric: nobody has said by which, and the training has shown its metrics."""
 
     type: Literal["comparison"] = "comparison"
@@ -472,14 +463,14 @@ class ComparisonReport(_Model):
     smaller_is_better: bool = True
 
 
-class NoValidationReport(_Model):
+class NoValidationReport(Sent):
     """Nothing validates: what is reported as validations are metrics of the training, by which trials are compared."""
 
     type: Literal["no_validation"] = "no_validation"
     seq: int = Field(ge=1)
 
 
-class RowsReport(_Model):
+class RowsReport(Sent):
     """Rows for the experiment's report: inputs that the worker has put right, or that differ there."""
 
     type: Literal["rows"] = "rows"
@@ -487,7 +478,7 @@ class RowsReport(_Model):
     rows: list[CaptureRow] = Field(max_length=300)
 
 
-class SystemReport(_Model):
+class SystemReport(Sent):
     """What the processes of the run have used. It says nothing of how far the training is."""
 
     type: Literal["system"] = "system"
@@ -495,7 +486,7 @@ class SystemReport(_Model):
     samples: list[SystemSample] = Field(max_length=10_000)
 
 
-class ExitReport(_Model):
+class ExitReport(Sent):
     """The last report of a run.
 
     `early` says that the user's code has ended the training before its length. `last_row` is the batch of the last
@@ -511,7 +502,7 @@ class ExitReport(_Model):
     last_row: int | None = None
 
 
-Report = Annotated[
+AnyReport = (
     StartedReport
     | MetricsReport
     | EpochReport
@@ -521,12 +512,14 @@ Report = Annotated[
     | NoValidationReport
     | RowsReport
     | SystemReport
-    | ExitReport,
-    Field(discriminator="type"),
-]
+    | ArtifactsReport
+    | MediaReport
+    | ExitReport
+)
+Report = Annotated[AnyReport, Field(discriminator="type")]
 
 
-class ReportBatch(_Model):
+class ReportBatch(Sent):
     """Body of POST /runs/{run_id}/reports.
 
     `waiting` is what the run waits for now, empty for nothing; it is left out where that is not new.
@@ -540,7 +533,7 @@ class ReportBatch(_Model):
     waiting: str | None = Field(default=None, max_length=NOTICE_LENGTH)
 
 
-class ReportsAccepted(_Answer):
+class ReportsAccepted(Answer):
     """Everything up to `through` is stored. `stop` asks the worker to checkpoint and end.
 
     For `interval` seconds it may gather rows of training metrics before it sends the next: the more runs there are, the
@@ -552,19 +545,19 @@ class ReportsAccepted(_Answer):
     interval: float = 0.0
 
 
-class ProofState(_Answer):
+class ProofState(Answer):
     """Whether the trial that has the notebook's inputs to compare with has not done so yet."""
 
     pending: bool
 
 
-class BestMetric(_Answer):
+class BestMetric(Answer):
     """Best value of the searcher's metric over the whole experiment so far, None before the first validation."""
 
     value: float | None
 
 
-class ErrorBody(_Answer):
+class ErrorBody(Answer):
     """Body of every refusal."""
 
     error: str
@@ -573,6 +566,9 @@ class ErrorBody(_Answer):
 
 
 __all__ = [
+    "AnyReport",
+    "Artifact",
+    "ArtifactsReport",
     "BestMetric",
     "BundleChecked",
     "BundleCreated",
@@ -594,6 +590,8 @@ __all__ = [
     "Health",
     "LogLine",
     "MasterInfo",
+    "MediaReport",
+    "Medium",
     "MetricCurve",
     "MetricRow",
     "MetricSeries",

@@ -250,6 +250,45 @@ epochs = Table(
     sqlite_with_rowid=False,
 )
 
+# Files that the code of a run has written, as it wrote them last; `batch` are done when it was seen so. Their contents
+# are blobs; see artifacts.py.
+artifacts = Table(
+    "artifacts",
+    metadata,
+    Column("trial_id", Id, primary_key=True, autoincrement=False),
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("path", String(500), primary_key=True),
+    Column("sha256", String(64), nullable=True),
+    Column("size", BigInteger, nullable=False),
+    Column("batch", BigInteger, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("created", String(32), nullable=False),
+    ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
+)
+
+# Pictures, tables, texts and histograms that the code of a run has logged after `batch` batches; see media.py.
+media = Table(
+    "media",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("trial_id", Id, nullable=False),
+    Column("run", Integer, nullable=False),
+    Column("batch", BigInteger, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("name", String(500), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("format", String(16), nullable=False),
+    Column("width", Integer, nullable=True),
+    Column("height", Integer, nullable=True),
+    Column("caption", Text, nullable=False),
+    Column("created", String(32), nullable=False),
+    ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
+    Index("ix_media_trial_id_name", "trial_id", "name", "batch"),
+    sqlite_autoincrement=True,
+)
+
 checkpoints = Table(
     "checkpoints",
     metadata,

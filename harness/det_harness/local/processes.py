@@ -21,13 +21,13 @@ from types import TracebackType
 from pydantic import TypeAdapter
 
 from det_harness.local.report import LocalReporter, PrintingReporter
-from det_harness.trial.report import AnyReport
 from det_native.schema.endings import Ended, describe
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.job import EXIT_RANK_FAILED, REPORTS_NAME, TrialJob
 from det_native.schema.memory_kills import MemoryKills
 from det_native.schema.ranks import rank_jobs
 from det_native.schema.rest import (
+    AnyReport,
     CheckpointReport,
     ComparisonReport,
     EpochReport,

@@ -27,6 +27,7 @@ from det_native.errors import (
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import (
     NOTICE_LENGTH,
+    AnyReport,
     CaptureRow,
     CheckpointReport,
     ComparisonReport,
@@ -47,19 +48,6 @@ from det_native.schema.states import ExitReason, MetricKind
 from det_native.storage.room import WAITS_FOR_DISK, WAITS_FOR_ROOM
 
 logger = logging.getLogger("det_harness")
-
-AnyReport = (
-    StartedReport
-    | MetricsReport
-    | EpochReport
-    | CheckpointReport
-    | WarningReport
-    | ComparisonReport
-    | NoValidationReport
-    | RowsReport
-    | SystemReport
-    | ExitReport
-)
 
 MOST_ROWS = 300  # of one report
 INTERVAL = 0.08

@@ -929,6 +929,23 @@ export type webhooks = Record<string, never>;
 export interface components {
   schemas: {
     /**
+     * ArtifactsReport
+     * @description Files that are new or have changed since the last such report, and paths that are not there any more.
+     */
+    ArtifactsReport: {
+      /** Files */
+      files: components['schemas']['WrittenFile'][];
+      /** Removed */
+      removed?: string[];
+      /** Seq */
+      seq: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      type: 'artifacts';
+    };
+    /**
      * BestMetric
      * @description Best value of the searcher's metric over the whole experiment so far, None before the first validation.
      */
@@ -1923,6 +1940,47 @@ export interface components {
       trial_id: number;
     };
     /**
+     * LoggedMedium
+     * @description A picture, table, text or histogram that the code of a trial has logged after `batch` batches.
+     *
+     *     Attributes
+     *     ----------
+     *     number : int
+     *         Counts what was logged under one name after one batch, from 0.
+     *     format : str
+     *         How the content is to be read: ``png``, ``jpeg``, ``svg``, ``gif``, ``webp``; ``json`` (tables and histograms);
+     *         ``txt``.
+     *     width, height : int or None
+     *         Of a picture in pixels; of a table its columns and rows.
+     */
+    LoggedMedium: {
+      /** Batch */
+      batch: number;
+      /**
+       * Caption
+       * @default
+       */
+      caption: string;
+      /** Format */
+      format: string;
+      /** Height */
+      height?: number | null;
+      kind: components['schemas']['MediaKind'];
+      /** Name */
+      name: string;
+      /**
+       * Number
+       * @default 0
+       */
+      number: number;
+      /** Sha256 */
+      sha256: string;
+      /** Size */
+      size: number;
+      /** Width */
+      width?: number | null;
+    };
+    /**
      * MasterInfo
      * @description Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so.
      */
@@ -1955,6 +2013,27 @@ export interface components {
       started: string;
       /** Version */
       version: string;
+    };
+    /**
+     * MediaKind
+     * @description What a medium is: it decides how it is shown.
+     * @enum {string}
+     */
+    MediaKind: 'image' | 'table' | 'text' | 'histogram';
+    /**
+     * MediaReport
+     * @description Media in the order in which they were logged.
+     */
+    MediaReport: {
+      /** Items */
+      items: components['schemas']['LoggedMedium'][];
+      /** Seq */
+      seq: number;
+      /**
+       * @description discriminator enum property added by openapi-typescript
+       * @enum {string}
+       */
+      type: 'media';
     };
     /**
      * MetricCurve
@@ -2187,6 +2266,8 @@ export interface components {
         | components['schemas']['NoValidationReport']
         | components['schemas']['RowsReport']
         | components['schemas']['SystemReport']
+        | components['schemas']['ArtifactsReport']
+        | components['schemas']['MediaReport']
         | components['schemas']['ExitReport']
       )[];
       /** Waiting */
@@ -2537,6 +2618,34 @@ export interface components {
        * @default []
        */
       values: components['schemas']['ValueEntry'][];
+    };
+    /**
+     * WrittenFile
+     * @description A file that the code of a trial has written, as it was after `batch` batches.
+     *
+     *     Attributes
+     *     ----------
+     *     path : str
+     *         Relative to the working directory, with ``/``.
+     *     sha256 : str or None
+     *         Of its content; None where the content was not kept, for the reason in `note`.
+     *     size : int
+     *         Bytes.
+     */
+    WrittenFile: {
+      /** Batch */
+      batch: number;
+      /**
+       * Note
+       * @default
+       */
+      note: string;
+      /** Path */
+      path: string;
+      /** Sha256 */
+      sha256?: string | null;
+      /** Size */
+      size: number;
     };
   };
   responses: never;

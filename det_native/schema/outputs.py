@@ -1,0 +1,121 @@
+"""What a training gives besides metrics and checkpoints: files that its code wrote, and media that it logged.
+
+The contents lie in the blob store, by their SHA-256; a worker puts them there before it reports them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from det_native.schema.bodies import Answer, Sent
+from det_native.schema.manifests import Sha256
+
+#: Characters of the name of a file or a medium, the most.
+NAME_LENGTH = 500
+#: Files, or media, of one report.
+MOST_OF_REPORT = 500
+
+
+class MediaKind(StrEnum):
+    """What a medium is: it decides how it is shown."""
+
+    IMAGE = "image"
+    TABLE = "table"
+    TEXT = "text"
+    HISTOGRAM = "histogram"
+
+
+class WrittenFile(Sent):
+    """A file that the code of a trial has written, as it was after `batch` batches.
+
+    Attributes
+    ----------
+    path : str
+        Relative to the working directory, with ``/``.
+    sha256 : str or None
+        Of its content; None where the content was not kept, for the reason in `note`.
+    size : int
+        Bytes.
+    """
+
+    path: str = Field(min_length=1, max_length=NAME_LENGTH)
+    sha256: Sha256 | None = None
+    size: int = Field(ge=0)
+    batch: int = Field(ge=0)
+    note: str = Field(default="", max_length=2_000)
+
+
+class ArtifactsReport(Sent):
+    """Files that are new or have changed since the last such report, and paths that are not there any more."""
+
+    type: Literal["artifacts"] = "artifacts"
+    seq: int = Field(ge=1)
+    files: list[WrittenFile] = Field(max_length=MOST_OF_REPORT)
+    removed: list[str] = Field(default_factory=list, max_length=MOST_OF_REPORT)
+
+
+class LoggedMedium(Sent):
+    """A picture, table, text or histogram that the code of a trial has logged after `batch` batches.
+
+    Attributes
+    ----------
+    number : int
+        Counts what was logged under one name after one batch, from 0.
+    format : str
+        How the content is to be read: ``png``, ``jpeg``, ``svg``, ``gif``, ``webp``; ``json`` (tables and histograms);
+        ``txt``.
+    width, height : int or None
+        Of a picture in pixels; of a table its columns and rows.
+    """
+
+    batch: int = Field(ge=0)
+    kind: MediaKind
+    name: str = Field(min_length=1, max_length=NAME_LENGTH)
+    number: int = Field(default=0, ge=0)
+    sha256: Sha256
+    size: int = Field(ge=0)
+    format: str = Field(max_length=16)
+    width: int | None = None
+    height: int | None = None
+    caption: str = Field(default="", max_length=2_000)
+
+
+class MediaReport(Sent):
+    """Media in the order in which they were logged."""
+
+    type: Literal["media"] = "media"
+    seq: int = Field(ge=1)
+    items: list[LoggedMedium] = Field(max_length=MOST_OF_REPORT)
+
+
+class Artifact(Answer):
+    """A file of a trial, as its code wrote it last."""
+
+    trial_id: int
+    path: str
+    sha256: Sha256 | None = None
+    size: int
+    batch: int
+    note: str = ""
+    created: str
+
+
+class Medium(Answer):
+    """A medium of a trial; `created` is a time in UTC."""
+
+    id: int
+    trial_id: int
+    batch: int
+    kind: MediaKind
+    name: str
+    number: int = 0
+    sha256: Sha256
+    size: int
+    format: str
+    width: int | None = None
+    height: int | None = None
+    caption: str = ""
+    created: str
