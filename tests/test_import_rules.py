@@ -67,6 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.files_home": {
         "det_native.capture",
         "det_native.client",
+        "det_native.inspection",
         "det_native.schema",
         "det_native.storage",
     },

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 
 from det_native.capture.path_texts import Role
 from det_native.client.arguments import Show
@@ -39,6 +40,8 @@ class PendingFiles:
         What is shown while it is waited for.
     given : frozenset of type
         Classes of what the training calls back: a path that such an object is made with is used by a training.
+    trainers : frozenset of code
+        Of the functions around the training call.
     stayed : dict of str to str
         Files that have not come, by their absolute paths, with the reason; known once it has ended.
     arrived : frozenset of str
@@ -60,6 +63,7 @@ class PendingFiles:
     search: bool = False
     show: Show = "view"
     given: frozenset[type] = frozenset()
+    trainers: frozenset[CodeType] = frozenset()
     stayed: dict[str, str] = field(default_factory=dict)
     arrived: frozenset[str] = frozenset()
     told: set[str] = field(default_factory=set)

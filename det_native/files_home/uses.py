@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from det_native.capture.bindings import bound_by
-from det_native.capture.observation.kinds import is_of_det_native, is_own
+from det_native.capture.observation.kinds import is_own
 from det_native.capture.path_flow import HARMLESS
 from det_native.capture.path_texts import (
     HOLE,
@@ -35,7 +35,8 @@ from det_native.files_home.values import is_plain_object, static_value, texts_in
 
 Lookup = Callable[[str], Any]
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+#: Functions with this attribute read no file whose path they are given.
+READS_NO_FILES = "_det_reads_no_files"
 #: Of Python's own: it makes a folder, or finds it there, and reads nothing.
 _MAKES_FOLDERS = re.compile(r"(make|mk)dirs?")
 #: Functions of the user's that are looked into for one piece of code.
@@ -76,11 +77,14 @@ class PathReader:
         The working directory.
     given : collection of type
         Classes of objects that trainings are given (callbacks): a path that one is made with is used by a training.
+    trainers : collection of code
+        Of functions that contain a training call: a path that one is given is used by that training.
     """
 
-    def __init__(self, folder: str, given: Collection[type] = ()) -> None:
+    def __init__(self, folder: str, given: Collection[type] = (), trainers: Collection[types.CodeType] = ()) -> None:
         self._folder = folder
         self._given = frozenset(given)
+        self._trainers = frozenset(trainers)
         self._functions: set[int] = set()
         self._kept: list[Any] = []
         self.uses: list[PathUse] = []
@@ -173,7 +177,10 @@ class PathReader:
         serious = [call for call in calls if not _is_harmless(call)]
         if calls and not serious:
             return
-        given = any(self._is_given(static_value(call.func, values.get)) for call in serious)
+        functions = [static_value(call.func, values.get) for call in serious]
+        if any(hasattr(function, READS_NO_FILES) for function in functions):
+            return
+        given = any(self._is_given(function) or self._is_trainer(function) for function in functions)
         # What a method is called of that another call has returned (`open(...).write(...)`) is no path any more.
         paths = [call for call in serious if call is serious[0] or not _is_within(serious[0], call.func)]
         if any(only_writes(call) or _MAKES_FOLDERS.fullmatch(call_name(call)) for call in paths):
@@ -193,6 +200,9 @@ class PathReader:
 
     def _is_given(self, kind: Any) -> bool:
         return isinstance(kind, type) and not self._given.isdisjoint(kind.__mro__[:-1])
+
+    def _is_trainer(self, function: Any) -> bool:
+        return getattr(function, "__code__", None) in self._trainers
 
 
 def _calls_around(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.Call]:
@@ -220,12 +230,9 @@ def _is_harmless(call: ast.Call) -> bool:
 
 
 def _is_users(module: str | None) -> bool:
-    return module == "__main__" or (module is not None and is_own(module) and not is_of_det_native_module(module))
-
-
-def is_of_det_native_module(module: str) -> bool:
-    """Whether a module is one of ours."""
-    return module.partition(".")[0] in ("det_native", "det_harness")
+    if module is None or module.partition(".")[0] in ("det_native", "det_harness"):
+        return False
+    return module == "__main__" or is_own(module)
 
 
 def _body_of(function: types.FunctionType) -> list[ast.stmt] | None:
@@ -305,5 +312,3 @@ class _Naming(ast.NodeTransformer):
                 return ast.copy_location(ast.Name(name, ast.Load()), node)
         return self.generic_visit(node)
 
-
-__all__ = ["Lookup", "PathReader", "PathUse", "is_of_det_native"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from det_native.capture.observation.kinds import is_of_det_native, is_own
 from det_native.capture.value_paths import may_be_path
+from det_native.inspection.attributes import is_library_of_ours
 
 _CONTAINERS = (list, tuple, set, frozenset)
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
@@ -26,7 +27,8 @@ def static_value(node: ast.expr, lookup: Callable[[str], Any]) -> Any:
         case ast.Attribute(value=of, attr=name):
             owner = static_value(of, lookup)
             if isinstance(owner, types.ModuleType):
-                return vars(owner).get(name)
+                # Ours load what they are asked for.
+                return getattr(owner, name, None) if is_library_of_ours(owner.__name__) else vars(owner).get(name)
             if isinstance(owner, type):
                 return next((vars(base)[name] for base in owner.__mro__ if name in vars(base)), None)
             if is_plain_object(owner):

@@ -6,6 +6,7 @@ import ast
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 from det_native.capture.path_texts import Role
@@ -56,7 +57,9 @@ def reads_of_cell(source: str, lookup: Lookup) -> _Reads:
 def reads_of(pieces: Iterable[Sequence[ast.stmt]], lookup: Lookup, several: Collection[PendingFiles]) -> _Reads:
     """Return the same for pieces of code."""
     found: _Reads = []
-    reader = PathReader(os.getcwd(), frozenset[type]().union(*(files.given for files in several)))
+    given = frozenset[type]().union(*(files.given for files in several))
+    trainers = frozenset[CodeType]().union(*(files.trainers for files in several))
+    reader = PathReader(os.getcwd(), given, trainers)
     for statements in pieces:
         reader.read(statements, lookup)
     for use in dict.fromkeys(reader.uses):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from det_native.capture.call import notebook_folder
 from det_native.capture.log import current_log
 from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
@@ -43,16 +44,18 @@ def note_files(
         What is shown while it is waited for.
     """
     around = around_call(loop=_is_loop(payload)) or []
-    given, folder = _called_back(payload), Path.cwd()
+    given, folder = _called_back(payload), _folder()
     expected = expected_uses(
         cells,
         _running(around),
         given,
         namespace=main_namespace(),
-        folder=str(folder),
+        folder=str(Path.cwd()),
         seen_of_cells=_seen_of(cells).__contains__,
     )
-    registry.add(PendingFiles(experiment, folder, submitted, expected, search, show, classes_of(given)))
+    files = PendingFiles(experiment, folder, submitted, expected, search, show, classes_of(given))
+    files.trainers = frozenset(one.frame.f_code for one in around if not one.frame.f_code.co_name.startswith("<"))
+    registry.add(files)
     watch_ends()
     watch_cells()
 
@@ -76,6 +79,16 @@ def wait_if_read(experiment: Experiment, payload: Any) -> None:
 
 def _is_loop(payload: Any) -> bool:
     return getattr(payload, "kind", "") == "train"
+
+
+def _folder() -> Path:
+    """Return the folder for which the worker's working directory stands: there the program begins.
+
+    Cells that go elsewhere by ``os.chdir`` run again there; ``%cd`` is left out of what runs there.
+    """
+    log = current_log()
+    moved = log is not None and any("chdir(" in execution.source for execution in log.executions)
+    return notebook_folder() if moved else Path.cwd()
 
 
 def _called_back(payload: Any) -> list[Any]:

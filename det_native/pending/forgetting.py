@@ -9,6 +9,7 @@ from typing import Any
 from det_native.errors import ArgumentError
 from det_native.files_home import registry as file_registry
 from det_native.files_home.patterns import pattern_of
+from det_native.files_home.uses import READS_NO_FILES
 from det_native.pending import registry
 from det_native.pending.reach import Reach
 from det_native.pending.reading import READS_NO_WEIGHTS, main_namespace
@@ -45,3 +46,4 @@ def forget(model: Any) -> None:
 
 
 setattr(forget, READS_NO_WEIGHTS, True)
+setattr(forget, READS_NO_FILES, True)

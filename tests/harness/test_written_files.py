@@ -72,7 +72,13 @@ def worker(tmp_path: Path, master: ReportsMaster, starter: Starter) -> Worker:
 
 def cells(act: str) -> list[Cell]:
     body = f"def act(batch):\n    {act}\n"
-    return [cell(1, TRAIN), cell(2, DATA), cell(4, TRIAL), cell(5, body + WRITING), cell(6, "train(Writing)  # <- call")]
+    return [
+        cell(1, TRAIN),
+        cell(2, DATA),
+        cell(4, TRIAL),
+        cell(5, body + WRITING),
+        cell(6, "train(Writing)  # <- call"),
+    ]
 
 
 def job_of(worker: Worker, act: str) -> TrialJob:
