@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.client import ended, loading_into, pareto, rendering, selection, waiting
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
+from det_native.client.artifacts import Artifacts
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
@@ -231,6 +232,14 @@ class Experiment:
         found = self._source.checkpoints(experiment_id=self._id)
         existing = [each for each in found if each.state is CheckpointState.COMPLETED]
         return Listing(Checkpoint(self._source, each, self.metric) for each in existing)
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """Files that the training has written in its working directory; of a search, those of the best trial so far.
+
+        See ``Trial.artifacts``; ``experiment.trials[2].artifacts`` has those of another one.
+        """
+        return self.best_trial.artifacts
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the best checkpoint.

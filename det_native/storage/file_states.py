@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,11 +38,11 @@ def _state(found: os.stat_result) -> State:
     return [found.st_dev, state.inode, state.size, state.mtime_ns, state.ctime_ns]
 
 
-def walk(root: Path, *, links: bool = False) -> Iterator[tuple[str, State]]:
+def walk(root: Path, *, links: bool = False, without: Collection[str] = frozenset()) -> Iterator[tuple[str, State]]:
     """Yield the files below a folder with their states, by paths with ``/``.
 
     Folders that are links are not entered. A link to a file is passed over; with `links` it counts as the file that it
-    leads to, if that lies below `root` too.
+    leads to, if that lies below `root` too. The folders `without`, by their paths in `root`, are left out.
     """
     real_root = os.path.realpath(root) + os.sep if links else ""
     pending = [""]
@@ -53,7 +53,7 @@ def walk(root: Path, *, links: bool = False) -> Iterator[tuple[str, State]]:
                 name = f"{prefix}{entry.name}"
                 try:
                     if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in SKIPPED:
+                        if entry.name not in SKIPPED and name not in without:
                             pending.append(f"{name}/")
                     elif entry.is_file(follow_symlinks=False):
                         yield name, _state(entry.stat(follow_symlinks=False))
@@ -79,18 +79,39 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Folder:
+    """A folder that a training writes to: what was in it before, and where its files belong, relative to the working
+    directory, with a ``/`` at the end; nothing for that itself.
+    """
+
+    root: Path
+    before: Mapping[str, State] = field(default_factory=dict)
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
 class Baseline:
-    """What was in a folder when training began, and the limits for what is new."""
+    """What was in the working directory when training began, and the limits for what is new.
+
+    Attributes
+    ----------
+    states : dict
+    limits : Limits
+    elsewhere : dict of str to str
+        Folders that lie elsewhere and were empty, by where their files belong; see `Folder`.
+    """
 
     states: dict[str, State] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    elsewhere: dict[str, str] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
-        """Leave it in the folder of a run, whole or not at all."""
+        """Leave it in the folder of a process, whole or not at all."""
         content = {
             "format": _FORMAT,
             "states": self.states,
             "limits": [self.limits.size, self.limits.files],
+            "elsewhere": self.elsewhere,
         }
         temporary = folder / f".{BASELINE_NAME}.{os.getpid()}"
         temporary.write_text(json.dumps(content), encoding="utf-8", errors="surrogateescape")
@@ -98,19 +119,27 @@ class Baseline:
 
     @classmethod
     def read(cls, folder: Path) -> Baseline | None:
-        """Return what was left in the folder of a run; None if nothing was, or it cannot be read."""
+        """Return what was left in the folder of a process; None if nothing was, or it cannot be read."""
         try:
             content: dict[str, Any] = json.loads((folder / BASELINE_NAME).read_text("utf-8", "surrogateescape"))
             size, files = content["limits"]
-            return cls(content["states"], Limits(size, files))
+            return cls(content["states"], Limits(size, files), content["elsewhere"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def folders(self, folder: Path) -> list[Folder]:
+        """Return the folders that the process of this folder writes to."""
+        others = [Folder(Path(root), prefix=prefix) for prefix, root in self.elsewhere.items()]
+        return [Folder(folder / "work", self.states), *others]
 
-def first_of(folders: Iterable[tuple[Path, Mapping[str, State]]]) -> dict[str, tuple[Path, State]]:
-    """Return in which folder each file counts, and its state there: of the same path, the first folder's."""
+
+def written_in(folders: Iterable[Folder]) -> dict[str, tuple[Path, State]]:
+    """Return the files that are new in the folders, or have changed: where each lies, and its state.
+
+    Of the same path, the first folder's counts.
+    """
     merged: dict[str, tuple[Path, State]] = {}
-    for root, states in folders:
-        for name, state in states.items():
-            merged.setdefault(name, (root, state))
+    for folder in folders:
+        for name, state in changed_files(folder.before, dict(walk(folder.root, links=True))).items():
+            merged.setdefault(f"{folder.prefix}{name}", (folder.root / name, state))
     return merged

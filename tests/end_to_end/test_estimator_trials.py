@@ -145,6 +145,30 @@ def test_it_trains_here_and_there_survives_a_kill_and_serves(
     assert "probabilities" in subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
 
 
+NAMED = """
+class Named(Iris):
+    def build_estimator(self):
+        optimizer = self.context.wrap_optimizer(tf.compat.v1.train.AdagradOptimizer(0.1))
+        columns = [tf.compat.v1.feature_column.numeric_column("x", shape=4)]
+        return tf.compat.v1.estimator.DNNClassifier([8], columns, "my_model", n_classes=3, optimizer=optimizer)
+"""
+
+
+def test_the_files_of_a_named_model_dir_are_there_and_here(kernel: Kernel, cluster: Cluster) -> None:
+    kernel.run(NAMED)
+    there = cluster.attach(kernel.submit("experiment = det.experimental.create(Named, configuration())"))
+    kernel.run("here = det.experimental.create(Named, configuration(), local=True)")
+    wanted = {"my_model/checkpoint", "my_model/graph.pbtxt", f"my_model/model.ckpt-{BATCHES}.index"}
+    assert wanted <= set(kernel.value("here.artifacts.paths"))
+    latest = kernel.value("tf.train.latest_checkpoint('my_model')")
+    assert latest == f"my_model/model.ckpt-{BATCHES}"
+    ended(there, ExperimentState.COMPLETED)
+    paths = there.artifacts.paths
+    assert wanted <= set(paths)
+    assert any(path.startswith("my_model/events.") for path in paths)
+    assert any(path.startswith("my_model/eval/events.") for path in paths)
+
+
 NATIVE = """
 context = det.experimental.estimator.init(configuration(), local={local})
 optimizer = context.wrap_optimizer(tf.compat.v1.train.AdagradOptimizer(0.1))

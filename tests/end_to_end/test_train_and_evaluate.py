@@ -154,3 +154,15 @@ def test_a_script_trains_here_in_a_process_of_its_own(cluster: Cluster) -> None:
     assert "eager: True returned: ({'accuracy': " in printed
     experiment = Experiment(LocalSource(LocalStore.find("local-1")), "local-1")
     assert batches(experiment.trials[0].metrics("validation")) == [4, 8, STEPS]
+
+
+def test_the_files_of_a_model_dir_are_listed_where_the_script_names_it(cluster: Cluster, tmp_path: Path) -> None:
+    experiment = cluster.attach(submitted(cluster, "train.py --model_dir model")["id"])
+    ended(experiment, ExperimentState.COMPLETED)
+    paths = experiment.artifacts.paths
+    assert {"model/checkpoint", f"model/model.ckpt-{STEPS}.index", "model/graph.pbtxt"} <= set(paths)
+    assert [path for path in paths if path.startswith("model/export/last/") and path.endswith("saved_model.pb")]
+    assert [path for path in paths if path.startswith("model/eval/events.")]
+    assert all(path.startswith("model/") for path in paths)
+    experiment.artifacts.download(tmp_path / "here")
+    assert (tmp_path / "here" / "model" / "checkpoint").read_text().startswith("model_checkpoint_path: ")

@@ -28,6 +28,7 @@ from det_native.schema.memory_kills import MemoryKills
 from det_native.schema.ranks import rank_jobs
 from det_native.schema.rest import (
     AnyReport,
+    ArtifactsReport,
     CheckpointReport,
     ComparisonReport,
     EpochReport,
@@ -71,6 +72,7 @@ def run_in_processes(
     reporter: LocalReporter | PrintingReporter,
     stop_requested: Callable[[], bool],
     printed: Callable[[str, int | None], None] = lambda text, rank: None,
+    ended: Callable[[], None] = lambda: None,
 ) -> RunEnd:
     """Run a trial in `size` processes, to the end, and return how that was.
 
@@ -88,6 +90,8 @@ def run_in_processes(
         Whether they are to end, with a checkpoint.
     printed : callable
         Is told each line that they print, with the rank where there are several.
+    ended : callable
+        Is called when they are gone, before their folders are removed.
     """
     folder = Path(job.directory)
     try:
@@ -107,6 +111,7 @@ def run_in_processes(
                     processes.signal(signal.SIGTERM)
                 time.sleep(_POLL_SECONDS)
     finally:
+        ended()
         shutil.rmtree(folder.parent, ignore_errors=True)  # with the notes of checkpoints under way beside the job's
 
 
@@ -267,6 +272,8 @@ def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
         reporter.training(report.batches, report.metrics)
     elif isinstance(report, EpochReport):
         reporter.epoch(report.row)
+    elif isinstance(report, ArtifactsReport):
+        reporter.artifacts(report.files, report.removed)
     elif isinstance(report, SystemReport):
         reporter.system(report.samples)
     elif isinstance(report, ComparisonReport):

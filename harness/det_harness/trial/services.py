@@ -126,6 +126,8 @@ class Services:
         Where event files of TensorBoard go, the same for every run of the trial.
     files : UserFiles or None
         What the user's code writes in its working directory; None where that is the user's own folder.
+    add_folder : callable
+        Has the files in a folder elsewhere count as written by the user's code, at a path in the working directory.
     users_process : bool
         Whether the process goes on after the trial, as the user's own.
     communicator : Communicator
@@ -143,6 +145,7 @@ class Services:
     validation_batches: int | None = None
     tensorboard: Path | None = None
     files: UserFiles | None = None
+    add_folder: Callable[[str, Path], None] = lambda path, folder: None
     users_process: bool = False
     communicator: Communicator = field(default_factory=OneProcess)
     warm_start: WarmStart | None = None

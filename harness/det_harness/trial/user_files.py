@@ -67,6 +67,11 @@ class UserFiles:
         self._open = OpenFiles()
         self._said: set[str] = set()
 
+    @property
+    def root(self) -> Path:
+        """The folder."""
+        return self._root
+
     def of_trial(self, root: Path, name: str) -> UserFiles:
         """Return the files of another folder, which is the trial's alone."""
         return UserFiles(root, name, earlier=self._earlier, whole=True)

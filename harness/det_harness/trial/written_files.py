@@ -10,15 +10,15 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from det_harness.trial.open_files import OpenFiles
 from det_native.schema.outputs import MOST_OF_REPORT, WrittenFile
 from det_native.schema.ranks import rank_folder
 from det_native.storage.blobs import BlobStore
-from det_native.storage.file_states import BASELINE_NAME, Baseline, Limits, State, walk
-from det_native.storage.written_files import FILES_VARIABLE, SIZE_VARIABLE, FileCollection
+from det_native.storage.file_states import BASELINE_NAME, Baseline, Folder, walk
+from det_native.storage.written_files import FileCollection, limits_of
 
 logger = logging.getLogger("det_native")
 
@@ -60,7 +60,7 @@ class WrittenFiles:
         self._report = report
         self._batches = batches
         self._blobs = blobs
-        self._before: dict[str, State] = {}
+        self._baseline = Baseline()
         self._collection: FileCollection | None = None
         self._wake = threading.Event()
         self._ended = threading.Event()
@@ -69,16 +69,26 @@ class WrittenFiles:
 
     def begin(self) -> None:
         """Training begins: what is there now is not reported unless it changes."""
-        self._before = dict(walk(self._directory / "work", links=True))
         limits = limits_of(os.environ)
+        elsewhere = self._baseline.elsewhere
+        self._baseline = Baseline(dict(walk(self._directory / "work", links=True)), limits, elsewhere)
         self._collection = FileCollection(self._blobs, self._folders, limits)
-        try:
-            Baseline(self._before, limits).write(self._directory)
-        except OSError as error:
-            logger.warning("If this run is killed, files that it has written are not kept: %s", error)
+        self._leave_baseline()
         if self._rank == 0:
             self._thread = threading.Thread(target=self._look_often, name="det-files", daemon=True)
             self._thread.start()
+
+    def add_folder(self, path: str, root: Path) -> None:
+        """Report what is in a folder elsewhere, too, as if it lay at `path` in the working directory."""
+        self._baseline.elsewhere[f"{path.strip('/')}/"] = str(root)
+        if self._collection is not None:
+            self._leave_baseline()
+
+    def _leave_baseline(self) -> None:
+        try:
+            self._baseline.write(self._directory)
+        except OSError as error:
+            logger.warning("If this run is killed, files that it has written are not kept: %s", error)
 
     def look_soon(self) -> None:
         """Have the thread look now: a checkpoint was taken, say."""
@@ -127,32 +137,11 @@ class WrittenFiles:
             self._report(files[:MOST_OF_REPORT], removed[:MOST_OF_REPORT])
             files, removed = files[MOST_OF_REPORT:], removed[MOST_OF_REPORT:]
 
-    def _folders(self) -> list[tuple[Path, Mapping[str, State]]]:
-        folders: list[tuple[Path, Mapping[str, State]]] = [(self._directory / "work", self._before)]
+    def _folders(self) -> list[Folder]:
+        folders = self._baseline.folders(self._directory)
         for rank in range(1, self._ranks):
             folder = rank_folder(self._directory, rank)
             baseline = Baseline.read(folder)
             if baseline is not None:
-                folders.append((folder / "work", baseline.states))
+                folders += baseline.folders(folder)
         return folders
-
-
-def limits_of(variables: Mapping[str, str]) -> Limits:
-    """Return the limits that the environment sets; the default ones for what it does not, or not with a number."""
-    default = Limits()
-    return Limits(
-        size=int(_number(variables, SIZE_VARIABLE, default.size / 1e6) * 1e6),
-        files=int(_number(variables, FILES_VARIABLE, default.files)),
-    )
-
-
-def _number(variables: Mapping[str, str], name: str, default: float) -> float:
-    written = variables.get(name, "")
-    try:
-        value = float(written or default)
-        if 0 <= value < 1e15:
-            return value
-    except ValueError:
-        pass
-    logger.warning("%s=%r is not a number of 0 or more; the default, %d, is used.", name, written, default)
-    return default

@@ -121,7 +121,7 @@ class TrialRun:
             self._directory,
             rank=self._environment.ranks.rank,
             ranks=self._environment.ranks.size,
-            blobs=BlobStore(job.blobs),
+            blobs=BlobStore(job.outputs or job.blobs),
             report=self._reporter.artifacts,
             batches=self._batches,
         )
@@ -188,6 +188,7 @@ class TrialRun:
             validation_batches=1 if job.test else None,
             tensorboard=folder.parent.parent / "tensorboard" / str(job.experiment_id) / str(job.trial_id),
             files=UserFiles(self._work, earlier=checkpoints.earlier),
+            add_folder=self._written.add_folder,
             communicator=communicator,
             warm_start=None if job.warm_start is None else WarmStart(job.warm_start),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from det_harness.frameworks.estimator.evaluation import Evaluations
 from det_harness.frameworks.estimator.exports import Exports
 from det_harness.frameworks.estimator.gradients import Gradients
 from det_harness.frameworks.estimator.loop import NothingToTrainError, TrainingHook
-from det_harness.frameworks.estimator.model_files import Events, ModelFiles
+from det_harness.frameworks.estimator.model_files import Events, ModelFiles, link_or_copy
 from det_harness.frameworks.estimator.ranks import Ranks, Variables
 from det_harness.frameworks.keras.wire import HorovodWire, NoWire
 from det_harness.ranks.communicator import lost
@@ -106,6 +107,8 @@ class EstimatorController(TrainingPort):
                 except BaseException:
                     self._broken_off()
                     raise
+                finally:
+                    self._leave_model_dir()
             return self.driver.finish()
 
     def stop_asked(self) -> bool:
@@ -249,6 +252,21 @@ class EstimatorController(TrainingPort):
         """Return where the first rank's event files go."""
         folder = self.services.tensorboard if self.ranks.first else None
         return None if folder is None else Events(folder, self._model.folder)
+
+    def _leave_model_dir(self) -> None:
+        """Have the files of the estimator lie in the ``model_dir`` that the user has named in the working directory."""
+        path = Path(self.definition.estimator.config.model_dir or "").absolute()
+        files = self.services.files
+        if not self.ranks.first or files is None or files.root.absolute() not in path.parents:
+            return
+        if self._events is not None:
+            self._events.flush()
+        try:
+            self._model.copy_to(path)
+            if self.services.tensorboard is not None:
+                shutil.copytree(self.services.tensorboard, path, copy_function=link_or_copy, dirs_exist_ok=True)
+        except OSError as error:
+            logger.warning("The model_dir %s does not have all files of the estimator: %s", path, error)
 
     def _restore(self, folder: Path | None) -> None:
         source = self._input(

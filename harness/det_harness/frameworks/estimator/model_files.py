@@ -62,8 +62,14 @@ class ModelFiles:
         """Put them into the folder of a checkpoint."""
         prefix = self._prefix
         for path in [*prefix.parent.glob(f"{prefix.name}.*"), self.folder / _GRAPH]:
-            _link_or_copy(path, folder / path.name)
+            link_or_copy(path, folder / path.name)
         tf.compat.v1.train.update_checkpoint_state(str(folder), prefix.name)
+
+    def copy_to(self, folder: Path) -> None:
+        """Have all files in another folder, too, and `folder` name the last variables."""
+        shutil.copytree(self.folder, folder, copy_function=link_or_copy, dirs_exist_ok=True)
+        if self.written >= 0:
+            tf.compat.v1.train.update_checkpoint_state(str(folder), f"{_MODEL}-{self.written}")
 
 
 class Events:
@@ -99,8 +105,11 @@ class Events:
             writer.flush()
 
 
-def _link_or_copy(source: Path, target: Path) -> None:
+def link_or_copy(source: str | Path, target: str | Path) -> str:
+    """Have a file in a second place, instead of what is there."""
+    Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:  # on another disk, or a file system without links
         shutil.copyfile(source, target)
+    return str(target)

@@ -165,7 +165,10 @@ class RolesController:
                 ours.symlink_to(Path(named).absolute(), target_is_directory=True)  # for TensorBoard
             return Path(named)
         searcher = (self.services.environment.config.get("searcher") or {}).get("name", "single")
-        return model_dir.place(named, ours, Path.cwd(), shared=searcher != "single")
+        folder = model_dir.place(named, ours, Path.cwd(), shared=searcher != "single")
+        if folder == ours:
+            self.services.add_folder(model_dir.path_of_user(named, Path.cwd()), ours)
+        return folder
 
     def _restore(self, restored: Path | None) -> None:
         files = self.services.files

@@ -63,6 +63,12 @@ def place(named: str, ours: Path, work: Path, *, shared: bool) -> Path:
     return ours
 
 
+def path_of_user(named: str, work: Path) -> str:
+    """Return by which path the user knows the folder, relative to the working directory; of a temporary one a name."""
+    path = Path(os.path.abspath(named))
+    return path.relative_to(work).as_posix() if work in path.parents else "model_dir"
+
+
 def clear(folder: Path) -> None:
     """Remove the variables that an earlier attempt has left; event files stay."""
     for path in list(folder.glob(f"{_MODEL}-*")):

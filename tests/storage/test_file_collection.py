@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from det_native.schema.outputs import NAME_LENGTH, WrittenFile
 from det_native.storage import written_files
 from det_native.storage.blobs import BlobStore
-from det_native.storage.file_states import Baseline, Limits, State, changed_files, first_of, walk
+from det_native.storage.file_states import Baseline, Folder, Limits, State, changed_files, walk, written_in
 from det_native.storage.written_files import Changes, FileCollection, select
 
 names = st.lists(st.text("ab.é", min_size=1, max_size=3), min_size=1, max_size=3).map("/".join)
@@ -37,7 +37,7 @@ class Training:
 
     def begin(self) -> None:
         before = dict(walk(self.work, links=True))
-        self.collection = FileCollection(self.blobs, lambda: [(self.work, before)], self.limits)
+        self.collection = FileCollection(self.blobs, lambda: [Folder(self.work, before)], self.limits)
 
     def write(self, name: str, text: str, *, old: bool = True) -> Path:
         path = self.work / name
@@ -92,12 +92,20 @@ def test_what_is_kept_is_within_the_limits_and_the_rest_is_named(now: dict[str, 
         assert max(now[name][2] for name in selection.kept) <= min(now[name][2] for name in over)
 
 
-@given(states, states)
-def test_a_path_that_two_processes_wrote_is_the_first_ones(first: dict[str, State], second: dict[str, State]) -> None:
-    merged = first_of([(Path("a"), first), (Path("b"), second)])
-    assert merged.keys() == first.keys() | second.keys()
-    for name, (folder, state) in merged.items():
-        assert (folder, state) == ((Path("a"), first[name]) if name in first else (Path("b"), second[name]))
+def test_a_path_that_two_processes_wrote_is_the_first_ones(tmp_path: Path) -> None:
+    for folder, names in (("first", ("shared", "a")), ("second", ("shared", "b")), ("elsewhere", ("deep/c",))):
+        for name in names:
+            (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / folder / name).touch()
+    before = dict(walk(tmp_path / "first"))
+    folders = [Folder(tmp_path / "first"), Folder(tmp_path / "second"), Folder(tmp_path / "elsewhere", {}, "model/")]
+    assert {name: path.relative_to(tmp_path).as_posix() for name, (path, _) in written_in(folders).items()} == {
+        "shared": "first/shared",
+        "a": "first/a",
+        "b": "second/b",
+        "model/deep/c": "elsewhere/deep/c",
+    }
+    assert written_in([Folder(tmp_path / "first", before)]) == {}
 
 
 def test_what_was_there_before_is_not_reported_unless_it_changes(training: Training) -> None:
@@ -135,9 +143,7 @@ def test_the_same_content_written_again_is_not_news(training: Training) -> None:
     assert not training.look()
 
 
-def test_while_it_trains_a_file_that_has_just_changed_waits(
-    training: Training, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_has_just_changed_waits(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
     training.write("a", "1")
     assert not training.look(last=False)
     monkeypatch.setattr(written_files, "STILL_NS", 0)
@@ -225,7 +231,7 @@ def test_the_states_of_the_beginning_come_back_as_they_were_left(tmp_path: Path)
     (tmp_path / "a").write_text("1")
     with open(os.fsencode(tmp_path) + b"/\xff.txt", "wb"):
         pass
-    baseline = Baseline(dict(walk(tmp_path)), Limits(size=5, files=6))
+    baseline = Baseline(dict(walk(tmp_path)), Limits(size=5, files=6), {"model/": "/elsewhere"})
     baseline.write(tmp_path)
     assert Baseline.read(tmp_path) == baseline
     assert Baseline.read(tmp_path / "nowhere") is None
