@@ -13,12 +13,12 @@ from det_native.client.describing import description, trial_description, trials_
 from det_native.client.history import rows_of
 from det_native.client.json_output import print_json
 from det_native.client.log_options import LogOptions
-from det_native.client.selection import best_first
 from det_native.client.short_forms import format_value
 from det_native.client.source import Source
 from det_native.client.state_words import experiment_word
 from det_native.client.tables import shown_table
 from det_native.errors import ArgumentError
+from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import ExperimentState
 
 
@@ -51,7 +51,7 @@ def list_trials(experiment_id: int | str, master: str | None, *, as_json: bool =
     """Print the trials of an experiment, best first."""
     source = source_of(experiment_id, master)
     experiment = source.experiment(experiment_id)
-    found = best_first(source.trials(experiment_id), smaller_is_better=experiment.smaller_is_better)
+    found = trials_best_first(source.trials(experiment_id), smaller_is_better=experiment.smaller_is_better)
     if as_json:
         print_json(found)
     elif found:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from det_native.client.handles import Experiment, Trial
-from det_native.client.selection import best_first
 from det_native.client.short_forms import batches_of, format_value, shortened
 from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.hparams import hparam_texts
@@ -21,6 +20,7 @@ from det_native.display.text import (
     trial_state,
 )
 from det_native.schema import rest
+from det_native.schema.ranking import trials_best_first
 
 _BOX = "font-size:13px;line-height:1.5;max-width:900px"
 _MUTED = "opacity:.65"
@@ -50,7 +50,7 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None, *, not
     parts = [_heading(title_of(experiment.id, ""), detail.name), _facts(experiment_facts(detail), note)]
     if len(trials) > 1:
         best = best_id(trials, detail)
-        shown = best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]
+        shown = trials_best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]
         rows = [_trial_row(trial, hparams.own[trial.id], detail, best=trial.id == best) for trial in shown]
         titles = ("trial", "state", "batches", f"best {detail.metric}".rstrip(), "hyperparameters")
         parts.append(_table(titles, rows, None if best is None else 0))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from det_native.client.handles import Experiment, Trial
 from det_native.client.loaded import loaded_text
 from det_native.client.pareto import compared
-from det_native.client.selection import best_first, best_trial
+from det_native.client.selection import best_trial
 from det_native.client.short_forms import batches_of, format_value, trial_words, whole_percent
 from det_native.client.state_words import experiment_word, failed_trials_text, state_text, trial_word, waits_text
 from det_native.client.tables import plain
@@ -15,6 +15,7 @@ from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.hparams import format_hparams, hparam_texts
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
+from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import ExperimentState, TrialState
 
 MAX_ROWS = 12
@@ -157,7 +158,7 @@ def experiment_text(experiment: Experiment) -> str:
     hparams = hparam_texts(trials)
     lines += [f"  in all trials: {hparams.common}"] if hparams.common else []
     best = best_id(trials, detail) if len(trials) > 1 else None
-    for trial in best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]:
+    for trial in trials_best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]:
         facts = trial_facts(trial, detail.metric, hparams.own[trial.id])
         said = ", ".join(f"{label} {value}" for label, value in facts.items() if label != "state")
         marked = " (best)" if trial.id == best else ""

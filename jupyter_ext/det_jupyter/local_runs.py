@@ -25,6 +25,7 @@ from det_native.local.log import read_log
 from det_native.local.store import PREFIX, LocalStore
 from det_native.schema import rest
 from det_native.schema.drawn import drawn
+from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import CheckpointState, MetricKind
 from det_native.schema.system_samples import thin_by_rank
 
@@ -161,10 +162,8 @@ class Curves:
         """Return the curves of the best trial and the newest ones."""
         found = store.trials()
         detail = store.experiment()
-        measured = [each for each in found if each.best_validation is not None]
-        sign = 1 if detail.smaller_is_better else -1
-        best = min(measured, key=lambda each: sign * (each.best_validation or 0.0), default=None)
-        numbers = {each.id for each in found[-newest:]} | ({best.id} if best is not None else set())
+        best = trials_best_first(found, smaller_is_better=detail.smaller_is_better)[:1]
+        numbers = {each.id for each in (*found[-newest:], *best)}
         return self.of_trials(store, sorted(numbers), kinds, buckets)
 
     def _read(self, store: LocalStore, number: int, kind: MetricKind) -> GrowingColumns:
