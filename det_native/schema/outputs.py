@@ -19,6 +19,18 @@ NAME_LENGTH = 500
 MOST_OF_REPORT = 500
 
 
+#: By the format of a medium: its mime type. None of them is that of a page, so that no browser runs one.
+MIME_TYPES = {
+    "png": "image/png",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "svg": "image/svg+xml",
+    "json": "application/json",
+    "txt": "text/plain; charset=utf-8",
+}
+
+
 class MediaKind(StrEnum):
     """What a medium is: it decides how it is shown."""
 

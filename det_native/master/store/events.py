@@ -11,7 +11,7 @@ from det_native.master.store.encoding import finite
 from det_native.master.store.tables import events, experiments
 from det_native.schema import rest
 
-EventType = Literal["experiment", "trial", "metrics", "checkpoint", "error"]
+EventType = Literal["experiment", "trial", "metrics", "checkpoint", "artifacts", "media", "error"]
 
 # A metrics event says that there are new rows and repeats the last one. Readers find all rows in the metrics
 # themselves, so old hints go: every PRUNE_EVERY events of a trial, those before its last KEPT_HINTS.
