@@ -86,14 +86,14 @@ class Checkpoint:
         CheckpointError
             If the checkpoint is damaged, or its framework cannot save the model.
         """
-        from det_harness.frameworks.base import harness_of
+        from det_harness.program.load import loadable_path
 
         try:
             files = checkpoint_folder.cached(self._known.manifest, self._fetch)
             made = files.with_name("made")
             made.mkdir(exist_ok=True)
-            framework = harness_of(self._known.manifest.framework)
-            return framework.loadable_path(files, partial(self._source.load, self._known, files), made)
+            load = partial(self._source.load, self._known, files)
+            return loadable_path(self._known.manifest.framework, files, load, made)
         except OSError as error:
             raise StorageError(
                 f"The checkpoint could not be written to {error.filename or 'the cache'}: {error.strerror or error}. "
