@@ -29,6 +29,7 @@ from det_native.master.flow.creation import Idempotency, create
 from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import Places, usable_here, worker_kind
 from det_native.master.flow.known import KnownBundles
+from det_native.master.flow.left_files import LeftFiles
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.thread import DecisionThread, Waiter
@@ -129,6 +130,7 @@ class Service:
         self._thread = DecisionThread(self._tick, self._busy, waiter, self._make_room)
         self._context = Context(self.database, launcher, places, self._thread.post)
         self.collector = Collector(self._context)
+        self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
         self._last_active = 0
@@ -417,6 +419,7 @@ class Service:
         with self.database.read() as connection:
             ended, going_on = experiments.uncollected(connection), unfinished.ids(connection)
         self._runs.adopt_all()
+        self.files_left.look_at_all()
         over = self._experiments.take_up_all({run.trial_id for run in self._runs.active.values()})
         for experiment_id in {run.experiment_id for run in self._runs.active.values()}:
             if self._experiments.is_failing(experiment_id):
@@ -534,8 +537,12 @@ class Service:
     def _ended(self, exit: Exit) -> None:
         if self._checks.ended(exit):
             return
+        ending = self._runs.active.get(exit.run_id)
+        expected = ending is not None and self.files_left.expect(ending.run_id, ending.trial_id, ending.ranks)
         run = self._runs.ended(exit)
         self._unscheduled = True
+        if expected and ending is not None:  # before its working directory is cleared
+            self.files_left.look_at(ending.run_id, ending.trial_id, ending.ranks)
         if run is not None:
             self.collector.submit(collection.clear_work, self._context, run.run_id, run.experiment_id)
             self.collector.submit(collection.clear_old_runs, self._context)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, bindparam, select
 
 from det_native.errors import FencedError, NotFoundError, RequestError
-from det_native.master.store import checkpoints, epochs, events, logged, media, metrics, system, trials
+from det_native.master.store import artifacts, checkpoints, epochs, events, logged, media, metrics, system, trials
 from det_native.master.store import experiments as experiment_store
 from det_native.master.store import logs as log_store
 from det_native.master.store import runs as run_store
@@ -234,6 +234,8 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             _apply_media(transaction, run, report)
         case rest.SystemReport():
             system.add(transaction, run.row.trial_id, run.row.number, report.samples)
+        case rest.ArtifactsReport():
+            artifacts.add(transaction, run.row.trial_id, run.row.number, report.files, report.removed)
         case rest.ExitReport():
             _apply_exit(transaction, run, report)
 
@@ -289,6 +291,7 @@ def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedRepo
         trials.update_row(transaction, run.row.trial_id, target_batches=report.length)
     if run.row.number > 1:
         refresh_best(transaction, run.row.trial_id)
+        artifacts.begin(transaction, run.row.trial_id, run.row.number)
     events.trial_changed(transaction, trials.get(transaction.connection, run.row.trial_id))
 
 

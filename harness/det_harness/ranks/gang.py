@@ -11,6 +11,7 @@ from det_native.errors import RankLostError
 from det_native.schema.environment import Ranks
 from det_native.schema.job import Gang
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.outputs import WrittenFile
 from det_native.schema.rest import CaptureRow, EpochRow, ExitReport, SystemSample, UserErrorInfo
 from det_native.schema.states import ExitReason
 
@@ -116,6 +117,9 @@ class SilentReporter:
 
     def system(self, samples: list[SystemSample]) -> None:
         """Report nothing: the first process reads what this one leaves in its folder."""
+
+    def artifacts(self, files: list[WrittenFile], removed: list[str]) -> None:
+        """Report nothing: the first process reports the files of all."""
 
     def best_metric(self) -> float | None:
         """Return None."""

@@ -25,6 +25,7 @@ from det_native.errors import (
     StorageError,
 )
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.outputs import ArtifactsReport, WrittenFile
 from det_native.schema.rest import (
     NOTICE_LENGTH,
     AnyReport,
@@ -232,6 +233,12 @@ class SpoolReporter:
         with self._wake:
             if not self._held:
                 self._append(SystemReport(seq=self._next(), samples=samples))
+
+    def artifacts(self, files: list[WrittenFile], removed: list[str]) -> None:
+        """Report files that the user's code has written, and paths that are not there any more."""
+        with self._wake:
+            self._append_rows()
+            self._append(ArtifactsReport(seq=self._next(), files=files, removed=removed))
 
     def exit(
         self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None, *, early: bool = False

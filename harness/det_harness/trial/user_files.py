@@ -15,12 +15,12 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from det_harness.trial.open_files import OpenFiles
-from det_native.storage.blobs import FileState
+from det_native.storage.file_states import State, changed_files, state_of, walk
 from det_native.storage.paths import UnsafePathError, check_relative, safe_join
 
 logger = logging.getLogger("det_native")
@@ -28,13 +28,9 @@ logger = logging.getLogger("det_native")
 LIMIT_VARIABLE = "DET_KEPT_FILES_MB"
 DEFAULT_LIMIT_MB = 1024
 _FORMAT = 1
-# Made by tools, again and again.
-_SKIPPED = frozenset({"__pycache__", ".git", ".ipynb_checkpoints"})
 # A file that was changed so shortly before may change again without a later time.
 _CERTAIN_AFTER_NS = 100_000_000
 _NAMES_SHOWN = 5
-
-State = list[int]
 
 
 class UserFiles:
@@ -89,7 +85,7 @@ class UserFiles:
         present = self._states()
         self._open.flush({(state[0], state[1]) for state in present.values()})
         present = self._states()
-        changed = {name: state for name, state in present.items() if self._before.get(name) != state}
+        changed = changed_files(self._before, present)
         removed = sorted(name for name in self._before if name not in present)
         if not changed and not removed:
             return
@@ -123,29 +119,14 @@ class UserFiles:
             safe_join(self._root, name).unlink(missing_ok=True)
         for name in wanted:
             target = safe_join(self._root, name)
-            if name not in self._restored or self._restored[name] != _state_of(target):
+            if name not in self._restored or self._restored[name] != state_of(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(folder / self._name / name, target)
-                self._restored[name] = _state_of(target) or []
+                self._restored[name] = state_of(target) or []
         self._open.move_to_end({(state[0], state[1]) for state in self._restored.values()})
 
     def _states(self) -> dict[str, State]:
-        return dict(self._walk(""))
-
-    def _walk(self, prefix: str) -> Iterator[tuple[str, State]]:
-        try:
-            entries = list(os.scandir(self._root / prefix))
-        except FileNotFoundError:
-            return
-        for entry in entries:
-            name = f"{prefix}{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in _SKIPPED:
-                    yield from self._walk(f"{name}/")
-            elif entry.is_file(follow_symlinks=False):
-                state = _state_of(Path(entry.path))
-                if state is not None and self._has_usable_name(name):
-                    yield name, state
+        return {name: state for name, state in walk(self._root) if self._has_usable_name(name)}
 
     def _has_usable_name(self, name: str) -> bool:
         try:
@@ -186,7 +167,7 @@ class UserFiles:
     def _certain(self, name: str, state: State) -> State | None:
         """Return the state of which a copy was taken, None if the file may have changed since without its telling."""
         old_enough = state[3] < time.time_ns() - _CERTAIN_AFTER_NS
-        return state if old_enough and _state_of(self._root / name) == state else None
+        return state if old_enough and state_of(self._root / name) == state else None
 
     def _within_limit(self, states: dict[str, State]) -> list[str]:
         """Return which files to keep: all, or as many as there is room for, the smallest first."""
@@ -219,16 +200,6 @@ class UserFiles:
         if name not in self._said:
             self._said.add(name)
             logger.warning("%s", text)
-
-
-def _state_of(path: Path) -> State | None:
-    """Return what tells that a file has not changed: device, inode, size, times in ns; None if there is no file."""
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    state = FileState.of(found)
-    return [found.st_dev, state.inode, state.size, state.mtime_ns, state.ctime_ns]
 
 
 def _index(path: Path) -> dict[str, Any]:

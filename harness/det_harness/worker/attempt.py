@@ -37,6 +37,7 @@ from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Outcome, Services
 from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
+from det_harness.trial.written_files import WrittenFiles
 from det_harness.worker.connection import MasterConnection, connection_of
 from det_harness.worker.gpu_check import check_gpus
 from det_native.errors import (
@@ -116,6 +117,14 @@ class TrialRun:
             SilentReporter() if self._environment.ranks.rank else self._open_reporter()
         )
         self._schedule: Schedule | None = None
+        self._written = WrittenFiles(
+            self._directory,
+            rank=self._environment.ranks.rank,
+            ranks=self._environment.ranks.size,
+            blobs=BlobStore(job.blobs),
+            report=self._reporter.artifacts,
+            batches=self._batches,
+        )
         self._runner: ProgramRunner | None = None
         self._host: WorkerHost | None = None
 
@@ -137,8 +146,15 @@ class TrialRun:
             self._directory / "spool",
             metric=self._environment.metric,
             smaller_is_better=self._environment.smaller_is_better,
-            on_checkpoint=self._publications.end,
+            on_checkpoint=self._checkpoint_reported,
         )
+
+    def _checkpoint_reported(self) -> None:
+        self._publications.end()
+        self._written.look_soon()
+
+    def _batches(self) -> int:
+        return self._schedule.progress.batches if self._schedule is not None else 0
 
     def _train(self) -> Outcome:
         job = self._job
@@ -178,7 +194,12 @@ class TrialRun:
         runner.own_seed = has_notebooks_seed(job)
         runner.add_rows = self._reporter.rows
         check = self._check(runner, blobs)
-        before = partial(check_gpus, job, harness_of(job.bundle.program.framework), self._reporter)
+        harness = harness_of(job.bundle.program.framework)
+
+        def before() -> None:
+            check_gpus(job, harness, self._reporter)
+            self._written.begin()
+
         self._host = host = WorkerHost(
             self._environment,
             runner.calls,
@@ -253,7 +274,7 @@ class TrialRun:
 
     def _failed(self, error: BaseException) -> int:
         end_forked_child()
-        done = self._schedule.progress.batches if self._schedule is not None else 0
+        done = self._batches()
         first = self._failures.is_first(error)
         runner = self._runner
         if runner is None or (isinstance(error, _RARELY_THE_USERS) and not raised_by_user(error, runner.source)):
@@ -293,6 +314,7 @@ class TrialRun:
     def _exit(
         self, reason: ExitReason, batches: int, error: UserErrorInfo | None, code: int, *, early: bool = False
     ) -> int:
+        self._written.end()
         if reason is ExitReason.PEER_FAILED:  # the master hears of the failure from the process that it was in
             report = exit_report(reason, batches, error)
         else:

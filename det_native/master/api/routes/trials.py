@@ -22,10 +22,23 @@ from det_native.master.api.answers import (
     reply_text,
 )
 from det_native.master.api.bodies import Route
+from det_native.master.api.contents import file_response
 from det_native.master.api.routes.bundles import BYTES
-from det_native.master.store import checkpoints, epochs, experiments, logs, media, metrics, series, system, trials
+from det_native.master.store import (
+    artifacts,
+    checkpoints,
+    epochs,
+    experiments,
+    logs,
+    media,
+    metrics,
+    series,
+    system,
+    trials,
+)
 from det_native.schema.drawn import drawn
-from det_native.schema.outputs import MIME_TYPES, NAME_LENGTH, MediaKind, Medium
+from det_native.schema.manifests import Sha256
+from det_native.schema.outputs import MIME_TYPES, NAME_LENGTH, Artifact, MediaKind, Medium
 from det_native.schema.rest import (
     Checkpoint,
     EpochRow,
@@ -183,6 +196,38 @@ def get_logs(
         if last is not None:
             return reply_list(logs.last(connection, trial_id, last, owner=owner, line_id=after, before=before))
         return reply_list(logs.after(connection, trial_id, owner=owner, line_id=after, limit=limit))
+
+
+@router.get("/{trial_id}/artifacts", response_model=list[Artifact], responses=refusals(404))
+def list_trial_artifacts(trial_id: TrialId, service: TheService, owner: TheOwner) -> Response:
+    """Return the files that the code of a trial has written, by path.
+
+    Where a run has ended without saying so, the answer waits until the master has looked for what it wrote.
+    """
+    service.files_left.wait(trial_id)
+    with service.database.read() as connection:
+        return reply_list(artifacts.of_trial(connection, trial_id, owner=owner))
+
+
+@router.get(
+    "/{trial_id}/artifacts/content",
+    response_class=Response,
+    responses={**refusals(404, 409), 200: {"content": BYTES, "description": "The content."}},
+)
+def get_artifact_content(
+    trial_id: TrialId,
+    service: TheService,
+    owner: TheOwner,
+    path: Annotated[str, Query(min_length=1, max_length=NAME_LENGTH, description="Path of a file of the list.")],
+    sha256: Annotated[
+        Sha256 | None, Query(description="Of the content that is expected; 409 if the file has changed since.")
+    ] = None,
+    offset: Annotated[int, Query(ge=0, le=LARGEST, description="Bytes that have arrived already.")] = 0,
+) -> Response:
+    """Return the content of a file that the code of a trial has written, or what of it is missing."""
+    with service.database.read() as connection:
+        artifact = artifacts.get(connection, trial_id, path, owner=owner)
+    return file_response(service.blobs, artifact, offset, expected=sha256)
 
 
 @router.get("/{trial_id}/checkpoints", response_model=list[Checkpoint], responses=refusals(404))

@@ -1,0 +1,158 @@
+"""What the user's code writes in its working directory, reported while it trains and at the end.
+
+A thread looks at it every few seconds; its looks and what it stores take a small part of the time, however many files
+there are. What goes wrong with it is logged, and the training goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from det_harness.trial.open_files import OpenFiles
+from det_native.schema.outputs import MOST_OF_REPORT, WrittenFile
+from det_native.schema.ranks import rank_folder
+from det_native.storage.blobs import BlobStore
+from det_native.storage.file_states import BASELINE_NAME, Baseline, Limits, State, walk
+from det_native.storage.written_files import FILES_VARIABLE, SIZE_VARIABLE, FileCollection
+
+logger = logging.getLogger("det_native")
+
+INTERVAL = 5.0
+# A look that took a second is followed by so many seconds without one.
+_PAUSE_FACTOR = 30.0
+
+Report = Callable[[list[WrittenFile], list[str]], None]
+
+
+class WrittenFiles:
+    """The files that the code of one run writes.
+
+    Parameters
+    ----------
+    directory : Path
+        The folder of this process; ``work`` in it is its working directory.
+    rank, ranks : int
+        Which process this is, and of how many. The first one reports the files of all.
+    blobs : BlobStore
+    report : callable
+        Is told the files that are new or have changed, and paths that are not there any more.
+    batches : callable
+        Returns how many batches are done.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        rank: int,
+        ranks: int,
+        blobs: BlobStore,
+        report: Report,
+        batches: Callable[[], int],
+    ) -> None:
+        self._directory = directory
+        self._rank, self._ranks = rank, ranks
+        self._report = report
+        self._batches = batches
+        self._blobs = blobs
+        self._before: dict[str, State] = {}
+        self._collection: FileCollection | None = None
+        self._wake = threading.Event()
+        self._ended = threading.Event()
+        self._looking = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Training begins: what is there now is not reported unless it changes."""
+        self._before = dict(walk(self._directory / "work", links=True))
+        limits = limits_of(os.environ)
+        self._collection = FileCollection(self._blobs, self._folders, limits)
+        try:
+            Baseline(self._before, limits).write(self._directory)
+        except OSError as error:
+            logger.warning("If this run is killed, files that it has written are not kept: %s", error)
+        if self._rank == 0:
+            self._thread = threading.Thread(target=self._look_often, name="det-files", daemon=True)
+            self._thread.start()
+
+    def look_soon(self) -> None:
+        """Have the thread look now: a checkpoint was taken, say."""
+        self._wake.set()
+
+    def end(self) -> None:
+        """Take the last look: the user's code has ended. Nothing of it raises."""
+        if self._collection is None:
+            return
+        self._ended.set()
+        self._wake.set()
+        try:
+            work = self._directory / "work"
+            OpenFiles().flush({(state[0], state[1]) for _, state in walk(work)})
+            if self._rank == 0:
+                with self._looking:
+                    self._look(last=True)
+            if self._ranks == 1:  # what other processes write after this, the master looks for
+                (self._directory / BASELINE_NAME).unlink(missing_ok=True)
+        except Exception:
+            logger.exception("The last files that the training has written cannot be reported now.")
+
+    def _look_often(self) -> None:
+        pause = INTERVAL
+        while not self._ended.is_set():
+            woken = self._wake.wait(pause)
+            self._wake.clear()
+            begun = time.monotonic()
+            try:
+                with self._looking:
+                    if self._ended.is_set():
+                        return
+                    self._look()
+            except Exception:
+                logger.exception("Files that the training has written cannot be reported now.")
+            took = time.monotonic() - begun
+            pause = max(INTERVAL, _PAUSE_FACTOR * took)
+            if woken:  # checkpoints that come in quick succession are not a look each
+                self._ended.wait(min(pause, _PAUSE_FACTOR * took + 1.0))
+
+    def _look(self, *, last: bool = False) -> None:
+        assert self._collection is not None
+        changes = self._collection.look(self._batches(), last=last)
+        files, removed = changes.files, changes.removed
+        while files or removed:
+            self._report(files[:MOST_OF_REPORT], removed[:MOST_OF_REPORT])
+            files, removed = files[MOST_OF_REPORT:], removed[MOST_OF_REPORT:]
+
+    def _folders(self) -> list[tuple[Path, Mapping[str, State]]]:
+        folders: list[tuple[Path, Mapping[str, State]]] = [(self._directory / "work", self._before)]
+        for rank in range(1, self._ranks):
+            folder = rank_folder(self._directory, rank)
+            baseline = Baseline.read(folder)
+            if baseline is not None:
+                folders.append((folder / "work", baseline.states))
+        return folders
+
+
+def limits_of(variables: Mapping[str, str]) -> Limits:
+    """Return the limits that the environment sets; the default ones for what it does not, or not with a number."""
+    default = Limits()
+    return Limits(
+        size=int(_number(variables, SIZE_VARIABLE, default.size / 1e6) * 1e6),
+        files=int(_number(variables, FILES_VARIABLE, default.files)),
+    )
+
+
+def _number(variables: Mapping[str, str], name: str, default: float) -> float:
+    written = variables.get(name, "")
+    try:
+        value = float(written or default)
+        if 0 <= value < 1e15:
+            return value
+    except ValueError:
+        pass
+    logger.warning("%s=%r is not a number of 0 or more; the default, %d, is used.", name, written, default)
+    return default
