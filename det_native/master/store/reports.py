@@ -230,12 +230,10 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             _apply_no_validation(transaction, run)
         case rest.RowsReport():
             _apply_rows(transaction, run, report)
-        case rest.MediaReport():
-            _apply_media(transaction, run, report)
+        case rest.MediaReport() | rest.ArtifactsReport():
+            _apply_outputs(transaction, run, report)
         case rest.SystemReport():
             system.add(transaction, run.row.trial_id, run.row.number, report.samples)
-        case rest.ArtifactsReport():
-            artifacts.add(transaction, run.row.trial_id, run.row.number, report.files, report.removed)
         case rest.ExitReport():
             _apply_exit(transaction, run, report)
 
@@ -268,6 +266,13 @@ def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsRepo
     if report.kind is MetricKind.VALIDATION:
         values = report.metrics.get(run.metric, [])
         run.values.extend(value for value in values if value is not None and math.isfinite(value))
+
+
+def _apply_outputs(transaction: Transaction, run: _Run, report: rest.MediaReport | rest.ArtifactsReport) -> None:
+    if isinstance(report, rest.MediaReport):
+        _apply_media(transaction, run, report)
+    else:
+        artifacts.add(transaction, run.row.trial_id, run.row.number, report.files, report.removed)
 
 
 def _apply_media(transaction: Transaction, run: _Run, report: rest.MediaReport) -> None:
