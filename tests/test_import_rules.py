@@ -64,10 +64,17 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.search",
     },
     "det_native.display": {"det_native.client", "det_native.schema", "det_native.local"},
+    "det_native.files_home": {
+        "det_native.capture",
+        "det_native.client",
+        "det_native.schema",
+        "det_native.storage",
+    },
     "det_native.pending": {
         "det_native.carried",
         "det_native.capture",
         "det_native.client",
+        "det_native.files_home",
         "det_native.inspection",
         "det_native.past_history",
         "det_native.proof",

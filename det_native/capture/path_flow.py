@@ -17,7 +17,7 @@ from enum import IntEnum
 from det_native.capture.bindings import bound_by, root_of
 
 #: What Python itself has that uses no file by its name, and calls nothing that it is given.
-_HARMLESS = frozenset(dir(builtins)) - {"open", "exec", "eval", "__import__", "map", "filter", "getattr"}
+HARMLESS = frozenset(dir(builtins)) - {"open", "exec", "eval", "__import__", "map", "filter", "getattr"}
 _LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -90,7 +90,7 @@ class Flow:
 
     def _reach(self, function: ast.expr, is_later: bool) -> Handed:
         """Return what a call may do with what it is given."""
-        if isinstance(function, ast.Name) and function.id in _HARMLESS:
+        if isinstance(function, ast.Name) and function.id in HARMLESS:
             return Handed.NOWHERE
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Constant | ast.JoinedStr):
             return Handed.NOWHERE

@@ -91,7 +91,7 @@ class ValuePaths:
             part = waiting.pop()
             kind = type(part)  # what an object says of its own class need not be so
             if issubclass(kind, str):
-                if _may_be_path(part):
+                if may_be_path(part):
                     yield part
             elif issubclass(kind, os.PathLike):
                 yield os.path.join(".", os.fsdecode(part))
@@ -109,11 +109,12 @@ class ValuePaths:
                 if adapter is not None and adapter.is_data:
                     texts = list(adapter.texts(part))
                     self._room -= len(texts)
-                    yield from filter(_may_be_path, texts)
+                    yield from filter(may_be_path, texts)
                 else:
                     with suppress(Exception):  # objects may raise whatever they are asked
                         waiting.extend(vars(part).values())
 
 
-def _may_be_path(text: str) -> bool:
+def may_be_path(text: str) -> bool:
+    """Whether a text looks like a path: it has a folder, or the ending of a file."""
     return len(text) <= _LONGEST and "\n" not in text and "\0" not in text and ("/" in text or names_a_file(text))

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_native.client import loading_into, pareto, rendering, selection, waiting
+from det_native.client import ended, loading_into, pareto, rendering, selection, waiting
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import Listing
@@ -176,6 +176,7 @@ class Experiment:
         """
         shown: set[str] = set()
         self._wait(timeout, shown, checked_show(show))
+        ended.tell(self)
         detail = waiting.patiently(self._source, self.detail)
         waiting.raise_failure(self._source, self._id, detail, shown)
         return self

@@ -16,6 +16,7 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
+from det_native.client import ended
 from det_native.client.events import EventFeed
 from det_native.client.handles import Experiment
 from det_native.client.loaded import loaded_text
@@ -172,6 +173,8 @@ class LiveView:
                 self._follow()
                 self._push()
                 self._publish(update=True)
+                if isinstance(self._handle, Experiment):
+                    ended.tell(self._handle)
             except NotFoundError as error:
                 self._tell({}, lost=str(error))
                 return  # deleted: it does not come back

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -35,6 +36,7 @@ from det_native.experimental.proof import NotedInputs, proof_of
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.frameworks import get_framework, resolve
+from det_native.pending.files import note_files
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
@@ -93,6 +95,7 @@ def submit(
     MasterError
         If the master cannot be started or reached, or refuses.
     """
+    begun = time.time()
     if named_master(settings.master_url):
         connect(settings.master_url)  # an address that is wrong is told before the work of capturing
     capture = origin.answers.captured(kind, framework, settings, origin)
@@ -105,7 +108,12 @@ def submit(
     here = master_name(settings)
     capture.earlier = [one for one in capture.earlier if one.master == here]
     config = config.with_variables(_variables_here(framework))
-    return send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
+    experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
+    if payload is not None:  # else the program is no part of this process
+        cells = [cell.source for cell in capture.program.cells]
+        several = config.searcher.name != "single"
+        note_files(experiment, payload, cells, search=several, submitted=begun, show=settings.show)
+    return experiment
 
 
 def master_name(settings: Settings) -> str:

@@ -115,8 +115,11 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
 
         return origin.answers.done(create_here(trial_class, framework, loaded, settings, origin))
     from det_native.experimental.cluster import submit
+    from det_native.pending.files import wait_if_read
 
-    return origin.answers.done(submit("create", trial_class, loaded, framework, settings, origin))
+    experiment: Experiment = origin.answers.done(submit("create", trial_class, loaded, framework, settings, origin))
+    wait_if_read(experiment, trial_class)
+    return experiment
 
 
 def entrypoint_of(settings: Settings) -> str:

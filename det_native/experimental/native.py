@@ -203,6 +203,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
 
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
+    from det_native.pending.files import wait_if_read
     from det_native.pending.fitting import after_submit
     from det_native.pending.trained import continued
 
@@ -219,6 +220,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     harness_for(call).build(call)
     __tracebackhide__ = True
     after_submit(experiment, call, settings.show)
+    wait_if_read(experiment, call)
     return experiment
 
 

@@ -11,6 +11,7 @@ import copy
 import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -34,6 +35,55 @@ _BLOCKS = ("body", "orelse", "finalbody")
 Span = tuple[int, int, int, int]
 
 
+@dataclass(frozen=True)
+class Around:
+    """A function, or the top level, in which a call is being made.
+
+    Attributes
+    ----------
+    frame : FrameType
+    path : list of AST
+        The nodes of its text from the root to the call.
+    segments : list of list of ast.stmt
+        The pieces of it that may run after the call; none is sure to run before another one.
+    """
+
+    frame: FrameType
+    path: list[ast.AST]
+    segments: list[list[ast.stmt]]
+
+    def lookup(self) -> Callable[[str], Any]:
+        """Return what gives the value of a name there."""
+        return _in_frame(self.frame)
+
+
+def around_call(*, loop: bool) -> list[Around] | None:
+    """Return the functions around the call that is being made and the cell, the innermost first.
+
+    None if what follows the call may be anything.
+
+    Parameters
+    ----------
+    loop : bool
+        It was made by a loop that asks for its first batch, and gets none.
+    """
+    namespace, log = main_namespace(), current_log()
+    frames = _frames(sys._getframe(1), namespace)
+    if frames is None:
+        return None
+    several = []
+    for frame in frames:
+        if _is_around_magic(frame, log):
+            continue
+        place = _place(frame, log, namespace)
+        path = _path_to(*place) if place is not None else None
+        segments = _following(path, frame.f_code.co_name, loop=loop) if path is not None else None
+        if path is None or segments is None:
+            return None
+        several.append(Around(frame, path, segments))
+    return several
+
+
 def is_read_later(training: PendingTraining, *, loop: bool) -> bool:
     """Whether what follows the call that is being made may read what it trains.
 
@@ -42,30 +92,23 @@ def is_read_later(training: PendingTraining, *, loop: bool) -> bool:
     training : PendingTraining
         Of the call.
     loop : bool
-        It was made by a loop that asks for its first batch, and gets none.
+        See :func:`around_call`.
     """
     namespace, log = main_namespace(), current_log()
-    frames = _frames(sys._getframe(1), namespace)
-    if frames is None:
+    several = around_call(loop=loop)
+    if several is None:
         return True
     reach = Reach(namespace, [training])
     trained = reach.wanted
     whole = Reading()
-    lookups = []
-    for frame in frames:
-        if _is_around_magic(frame, log):
-            continue
-        place = _place(frame, log, namespace)
-        path = _path_to(*place) if place is not None else None
-        segments = _following(path, frame.f_code.co_name, loop=loop) if path is not None else None
-        if place is None or path is None or segments is None:
-            return True
-        lookup, code = _in_frame(frame), frame.f_code
-        readings = [reading_of(segment, lookup, trained) for segment in segments]
-        own = () if _is_top(frame, namespace) else {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
-        in_loop = frame is frames[0] and training.loop is not None and training.loop.in_function
+    lookups: list[Callable[[str], Any]] = []
+    for place, around in enumerate(several):
+        lookup, code = around.lookup(), around.frame.f_code
+        readings = [reading_of(segment, lookup, trained) for segment in around.segments]
+        own = () if _is_top(around.frame, namespace) else {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+        in_loop = place == 0 and training.loop is not None and training.loop.in_function
         variables = training.loop.awaited() if in_loop else frozenset()
-        for reading in (*readings, _lines_after(frame, log, path)):
+        for reading in (*readings, _lines_after(around.frame, log, around.path)):
             reach.add(reading, lookup, own)
             whole.add(reading)
             if not variables.isdisjoint(reading.all_names):

@@ -1,0 +1,188 @@
+"""The files of a trial, into the notebook's folder: where plain code would have written them.
+
+A file there that has changed since the submit is somebody's work: it stays, and the trial's lies beside it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from det_native.client.source import Source
+from det_native.errors import DetError, MasterUnreachableError
+from det_native.schema import rest
+from det_native.storage.paths import UnsafePathError, check_relative
+
+LIMIT_VARIABLE = "DET_FILES_HOME_MB"
+DEFAULT_LIMIT_MB = 1024
+_BLOCK = 1 << 20
+
+#: Device, inode, size, and time of the last change of a file that we have written, by its path.
+_State = tuple[int, int, int, int]
+_written: dict[str, _State] = {}
+
+
+@dataclass
+class Placed:
+    """What became of the files of a trial.
+
+    Attributes
+    ----------
+    brought : list of Path
+        In their place, and as the trial wrote them.
+    beside : dict of Path to Path
+        Of files that had changed here: theirs, and where the trial's lie.
+    stayed : dict of str to str
+        Paths of those that have not come, with the reason.
+    """
+
+    brought: list[Path] = field(default_factory=list)
+    beside: dict[Path, Path] = field(default_factory=dict)
+    stayed: dict[str, str] = field(default_factory=dict)
+
+
+def place_files(
+    source: Source, artifacts: Sequence[rest.Artifact], folder: Path, *, submitted: float, title: str
+) -> Placed:
+    """Write the files of a trial into a folder.
+
+    Parameters
+    ----------
+    source : Source
+    artifacts : sequence of Artifact
+    folder : Path
+    submitted : float
+        Files that have changed here since, in seconds since 1970, are not replaced, unless we have written them.
+    title : str
+        What a file is named by that lies beside another one: ``experiment 7``.
+
+    Raises
+    ------
+    MasterUnreachableError
+        If the master does not answer any more; what has come by then is complete.
+    """
+    placed, room = Placed(), limit_bytes()
+    for artifact in sorted(artifacts, key=lambda each: (each.size, each.path)):
+        if artifact.sha256 is None:
+            placed.stayed[artifact.path] = artifact.note or "its content was not kept"
+            continue
+        room -= artifact.size
+        if room < 0:
+            placed.stayed[artifact.path] = (
+                f"with it there would be more than {limit_bytes() / 1e6:.0f} MB, the limit ({LIMIT_VARIABLE})"
+            )
+            continue
+        try:
+            _place(source, artifact, folder, submitted, title, placed)
+        except MasterUnreachableError:
+            raise
+        except UnsafePathError as error:
+            placed.stayed[artifact.path] = str(error)
+        except OSError as error:
+            placed.stayed[artifact.path] = _reason(error)
+        except DetError as error:
+            placed.stayed[artifact.path] = str(error)
+    return placed
+
+
+def limit_bytes() -> int:
+    """Return how many bytes of one experiment's files come by themselves."""
+    try:
+        return int(float(os.environ.get(LIMIT_VARIABLE) or DEFAULT_LIMIT_MB) * 1e6)
+    except ValueError:
+        return int(DEFAULT_LIMIT_MB * 1e6)
+
+
+def was_placed(path: str) -> bool:
+    """Whether a file is as we have written it."""
+    return path in _written and _state(Path(path)) == _written[path]
+
+
+def beside(path: Path, title: str) -> Path:
+    """Return the path of a file that lies beside another: ``best (experiment 7).keras``."""
+    stem, dot, ends = path.name.partition(".") if not path.name.startswith(".") else (path.name, "", "")
+    return path.with_name(f"{stem} ({title}){dot}{ends}")
+
+
+def _place(source: Source, artifact: rest.Artifact, folder: Path, submitted: float, title: str, placed: Placed) -> None:
+    target = folder.joinpath(*check_relative(artifact.path))
+    if target.is_symlink() and target.exists():
+        target = target.resolve()
+    if _has_content(target, artifact):
+        placed.brought.append(target)
+        _remember(target)
+        return
+    path = beside(target, title) if _is_others(target, submitted) else target
+    _write(source, artifact, path)
+    if path == target:
+        placed.brought.append(target)
+    else:
+        placed.beside[target] = path
+
+
+def _is_others(path: Path, submitted: float) -> bool:
+    """Whether what is at a path is not to be replaced."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return False
+    if path.is_dir():
+        return True
+    # The time of the last change cannot be set by who copies a file with its times.
+    return max(status.st_mtime, status.st_ctime) > submitted and not was_placed(str(path))
+
+
+def _write(source: Source, artifact: rest.Artifact, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".part", dir=path.parent)
+    os.close(descriptor)
+    part = Path(name)
+    try:
+        source.artifact_content(artifact, part)
+        mask = os.umask(0)
+        os.umask(mask)
+        part.chmod(0o666 & ~mask if not path.exists() else path.stat().st_mode & 0o777)
+        os.replace(part, path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+    _remember(path)
+
+
+def _remember(path: Path) -> None:
+    state = _state(path)
+    if state is not None:
+        _written[str(path)] = state
+
+
+def _state(path: Path) -> _State | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
+
+
+def _has_content(path: Path, artifact: rest.Artifact) -> bool:
+    try:
+        if not path.is_file() or path.stat().st_size != artifact.size:
+            return False
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError:
+        return False
+    return digest.hexdigest() == artifact.sha256
+
+
+def _reason(error: OSError) -> str:
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"the folder cannot be written: {error.strerror}"
+    return str(error.strerror or error)

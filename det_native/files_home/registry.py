@@ -1,0 +1,138 @@
+"""Trainings that were submitted from this process, and whose files are not in the notebook's folder yet."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from det_native.capture.path_texts import Role
+from det_native.client.arguments import Show
+from det_native.client.handles import Experiment
+from det_native.errors import DetError
+from det_native.files_home.patterns import concerns
+from det_native.files_home.uses import PathUse
+
+_FRESH_SECONDS = 1.0
+
+
+@dataclass(eq=False)
+class PendingFiles:
+    """Files of a training that are not here yet.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    folder : Path
+        The working directory in which the call was made: there plain code would have written them.
+    submitted : float
+        When, in seconds since 1970: what has changed here since is not replaced.
+    expected : tuple of PathUse
+        What the code of the training says that it writes.
+    search : bool
+        It has several trials, whose files stay on the cluster.
+    show : {"view", "bar", "none"}
+        What is shown while it is waited for.
+    given : frozenset of type
+        Classes of what the training calls back: a path that such an object is made with is used by a training.
+    stayed : dict of str to str
+        Files that have not come, by their absolute paths, with the reason; known once it has ended.
+    arrived : frozenset of str
+        Absolute paths of all files that the training has written; known once it has ended.
+    forgotten : list of str
+        Patterns of files for which no code is to wait any more.
+    told : set of str
+        Sentences that were said of files that are read.
+    ended : bool
+        What is to come has come.
+    lock : threading.Lock
+        Held while files are written.
+    """
+
+    experiment: Experiment
+    folder: Path
+    submitted: float
+    expected: tuple[PathUse, ...] = ()
+    search: bool = False
+    show: Show = "view"
+    given: frozenset[type] = frozenset()
+    stayed: dict[str, str] = field(default_factory=dict)
+    arrived: frozenset[str] = frozenset()
+    told: set[str] = field(default_factory=set)
+    forgotten: list[str] = field(default_factory=list)
+    ended: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    _seen: tuple[float, frozenset[str]] = (-math.inf, frozenset())
+
+    def written(self) -> frozenset[str]:
+        """Return the absolute paths of what the training has written so far, as its worker says."""
+        if self.ended:
+            return self.arrived
+        if time.monotonic() > self._seen[0] + _FRESH_SECONDS:
+            source, paths = self.experiment.source, frozenset[str]()
+            with suppress(DetError):
+                trials = source.trials(self.experiment.id)
+                paths = frozenset(
+                    str(self.folder / artifact.path) for trial in trials for artifact in source.artifacts(trial.id)
+                )
+            self._seen = time.monotonic(), paths
+        return self._seen[1]
+
+    def expects(self, use: PathUse) -> PathUse | None:
+        """Return which of the expected paths a piece of code may come upon; None if it does not.
+
+        The same call with the same text does what it did in the training: it writes again.
+        """
+        if self.passes_over(use):
+            return None
+        return next(
+            (
+                path
+                for path in self.expected
+                if concerns(use.pattern, path.pattern) and not (use.call and use.call == path.call)
+            ),
+            None,
+        )
+
+    def passes_over(self, use: PathUse) -> bool:
+        """Whether a use is left alone: of a folder around all that is written, or of what is forgotten."""
+        around = use.role is not Role.READ and (
+            self.folder == Path(use.pattern) or Path(use.pattern) in self.folder.parents
+        )
+        return around or any(concerns(use.pattern, pattern) for pattern in self.forgotten)
+
+
+_pending: list[PendingFiles] = []
+
+
+def add(files: PendingFiles) -> None:
+    """Note that files are to come home."""
+    _pending.append(files)
+
+
+def pending() -> list[PendingFiles]:
+    """Return those whose files have not come, the oldest first."""
+    return list(_pending)
+
+
+def end(files: PendingFiles) -> None:
+    """Wait for files no more."""
+    if files in _pending:
+        _pending.remove(files)
+
+
+def of_experiment(experiment: Experiment) -> PendingFiles | None:
+    """Return what is to come of an experiment."""
+    same = (files for files in _pending if files.experiment.id == experiment.id)
+    return next((files for files in same if files.experiment.source.url == experiment.source.url), None)
+
+
+def forget(patterns: Iterable[str]) -> None:
+    """Have no code wait for these files any more."""
+    several = list(patterns)
+    for files in _pending:
+        files.forgotten += several

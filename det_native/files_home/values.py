@@ -1,0 +1,88 @@
+"""Values that a name leads to without running code, and the texts in them that may be paths."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import types
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from det_native.capture.observation.kinds import is_of_det_native, is_own
+from det_native.capture.value_paths import may_be_path
+
+_CONTAINERS = (list, tuple, set, frozenset)
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
+#: Parts of values that are looked at for one question.
+_MOST = 10_000
+
+
+def static_value(node: ast.expr, lookup: Callable[[str], Any]) -> Any:
+    """Return what a name, or what is in it by attributes and constant keys, stands for; None where code would run."""
+    match node:
+        case ast.Name(id=name):
+            return lookup(name)
+        case ast.Attribute(value=of, attr=name):
+            owner = static_value(of, lookup)
+            if isinstance(owner, types.ModuleType):
+                return vars(owner).get(name)
+            if isinstance(owner, type):
+                return next((vars(base)[name] for base in owner.__mro__ if name in vars(base)), None)
+            if is_plain_object(owner):
+                member = next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None)
+                return vars(owner).get(name, member)
+        case ast.Subscript(value=of, slice=ast.Constant(value=key)):
+            whole = static_value(of, lookup)
+            try:
+                return whole[key] if type(whole) in (dict, list, tuple) else None
+            except (LookupError, TypeError):
+                return None
+    return None
+
+
+def is_plain_object(value: Any) -> bool:
+    """Whether an object is of a class of the user's, and gives its attributes as Python does."""
+    kind = type(value)
+    if isinstance(value, type | types.ModuleType | types.FunctionType) or not hasattr(value, "__dict__"):
+        return False
+    if isinstance(value, _NAMESPACES):
+        return True
+    home = kind.__module__
+    if is_of_det_native(kind) or not (home == "__main__" or is_own(home)):
+        return False
+    return all("__getattribute__" not in vars(base) for base in kind.__mro__[:-1])
+
+
+def texts_in(value: Any, ends: Collection[type], *, attributes: bool = False) -> Iterator[str]:
+    """Yield the texts in a value that may be paths.
+
+    Parameters
+    ----------
+    value
+        Plain data, or objects of the user's classes; what libraries hold in theirs is not looked at.
+    ends : collection of type
+        Objects of these classes are not looked into.
+    attributes : bool
+        Look into any object's attributes.
+    """
+    waiting, seen, room = [value], set(), _MOST
+    while waiting and room:
+        room -= 1
+        part = waiting.pop()
+        if isinstance(part, str):
+            if may_be_path(part):
+                yield part
+        elif isinstance(part, os.PathLike):
+            yield os.fsdecode(part)
+        elif id(part) in seen or not {*ends}.isdisjoint(type(part).__mro__[:-1]):
+            continue
+        elif isinstance(part, dict):
+            seen.add(id(part))
+            waiting.extend(dict.values(part))
+        elif isinstance(part, _CONTAINERS):
+            seen.add(id(part))
+            waiting.extend(part)
+        elif is_plain_object(part) or (attributes and hasattr(part, "__dict__") and not callable(part)):
+            seen.add(id(part))
+            waiting.extend(vars(part).values())

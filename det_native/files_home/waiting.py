@@ -1,0 +1,174 @@
+"""Code that reads what a training on the cluster writes: the training's end is waited for, and its files come first."""
+
+from __future__ import annotations
+
+import ast
+import os
+import stat
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from det_native.capture.path_texts import Role
+from det_native.capture.syntax import tree_of
+from det_native.capture.transform import transform
+from det_native.client import rendering
+from det_native.client.waiting import interrupt_is_told, patiently
+from det_native.errors import DetError, FilesNotHereError, MasterError, NotFoundError, shown_shortly
+from det_native.files_home import registry
+from det_native.files_home.bringing import bring, bring_ended
+from det_native.files_home.patterns import concerns
+from det_native.files_home.registry import PendingFiles
+from det_native.files_home.uses import Lookup, PathReader, PathUse
+
+_Reads = list[tuple[PendingFiles, PathUse]]
+
+
+def before_cell(source: str, namespace: Mapping[str, Any], again: str) -> None:
+    """Bring what a cell reads of what trainings write, and what has come meanwhile; see :func:`bring_read`.
+
+    Parameters
+    ----------
+    source : str
+        Of the cell.
+    namespace : mapping of str
+        The notebook's.
+    again : str
+        How to come back to it once the waiting was interrupted.
+    """
+    if registry.pending():
+        bring_ended()
+        bring_read(reads_of_cell(source, namespace.get), again)
+
+
+def reads_of_cell(source: str, lookup: Lookup) -> _Reads:
+    """Return the files of trainings that a cell may read, each with how."""
+    several = registry.pending()
+    if not several:
+        return []
+    transformed = transform(source)
+    try:
+        body = tree_of(transformed.source).body + tree_of(transformed.repeated).body
+    except SyntaxError:
+        return []
+    return reads_of([body], lookup, several)
+
+
+def reads_of(pieces: Iterable[Sequence[ast.stmt]], lookup: Lookup, several: Collection[PendingFiles]) -> _Reads:
+    """Return the same for pieces of code."""
+    found: _Reads = []
+    reader = PathReader(os.getcwd(), frozenset[type]().union(*(files.given for files in several)))
+    for statements in pieces:
+        reader.read(statements, lookup)
+    for use in dict.fromkeys(reader.uses):
+        if use.role is not Role.WRITTEN and not use.given:
+            found += [(files, use) for files in several if files.expects(use) or _has_written(files, use)]
+    return found
+
+
+def bring_read(reads: _Reads, again: str) -> None:
+    """Wait for trainings of which files are read, and bring these.
+
+    Parameters
+    ----------
+    reads : list of (PendingFiles, PathUse)
+    again : str
+        How to come back to it once the waiting was interrupted.
+
+    Raises
+    ------
+    FilesNotHereError
+        If a file has stayed on the cluster, and another one of its name from before is here.
+    MasterError
+        If the master does not answer.
+    KeyboardInterrupt
+        If the waiting was interrupted; the experiment goes on.
+    """
+    for files in dict.fromkeys(files for files, _ in reads):
+        uses = [use for other, use in reads if other is files]
+        name = uses[0].text
+        try:
+            if not files.ended:
+                _wait(files, name, again)
+                bring(files)
+        except NotFoundError:
+            registry.end(files)
+            continue
+        except MasterError as error:
+            advice = f"det.forget({name!r}) goes on with what is here."
+            error.args = (f"{error.args[0]}\n{advice}", *error.args[1:])
+            raise
+        _tell(files, uses)
+
+
+def _wait(files: PendingFiles, name: str, again: str) -> None:
+    experiment = files.experiment
+    line = rendering.current().line_in_place()
+    if patiently(experiment.source, experiment.detail, line.say).state.terminal:
+        return
+    line.say(
+        f"Waiting for experiment {experiment.id}, which writes {name}. To stop waiting, interrupt the cell (Ctrl-C or "
+        "the stop button): the experiment goes on."
+    )
+    try:
+        with interrupt_is_told():
+            experiment.wait(show=files.show)
+    except KeyboardInterrupt:
+        line.say(f"No longer waiting for experiment {experiment.id}.")
+        sentence = (
+            f"Experiment {experiment.id} goes on. {again}, or call det.forget({name!r}) to go on without the file."
+        )
+        raise shown_shortly(KeyboardInterrupt(sentence)) from None
+    except MasterError:
+        raise
+    except DetError:  # it has failed: what it had written until then is what plain code would have left
+        line.say(f"Experiment {experiment.id} has failed; its files are as it left them.")
+
+
+def _tell(files: PendingFiles, uses: Sequence[PathUse]) -> None:
+    """Say of files that are read what is not as the code expects it; refuse what is certainly wrong."""
+    experiment, said = files.experiment, []
+    for use in uses:
+        stayed = [path for path in files.stayed if concerns(use.pattern, path)]
+        stale = (path for path in stayed if path == use.pattern and _is_from_before(path, files.submitted))
+        certain = next(stale, None)
+        if certain is not None:
+            artifact = f"det.experiment({experiment.id}).artifacts[{os.path.relpath(certain, files.folder)!r}]"
+            raise FilesNotHereError(
+                f"{use.text} of experiment {experiment.id} is not here ({files.stayed[certain]}), and the file of that "
+                f"name is from before. {artifact}.download(overwrite=True) brings it; det.forget({use.text!r}) reads "
+                "the file that is here."
+            )
+        if stayed:
+            said.append(f"{use.text} of experiment {experiment.id} is not here: {files.stayed[stayed[0]]}.")
+        elif files.search:
+            said.append(_of_search(files, use))
+        elif use.pattern not in files.arrived and _is_from_before(use.pattern, files.submitted):
+            said.append(f"{use.text} is from before experiment {experiment.id}, which has not written it.")
+    for sentence in dict.fromkeys(said):
+        if sentence not in files.told:
+            files.told.add(sentence)
+            rendering.current().line_in_place().say(sentence)
+
+
+def _of_search(files: PendingFiles, use: PathUse) -> str:
+    number = files.experiment.id
+    here = f"the {use.text} here is from before it" if os.path.exists(use.pattern) else f"no {use.text} is here"
+    return (
+        f"Each trial of experiment {number}, a search, writes its own files, and {here}: "
+        f"det.experiment({number}).artifacts.download() brings those of the best trial."
+    )
+
+
+def _is_from_before(path: str, submitted: float) -> bool:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(status.st_mode) and max(status.st_mtime, status.st_ctime) <= submitted
+
+
+def _has_written(files: PendingFiles, use: PathUse) -> bool:
+    """Whether the training has written what a piece of code uses, by what its worker says so far."""
+    if not use.call or files.search or files.passes_over(use):
+        return False
+    return any(concerns(use.pattern, path) for path in files.written())

@@ -1,0 +1,105 @@
+"""Files of a training that is submitted: which it may write, and whether what follows the call reads them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from det_native.capture.log import current_log
+from det_native.client.arguments import Show
+from det_native.client.handles import Experiment
+from det_native.files_home import registry
+from det_native.files_home.bringing import watch_ends
+from det_native.files_home.expected import classes_of, expected_uses
+from det_native.files_home.registry import PendingFiles
+from det_native.files_home.uses import Lookup
+from det_native.files_home.waiting import bring_read, reads_of
+from det_native.pending.cells import AGAIN, watch_cells
+from det_native.pending.following import Around, around_call
+from det_native.pending.reading import main_namespace
+
+_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def note_files(
+    experiment: Experiment, payload: Any, cells: Sequence[str], *, search: bool, submitted: float, show: Show
+) -> None:
+    """Note that the files of a training which is being submitted are to come home.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    payload : FitCall, TorchCall, EstimatorCall or type
+        What was submitted.
+    cells : sequence of str
+        Texts of the cells that were sent.
+    search : bool
+        There are several trials: their files stay on the cluster.
+    submitted : float
+        When, in seconds since 1970.
+    show : {"view", "bar", "none"}
+        What is shown while it is waited for.
+    """
+    around = around_call(loop=_is_loop(payload)) or []
+    given, folder = _called_back(payload), Path.cwd()
+    expected = expected_uses(
+        cells,
+        _running(around),
+        given,
+        namespace=main_namespace(),
+        folder=str(folder),
+        seen_of_cells=_seen_of(cells).__contains__,
+    )
+    registry.add(PendingFiles(experiment, folder, submitted, expected, search, show, classes_of(given)))
+    watch_ends()
+    watch_cells()
+
+
+def wait_if_read(experiment: Experiment, payload: Any) -> None:
+    """Wait for the files of a training if what follows its call reads one.
+
+    Raises
+    ------
+    DetError
+        If a file is waited for and cannot come.
+    KeyboardInterrupt
+        If the waiting was interrupted.
+    """
+    files = registry.of_experiment(experiment)
+    if files is None or getattr(payload, "wait", None) is False:
+        return
+    around = around_call(loop=_is_loop(payload)) or []
+    bring_read([read for one in around for read in reads_of(one.segments, one.lookup(), [files])], AGAIN)
+
+
+def _is_loop(payload: Any) -> bool:
+    return getattr(payload, "kind", "") == "train"
+
+
+def _called_back(payload: Any) -> list[Any]:
+    callbacks = getattr(payload, "callbacks", ())
+    return list(callbacks() if callable(callbacks) else callbacks)
+
+
+def _running(around: Sequence[Around]) -> Iterator[tuple[Sequence[ast.stmt], Lookup, Mapping[str, Any]]]:
+    """Yield what runs on after a call is made, with its names: the statement of the cell, and functions around it."""
+    for one in around:
+        scope = next((node for node in reversed(one.path) if isinstance(node, _SCOPES)), None)
+        if scope is None or one.frame.f_code.co_name.startswith("<"):
+            statement = next((node for node in one.path if isinstance(node, ast.stmt)), None)
+            yield [] if statement is None else [statement], one.lookup(), {}
+        elif not isinstance(scope, ast.Lambda):
+            yield scope.body, one.lookup(), one.frame.f_locals
+
+
+def _seen_of(cells: Sequence[str]) -> set[str]:
+    """Return the files that the cells which are sent were seen to read or write here."""
+    log, sent = current_log(), frozenset(cells)
+    seen: set[str] = set()
+    for execution in log.executions if log is not None else ():
+        if execution.source in sent and execution.paths is not None:
+            seen.update(path for _, path in execution.paths.reads())
+            seen.update(execution.paths.writes())
+    return seen
