@@ -93,6 +93,6 @@ describe('the end of an experiment', () => {
     transport.answers.set(EXPERIMENT, ENDED);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(feed.view.connection.kind).toBe('ended');
-    expect(transport.requests).toHaveLength(7);
+    expect(transport.requests).toHaveLength(9);
   });
 });
