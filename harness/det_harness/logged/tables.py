@@ -88,7 +88,10 @@ def histogram_of(values: Any, bins: Any) -> bytes:
     if not finite.size:
         raise NotKeptError("there is no finite value for a histogram" if flat.size else "there are no values")
     try:
-        counts, edges = np.histogram(finite, bins=_bins(bins))
+        with np.errstate(all="ignore"):
+            counts, edges = np.histogram(finite, bins=_bins(bins))
+        if not np.isfinite(edges).all() or counts.sum() > finite.size:
+            raise NotKeptError("the values are too far apart for bins of one width")
     except NotKeptError:
         raise
     except Exception as error:
@@ -140,11 +143,22 @@ def _of_pandas(frame: Any) -> tuple[list[Any], list[list[Any]], int]:
     plain = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
     first = frame.head(TABLE_ROWS)
     columns = [_column_name(name) for name in frame.columns]
+    numbers = [getattr(dtype, "kind", "O") in "fc" for dtype in frame.dtypes]
     if plain:
-        return columns, [list(row) for row in first.itertuples(index=False, name=None)], len(frame)
+        rows = [_missing_left_out(row, numbers) for row in first.itertuples(index=False, name=None)]
+        return columns, rows, len(frame)
     names = ["" if name is None else name for name in index.names]
+    numbers = [False] * len(names) + numbers
     rows = [[*(row[0] if len(names) > 1 else (row[0],)), *row[1:]] for row in first.itertuples(index=True, name=None)]
-    return [*names, *columns], rows, len(frame)
+    return [*names, *columns], [_missing_left_out(row, numbers) for row in rows], len(frame)
+
+
+def _missing_left_out(row: Sequence[Any], numbers: Sequence[bool]) -> list[Any]:
+    """Return a row in which not-a-number is a value in columns of numbers, and elsewhere says that there is none."""
+    return [
+        cell if number or not isinstance(cell, float) or cell == cell else None
+        for cell, number in zip(row, numbers, strict=True)
+    ]
 
 
 def _column_name(name: Any) -> str:
