@@ -10,7 +10,7 @@ from typing import Any
 from det_native.client.handles import Experiment
 from det_native.client.loaded import loaded_text
 from det_native.client.trial import Trial
-from det_native.display.curves import Curve, Curves
+from det_native.display.curves import Curve, Curves, logged_line
 from det_native.display.failures import failures_of
 from det_native.display.feed import read_curves
 from det_native.display.html import experiment_html, trial_html
@@ -84,20 +84,19 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
         for curve in found
         if curve.kind is MetricKind.TRAINING
     }
+    reported = {curve.name for curve in found if curve.kind is not MetricKind.LOGGED}
     for curve in found:
         validated = curve.kind is MetricKind.VALIDATION
         points = _extremes(curve)
         twin = training.get((curve.trial_id, curve.name))
         if not points or (validated and twin is not None and _repeats(points, twin)):
             continue
-        line = Curve(
-            curve.name,
-            validated,
-            [batch for batch, _ in points],
-            [value for _, value in points],
-            trial=curve.trial_id if several else 0,
-            best=curve.trial_id == best,
-        )
+        places = [batch for batch, _ in points], [value for _, value in points]
+        trial: dict[str, Any] = {"trial": curve.trial_id if several else 0, "best": curve.trial_id == best}
+        if curve.kind is MetricKind.LOGGED:
+            line = logged_line(curve.name, reported, *places, **trial)
+        else:
+            line = Curve(curve.name, validated, *places, **trial)
         curves.lines.append(line)
     return curves
 

@@ -45,6 +45,7 @@ from det_native.local.runner import Runner
 from det_native.schema import numbers, rest
 from det_native.schema.home import Home
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.outputs import Medium
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
 from det_native.schema.system_samples import only_new
 
@@ -197,7 +198,8 @@ class LocalStore:
 
     def write_media(self, trial_id: int, media: Iterable[rest.Medium]) -> None:
         """Replace what is known of the pictures, tables, texts and histograms of a trial."""
-        _write_lines(self.trial_folder(trial_id) / "media.jsonl", media)
+        of_trial = (each.model_copy(update={"trial_id": trial_id}) for each in media)
+        _write_lines(self.trial_folder(trial_id) / "media.jsonl", of_trial)
 
     def media(self, trial_id: int) -> list[rest.Medium]:
         """Return the pictures, tables, texts and histograms that a trial has logged, in that order."""
@@ -207,7 +209,7 @@ class LocalStore:
             return kept
         # All of one run's are in its reports; the process that died has kept the first ones of them.
         reported = [
-            medium_row(item, number, trial_id, self._last_written()) for number, item in enumerate(left.media, 1)
+            Medium.of(item, number, trial_id, self._last_written()) for number, item in enumerate(left.media, 1)
         ]
         return [*kept, *reported[len(kept) :]]
 
@@ -375,11 +377,6 @@ def checkpoint_row(
         created=manifest.created,
         manifest=manifest,
     )
-
-
-def medium_row(item: rest.LoggedMedium, number: int, trial_id: int = 0, created: str | None = None) -> rest.Medium:
-    """Return what a trial has logged with its number in the trial, as a reader gets it."""
-    return rest.Medium(id=number, trial_id=trial_id, created=created or now(), **item.model_dump())
 
 
 def kept_numbers() -> list[int]:

@@ -57,11 +57,10 @@ def merged(
 
 
 def _with_row(report: MetricsReport, row: dict[str, float | None]) -> Columns:
-    columns: Columns = {name: list(column) for name, column in report.metrics.items()}
-    for name, value in row.items():
-        column = columns.setdefault(name, [None] * len(report.batches))
-        if column[0] is None:
-            column[0] = value
+    columns: Columns = {name: [value] + [None] * (len(report.batches) - 1) for name, value in row.items()}
+    for name, column in report.metrics.items():
+        known = columns.get(name)
+        columns[name] = [known[0], *column[1:]] if known is not None and column[0] is None else list(column)
     return columns
 
 

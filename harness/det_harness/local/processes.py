@@ -32,6 +32,7 @@ from det_native.schema.rest import (
     ComparisonReport,
     EpochReport,
     ExitReport,
+    MediaReport,
     MetricsReport,
     NoValidationReport,
     Report,
@@ -198,7 +199,7 @@ class _Processes:
                 stdout=output,
                 stderr=output,
                 cwd=folder,
-                env={**os.environ, "DET_WORKER": str(os.getpid()), "TMPDIR": temporary},
+                env={**_environment(), "DET_WORKER": str(os.getpid()), "TMPDIR": temporary},
                 start_new_session=True,  # Ctrl-C in a terminal is for the process that started it
             )
         self._children.append(child)
@@ -214,6 +215,11 @@ class _Processes:
                 os.killpg(child.pid, signal.SIGKILL)
         for folder in self._temporary:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables of this process without what is of its notebook: how that shows figures."""
+    return {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
 
 
 class _Lines:
@@ -265,6 +271,12 @@ def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
         reporter.checkpoint(report.location, report.manifest)
     elif isinstance(report, MetricsReport) and report.kind is MetricKind.TRAINING:
         reporter.training(report.batches, report.metrics)
+    elif isinstance(report, MetricsReport) and report.kind is MetricKind.LOGGED:
+        for row, batch in enumerate(report.batches):
+            values = {name: column[row] for name, column in report.metrics.items()}
+            reporter.logged(batch, {name: value for name, value in values.items() if value is not None})
+    elif isinstance(report, MediaReport):
+        reporter.media(report.items)
     elif isinstance(report, EpochReport):
         reporter.epoch(report.row)
     elif isinstance(report, SystemReport):

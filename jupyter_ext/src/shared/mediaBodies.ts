@@ -73,7 +73,7 @@ async function drawBody(
         (await contents.json(item)) as HistogramContent,
         words
       );
-    default:
+    case 'text':
       return drawText(await contents.text(item), words);
   }
 }

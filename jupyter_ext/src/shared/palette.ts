@@ -57,14 +57,14 @@ export function styleLines(
   const both = new Set(lines.map(line => line.validation)).size === 2;
   const highlights = lines.some(line => line.trialId === highlighted);
   return lines.map(line => {
-    const dashed = !line.validation && !line.logged;
+    const dashed = !line.validation && (!line.logged || both);
     const points = !dashed
       ? line.batch.length <= MOST_POINTS
       : line.batch.length === 1;
-    const kind = line.logged
-      ? 'logged'
-      : line.validation
-        ? 'validation'
+    const kind = line.validation
+      ? 'validation'
+      : line.logged
+        ? 'logged'
         : 'training';
     if (trials.length <= 1) {
       return {

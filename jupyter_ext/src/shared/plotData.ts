@@ -53,9 +53,10 @@ export function groupCurves(
   });
   const reported = shown.filter(({ kind }) => kind !== 'logged');
   const panel = panelsOf(reported);
-  const taken = new Set(reported.map(({ name }) => panel(name)));
+  const taken = new Set(reported.map(({ name }) => panelOf(name)));
   // What the user's code logs has charts of its own.
-  const own = (name: string) => (taken.has(name) ? `${name} (logged)` : name);
+  const own = (name: string) =>
+    taken.has(panelOf(name)) ? `${name} (logged)` : panelOf(name);
   const groups = new Map<string, MetricCurve[]>([[panel(first), []]]);
   for (const curve of shown) {
     const name = curve.kind === 'logged' ? own(curve.name) : panel(curve.name);
@@ -106,7 +107,9 @@ export function asLine(curve: MetricCurve, logarithmic = false): Line {
   return {
     key: `${curve.trial_id} ${curve.kind} ${curve.name}`,
     trialId: curve.trial_id,
-    validation: curve.kind === 'validation',
+    validation:
+      curve.kind === 'validation' ||
+      (curve.kind === 'logged' && panelOf(curve.name) !== curve.name),
     logged: curve.kind === 'logged',
     batch: curve.batch,
     mean,

@@ -9,7 +9,8 @@ import {
   seriesOf,
   seriesText
 } from '../../src/shared/outputs';
-import { groupCurves } from '../../src/shared/plotData';
+import { styleLines } from '../../src/shared/palette';
+import { asLine, groupCurves, type Line } from '../../src/shared/plotData';
 import { scrolled } from './browserParts';
 import { artifact, curve, detail, medium, trial, view } from './examples';
 import { frame, shown } from './shownView';
@@ -66,6 +67,8 @@ describe('what was logged', () => {
   });
 });
 
+const PALETTE = { text: '', grid: '', other: '', trials: ['red'] };
+
 it('metrics that the code logs have charts of their own', () => {
   const logged = { kind: 'logged' as const };
   const groups = groupCurves([
@@ -74,7 +77,18 @@ it('metrics that the code logs have charts of their own', () => {
     curve({ ...logged, name: 'f1' }),
     curve({ ...logged, name: 'val_f1' })
   ]);
-  expect([...groups.keys()]).toEqual(['loss', 'loss (logged)', 'f1', 'val_f1']);
+  expect([...groups.keys()]).toEqual(['loss', 'loss (logged)', 'f1']);
+  const both = groups.get('f1')!.map(each => asLine(each));
+  const labels = (lines: Line[]) =>
+    styleLines(lines, [3], null, PALETTE).map(({ label, dashed }) => [
+      label,
+      dashed
+    ]);
+  expect(labels(both)).toEqual([
+    ['logged', true],
+    ['validation', false]
+  ]);
+  expect(labels(both.slice(0, 1))).toEqual([['logged', false]]);
 });
 
 let made = 0;
