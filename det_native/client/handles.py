@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.client import ended, loading_into, pareto, rendering, selection, waiting
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
+from det_native.client.artifacts import Artifacts
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
@@ -237,6 +238,14 @@ class Experiment:
     def media(self) -> Media:
         """What the best or only trial has logged besides numbers; see ``Trial.media``."""
         return self.best_trial.media
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """Files that the training has written in its working directory; of a search, those of the best trial so far.
+
+        See ``Trial.artifacts``; ``experiment.trials[2].artifacts`` has those of another one.
+        """
+        return self.best_trial.artifacts
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the best checkpoint.

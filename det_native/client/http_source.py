@@ -13,11 +13,11 @@ from typing import Any
 import requests
 
 from det_native.client.events import EventStream
-from det_native.client.loading import ArrivingFile, load_checkpoint
+from det_native.client.loading import ArrivingContent, ArrivingFile, load_checkpoint
 from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
 from det_native.client.source import PATIENCE, Source
-from det_native.errors import CheckpointCorruptError, NotFoundError, RequestError
+from det_native.errors import CheckpointCorruptError, NotFoundError, RequestError, StorageError
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest, EarlierTraining
 from det_native.schema.states import ExperimentState
@@ -138,6 +138,42 @@ class HttpSource(Source):
     def checkpoint(self, uuid: str) -> rest.Checkpoint:
         """Return one checkpoint."""
         return rest.Checkpoint.model_validate(self._session.get(f"/checkpoints/{uuid}"))
+
+    def artifacts(self, trial_id: int) -> list[rest.Artifact]:
+        """Return the files that the code of a trial has written, by path; none from a master of an earlier version."""
+        try:
+            found = self._session.get(f"/trials/{trial_id}/artifacts")
+        except NotFoundError:
+            self.trial(trial_id)
+            return []
+        return [rest.Artifact.model_validate(artifact) for artifact in found]
+
+    def artifact_content(self, artifact: rest.Artifact, target: Path) -> None:
+        """Write the content of such a file into `target`, verified and all at once; what is there is replaced.
+
+        Raises
+        ------
+        StorageError
+            If its content was not kept, is damaged, or has changed since.
+        """
+        if artifact.sha256 is None:
+            raise StorageError(f"The content of {artifact.path!r} was not kept. {artifact.note}".strip())
+        damaged = StorageError(f"The content of {artifact.path!r} has arrived damaged; try again.")
+        arriving = ArrivingContent(target, sha256=artifact.sha256, size=artifact.size, damaged=damaged)
+        try:
+            over_cuts(self._session, partial(self._download_artifact, artifact, arriving))
+        except RequestError as error:
+            if error.status != requests.codes.conflict:
+                raise
+            raise StorageError(str(error)) from None
+        finally:
+            arriving.forget()
+
+    def _download_artifact(self, artifact: rest.Artifact, arriving: ArrivingContent) -> None:
+        path, offset = f"/trials/{artifact.trial_id}/artifacts/content", arriving.offset or None
+        with self._session.stream(path, path=artifact.path, sha256=artifact.sha256, offset=offset) as response:
+            arriving.take(response.iter_content(_FILE_CHUNK))
+        arriving.finish()
 
     def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
         """Return log lines with an id above `after`."""

@@ -8,14 +8,64 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from det_native.errors import CheckpointCorruptError
+from det_native.errors import CheckpointCorruptError, DetError
 from det_native.schema import rest
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import BundleManifest, CheckpointFile, EarlierTraining
 
 
-class ArrivingFile:
-    """A file of a checkpoint on its way here: after a cut it goes on where it was, and is verified as a whole.
+class ArrivingContent:
+    """The content of a file on its way here: after a cut it goes on where it was, and is verified as a whole.
+
+    Parameters
+    ----------
+    target : Path
+        The file to make; what is there is replaced once all has arrived.
+    sha256 : str
+    size : int
+        Bytes.
+    damaged : DetError
+        Raised if what arrives is something else.
+    """
+
+    def __init__(self, target: Path, *, sha256: str, size: int, damaged: DetError) -> None:
+        self.offset = 0
+        self._target = target
+        self._sha256 = sha256
+        self._size = size
+        self._damaged = damaged
+        self._partial = target.with_name(f".{sha256[:16]}.part")
+        self._digest = hashlib.sha256()
+
+    def take(self, chunks: Iterable[bytes]) -> None:
+        """Write what arrives from `offset` on."""
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        with self._partial.open("ab" if self.offset else "wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+                self._digest.update(chunk)
+                self.offset += len(chunk)
+
+    def finish(self) -> None:
+        """Verify the whole, and give it its name.
+
+        Raises
+        ------
+        DetError
+            If the content is not what was announced.
+        """
+        self._partial.touch()
+        if self.offset != self._size or self._digest.hexdigest() != self._sha256:
+            raise self._damaged
+        self._partial.replace(self._target)
+
+    def forget(self) -> None:
+        """Remove half a file: it is nothing."""
+        self._partial.unlink(missing_ok=True)
+
+
+class ArrivingFile(ArrivingContent):
+    """A file of a checkpoint on its way here.
 
     Parameters
     ----------
@@ -34,38 +84,13 @@ class ArrivingFile:
     def __init__(self, uuid: str, file: CheckpointFile, directory: Path) -> None:
         self.uuid = uuid
         self.file = file
-        self.offset = 0
-        self._target = directory.joinpath(*_safe_parts(file.path))
-        self._partial = self._target.with_name(f".{self._target.name}.part")
-        self._digest = hashlib.sha256()
-
-    def take(self, chunks: Iterable[bytes]) -> None:
-        """Write what arrives from `offset` on."""
-        self._target.parent.mkdir(parents=True, exist_ok=True)
-        with self._partial.open("ab" if self.offset else "wb") as stream:
-            for chunk in chunks:
-                stream.write(chunk)
-                self._digest.update(chunk)
-                self.offset += len(chunk)
-
-    def finish(self) -> None:
-        """Verify the whole, and give it its name.
-
-        Raises
-        ------
-        CheckpointCorruptError
-            If the content does not match the manifest.
-        """
-        self._partial.touch()
-        if self.offset != self.file.size or self._digest.hexdigest() != self.file.sha256:
-            raise CheckpointCorruptError(
-                f"Checkpoint {self.uuid}: the content of the file {self.file.path!r} is not what was saved."
-            )
-        self._partial.replace(self._target)
-
-    def forget(self) -> None:
-        """Remove half a file: it is nothing."""
-        self._partial.unlink(missing_ok=True)
+        parts = safe_parts(file.path)
+        if parts is None:
+            raise CheckpointCorruptError(f"The checkpoint's path {file.path!r} leaves its folder.")
+        damaged = CheckpointCorruptError(
+            f"Checkpoint {uuid}: the content of the file {file.path!r} is not what was saved."
+        )
+        super().__init__(directory.joinpath(*parts), sha256=file.sha256, size=file.size, damaged=damaged)
 
 
 def load_checkpoint(
@@ -106,9 +131,8 @@ def load_checkpoint(
     return load(bundle, read_blob, directory, checkpoint.manifest, environment, files)
 
 
-def _safe_parts(path: str) -> tuple[str, ...]:
+def safe_parts(path: str) -> tuple[str, ...] | None:
+    """Return the parts of a relative path; None if it would leave its folder."""
     parts = PurePosixPath(path).parts
     unsafe = not parts or path.startswith("/") or "\\" in path or "\0" in path
-    if unsafe or any(part in (".", "..") or ":" in part for part in parts):
-        raise CheckpointCorruptError(f"The checkpoint's path {path!r} leaves its folder.")
-    return parts
+    return None if unsafe or any(part in (".", "..") or ":" in part for part in parts) else parts

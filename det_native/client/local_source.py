@@ -13,6 +13,7 @@ from filelock import Timeout
 from det_native.client.loading import load_checkpoint
 from det_native.client.source import Source
 from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
+from det_native.local.artifacts import copy_written, written_here
 from det_native.local.interrupting import interrupt, not_on_a_master
 from det_native.local.log import read_log
 from det_native.local.store import LocalStore
@@ -103,6 +104,20 @@ class LocalSource(Source):
         """Return the checkpoints, oldest first; deleted ones included."""
         trials = [trial.id for trial in self._store.trials()] if trial_id is None else [trial_id]
         return [checkpoint for trial in trials for checkpoint in self._store.checkpoints(trial)]
+
+    def artifacts(self, trial_id: int) -> list[rest.Artifact]:
+        """Return the files that a trial has written in the working directory, as they were when it had ended."""
+        return [file.artifact for file in written_here(self._store.trial_folder(trial_id))]
+
+    def artifact_content(self, artifact: rest.Artifact, target: Path) -> None:
+        """Copy such a file from where it lies; what is at `target` is replaced.
+
+        Raises
+        ------
+        StorageError
+            If it is not there any more, or was changed since.
+        """
+        copy_written(self._store.trial_folder(artifact.trial_id), artifact, target)
 
     def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
         """Return what the trial printed, with an id above `after`; of a very long log the last lines are there."""

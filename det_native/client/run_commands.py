@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import click
 
 from det_native.client import following
+from det_native.client.artifacts import Artifacts
 from det_native.client.catalog import is_local, source_of
 from det_native.client.describing import description, trial_description, trials_table
 from det_native.client.history import rows_of
@@ -123,6 +125,35 @@ def describe_trial(trial: tuple[str | None, int], master: str | None, *, as_json
         print_json({**found.model_dump(mode="json"), "checkpoints": checkpoints})
         return
     click.echo(trial_description(found, experiment, checkpoints, shown_id=local or experiment.id))
+
+
+def show_files(
+    trial: tuple[str | None, int],
+    paths: Sequence[str],
+    folder: Path | None,
+    master: str | None,
+    *,
+    as_json: bool = False,
+) -> None:
+    """Print the files that a trial has written, or copy them into a folder; only those of `paths`, if there are any."""
+    local, number = trial
+    source = source_of(local or 0, master)
+    found = Artifacts(source, f"trial {number}", source.artifacts(number))
+    if paths:
+        found = Artifacts(source, f"trial {number}", [found[path].facts for path in paths])
+    if folder is not None:
+        copies = found.download(folder)
+        if as_json:
+            print_json([str(copy.absolute()) for copy in copies])
+        else:
+            click.echo(f"{len(copies)} file{'s' * (len(copies) != 1)} in {folder}.")
+    elif as_json:
+        print_json([artifact.facts for artifact in found])
+    elif found:
+        rows = [(artifact.path, artifact.size, artifact.batch, artifact.note) for artifact in found]
+        click.echo(shown_table(("file", "bytes", "batch", "note"), rows))
+    else:
+        click.echo(f"Trial {number} has written no files.")
 
 
 def print_logs(

@@ -177,6 +177,7 @@ class Session:
     def stream(
         self,
         path: str,
+        /,
         *,
         headers: Mapping[str, str] | None = None,
         timeout: float = _STREAM_SILENCE_SECONDS,

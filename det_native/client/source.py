@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from det_native.errors import StorageError
 from det_native.schema import rest
 
 PATIENCE = 60.0
@@ -62,6 +63,14 @@ class Source(Protocol):
         self, *, experiment_id: int | str | None = None, trial_id: int | None = None
     ) -> list[rest.Checkpoint]:
         """Return the checkpoints that exist, oldest first."""
+
+    def artifacts(self, trial_id: int) -> list[rest.Artifact]:
+        """Return the files that the code of a trial has written, by path."""
+        return []
+
+    def artifact_content(self, artifact: rest.Artifact, target: Path) -> None:
+        """Write the content of such a file into `target`, verified and all at once; what is there is replaced."""
+        raise StorageError(f"The content of {artifact.path!r} was not kept.")
 
     def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
         """Return log lines with an id above `after`."""

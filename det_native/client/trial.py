@@ -7,6 +7,7 @@ from typing import Any
 
 from det_native.client import rendering, selection
 from det_native.client.arguments import checked_kind, metric_names
+from det_native.client.artifacts import Artifacts
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.history import history_of, rows_of
 from det_native.client.listing import Listing
@@ -134,6 +135,14 @@ class Trial:
     def media(self) -> Media:
         """Pictures, tables, texts and histograms that the trial has logged, in that order; see ``det.log_image``."""
         return media_of(self._source, self.id)
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """Files that the training has written in its working directory, by path, as they were written last.
+
+        ``trial.artifacts["log.csv"].load()`` reads one, ``trial.artifacts.download()`` copies all.
+        """
+        return Artifacts(self._source, f"trial {self.id}", self._source.artifacts(self.id))
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the trial's best checkpoint.

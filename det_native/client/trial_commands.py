@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from det_native.client.arguments import KINDS
@@ -78,3 +80,29 @@ def logs(context: click.Context, trial_id: tuple[str | None, int], *, wanted: Lo
     from det_native.client.run_commands import print_logs
 
     print_logs(None, trial_id, context.obj, wanted)
+
+
+@trial.command("files")
+@click.argument("trial_id", metavar="ID", type=TRIAL)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option(
+    "--download",
+    "folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Copy them into this folder, under their paths; never over a file with another content.",
+)
+@AS_JSON
+@click.pass_context
+def files(
+    context: click.Context,
+    trial_id: tuple[str | None, int],
+    paths: tuple[str, ...],
+    *,
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Show the files that a trial has written, or those PATHs of them, or copy them."""
+    from det_native.client.run_commands import show_files
+
+    show_files(trial_id, paths, folder, context.obj, as_json=as_json)

@@ -83,6 +83,8 @@ class TrialJob(_Model):
         sent), ``output.log`` (stdout and stderr), ``exit.json`` (the last report, for a master that was away).
     blobs : str
         fsspec URI of the blob store.
+    outputs : str
+        fsspec URI of the blob store for what the code writes; `blobs` where it is empty.
     data : str
         Folder of the store of data; empty where there is none.
     checkpoints : str
@@ -121,6 +123,7 @@ class TrialJob(_Model):
     protocol: int
     directory: str
     blobs: str
+    outputs: str = ""
     data: str = ""
     bundle: BundleManifest
     bundle_id: str

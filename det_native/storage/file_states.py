@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,11 +38,11 @@ def _state(found: os.stat_result) -> State:
     return [found.st_dev, state.inode, state.size, state.mtime_ns, state.ctime_ns]
 
 
-def walk(root: Path, *, links: bool = False) -> Iterator[tuple[str, State]]:
+def walk(root: Path, *, links: bool = False, without: Collection[str] = frozenset()) -> Iterator[tuple[str, State]]:
     """Yield the files below a folder with their states, by paths with ``/``.
 
     Folders that are links are not entered. A link to a file is passed over; with `links` it counts as the file that it
-    leads to, if that lies below `root` too.
+    leads to, if that lies below `root` too. The folders `without`, by their paths in `root`, are left out.
     """
     real_root = os.path.realpath(root) + os.sep if links else ""
     pending = [""]
@@ -53,7 +53,7 @@ def walk(root: Path, *, links: bool = False) -> Iterator[tuple[str, State]]:
                 name = f"{prefix}{entry.name}"
                 try:
                     if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in SKIPPED:
+                        if entry.name not in SKIPPED and name not in without:
                             pending.append(f"{name}/")
                     elif entry.is_file(follow_symlinks=False):
                         yield name, _state(entry.stat(follow_symlinks=False))

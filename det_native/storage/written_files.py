@@ -16,7 +16,7 @@ from pathlib import Path
 from det_native.errors import StorageError
 from det_native.schema.outputs import NAME_LENGTH, WrittenFile
 from det_native.storage.blobs import BlobStore, FileState
-from det_native.storage.file_states import Limits, State, changed_files, first_of, walk
+from det_native.storage.file_states import Baseline, Limits, State, changed_files, first_of, walk
 from det_native.storage.frames import FrameError
 from det_native.storage.paths import UnsafePathError, check_relative
 from det_native.storage.room import free_bytes, lacks_room
@@ -259,3 +259,44 @@ class FileCollection:
             return f"The disk of {self._blobs.uri} is full, and the file is not kept."
         assert isinstance(error, OSError)
         return f"It cannot be read: {error.strerror or error}."
+
+
+def look_at_left(folders: Sequence[Path], blobs: BlobStore, reported: Mapping[str, WrittenFile], batch: int) -> Changes:
+    """Store what a run had written that has ended without its last look, and return what is to be reported of it.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Of the run's processes, each with what was there when training began; the first rank's comes first.
+    blobs : BlobStore
+    reported : mapping of str to WrittenFile
+        What is known of the run.
+    batch : int
+        Batches done.
+    """
+    known = [(folder / "work", baseline) for folder in folders if (baseline := Baseline.read(folder)) is not None]
+    if not known:
+        return Changes()
+    states: list[tuple[Path, Mapping[str, State]]] = [(work, baseline.states) for work, baseline in known]
+    return FileCollection(blobs, lambda: states, known[0][1].limits, reported).look(batch, last=True)
+
+
+def limits_of(variables: Mapping[str, str]) -> Limits:
+    """Return the limits that the environment sets; the default ones for what it does not, or not with a number."""
+    default = Limits()
+    return Limits(
+        size=int(_number(variables, SIZE_VARIABLE, default.size / 1e6) * 1e6),
+        files=int(_number(variables, FILES_VARIABLE, default.files)),
+    )
+
+
+def _number(variables: Mapping[str, str], name: str, default: float) -> float:
+    written = variables.get(name, "")
+    try:
+        value = float(written or default)
+        if 0 <= value < 1e15:
+            return value
+    except ValueError:
+        pass
+    logger.warning("%s=%r is not a number of 0 or more; the default, %d, is used.", name, written, default)
+    return default

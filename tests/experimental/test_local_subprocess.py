@@ -191,6 +191,26 @@ print("done", second.trials[0].metrics()[-1]["scale"])
 """
 
 
+WRITING = """
+import pathlib
+
+class Writing(Line):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        rank = self.context.distributed.get_rank()
+        pathlib.Path("samples").mkdir(exist_ok=True)
+        pathlib.Path(f"samples/of-{rank}.txt").write_text(str(batch_idx))
+        if rank == 0:
+            torch.save(self.model.state_dict(), "best.pt")
+        return super().train_batch(batch, epoch_idx, batch_idx)
+"""
+
+RUN_WRITING = """
+experiment = det.experimental.create(Writing, config(8), local=True)
+print("shapes", torch.load("best.pt")["weight"].shape, pathlib.Path("samples/of-1.txt").read_text())
+print("listed", experiment.artifacts.paths, experiment.artifacts["samples/of-0.txt"].load())
+"""
+
+
 class Kernel:
     """A kernel whose cells are numbered and may be interrupted."""
 
@@ -320,6 +340,15 @@ def test_a_process_that_is_killed_is_told_with_rank_signal_and_memory(kernel: Ke
 def test_an_error_of_ours_comes_back_as_what_it_is(kernel: Kernel) -> None:
     printed = kernel.run(WRONG_METRIC)
     assert re.search(r"caught TrialDefinitionError \| [^\n]*acuracy[^\n]* \| \['Trial 1 failed", printed), printed
+
+
+def test_files_that_processes_write_lie_where_plain_code_puts_them(kernel: Kernel) -> None:
+    kernel.run(WRITING)
+    printed = kernel.run(RUN_WRITING)
+    assert "shapes torch.Size([1, 1]) 7" in printed, printed
+    assert "listed ['best.pt', 'samples/of-0.txt', 'samples/of-1.txt'] 7" in printed, printed
+    for name in ("best.pt", "samples"):
+        assert (kernel.folder / name).exists()
 
 
 @pytest.mark.long

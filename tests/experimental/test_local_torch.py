@@ -105,6 +105,38 @@ def test_best_checkpoint_loads_back_into_a_trial(tmp_path: Path) -> None:
     assert any(folder.iterdir())
 
 
+class WritingTrial(LineTrial):
+    """Writes a log and its weights, as plain code does."""
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        metrics = super().train_batch(batch, epoch_idx, batch_idx)
+        with open("log.csv", "a") as log:
+            log.write(f"{batch_idx}\n")
+        torch.save(self.model.state_dict(), "best.pt")
+        return metrics
+
+
+class WritingAndBroken(WritingTrial):
+    """Fails in its third batch."""
+
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
+        if batch_idx == 2:
+            raise ZeroDivisionError("batch 2")
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+
+def test_files_that_the_training_writes_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").touch()
+    experiment = det.experimental.create(WritingTrial, CONFIG, local=True)
+    assert experiment.artifacts.paths == ["best.pt", "log.csv"]
+    assert experiment.artifacts["best.pt"].load()["weight"].shape == (1, 1)
+    assert {file.batch for file in experiment.trials[0].artifacts} == {8}
+    with pytest.raises(ZeroDivisionError):
+        det.experimental.create(WritingAndBroken, CONFIG, local=True)
+    assert det.attach("local-2").artifacts.paths == ["best.pt", "log.csv"]
+
+
 def test_same_seed_trains_the_same() -> None:
     first, second = (det.experimental.create(LineTrial, CONFIG, local=True) for _ in range(2))
     assert first.id != second.id

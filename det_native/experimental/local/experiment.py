@@ -21,6 +21,7 @@ from det_native.experimental.local.program import keep_program
 from det_native.experimental.local.progress import Progress
 from det_native.experimental.local.record import Record
 from det_native.experimental.local.samples import Sample, Stage
+from det_native.experimental.local.written_files import files_listed
 from det_native.experimental.settings import Settings
 from det_native.frameworks import get_framework
 from det_native.local.log import LogWriter
@@ -242,6 +243,7 @@ class LocalExperiment:
         harness = harness_for(self._payload)
         with (
             copied_output(log),
+            files_listed(self._store, trial.id, reporter),
             local_run(
                 config=self._config,
                 hparams=stage.sample.hparams,

@@ -18,6 +18,7 @@ from det_native.errors import (
     UserCodeError,
     error_class,
 )
+from det_native.experimental.local.written_files import bringing_files
 from det_native.frameworks import get_framework
 from det_native.local.log import LogWriter
 from det_native.local.store import LocalStore
@@ -98,7 +99,12 @@ def train_in_processes(
     size = processes_of(job.config, config.resources.slots_per_trial)
     with interruptible() as interrupted, reporting(reporter, test=test) as told:
         end = run_in_processes(
-            job, size, told, lambda: interrupted.is_set() or reporter.stop_asked, partial(_keep, log, job.config)
+            job,
+            size,
+            told,
+            lambda: interrupted.is_set() or reporter.stop_asked,
+            partial(_keep, log, job.config),
+            bringing_files(store, job, size, reporter),
         )
     report = end.report
     if report is not None and not report.reason.failed:
@@ -163,6 +169,7 @@ def _job(store: LocalStore, trial: rest.Trial, config: ExperimentConfig, *, test
         directory=str(folder / "run" / "1"),
         starter=os.getpid(),
         blobs=blobs_of(store.folder),
+        outputs=str(folder / "run" / "outputs"),
         bundle=bundle,
         bundle_id=bundle.id,
         checkpoints=str(folder / "files"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from det_native.master.store import runs as run_store
 from det_native.schema.outputs import MOST_OF_REPORT
 from det_native.schema.ranks import rank_folder
 from det_native.storage.blobs import BlobStore
-from det_native.storage.file_states import BASELINE_NAME, Baseline, State
-from det_native.storage.written_files import FileCollection
+from det_native.storage.file_states import BASELINE_NAME
+from det_native.storage.written_files import look_at_left
 
 logger = logging.getLogger(__name__)
 
@@ -91,24 +91,21 @@ class LeftFiles:
                 logger.exception("Files that run %s has left are not found now.", run.run_id)
 
     def _look(self, run_id: str, trial_id: int, ranks: int) -> None:
-        folder = self._context.places.run(run_id)
-        baselines = [(each, Baseline.read(each)) for each in _unfinished(folder, ranks)]
-        known = [(each / "work", baseline) for each, baseline in baselines if baseline is not None]
+        folders = _unfinished(self._context.places.run(run_id), ranks)
+        if not folders:
+            return
         with self._context.database.read() as connection:
             run = run_store.get(connection, run_id)
             assert run is not None
             reported = artifacts.of_run(connection, trial_id, run.number)
-        if known:
-            states: list[tuple[Path, Mapping[str, State]]] = [(work, baseline.states) for work, baseline in known]
-            collection = FileCollection(self._blobs, lambda: states, known[0][1].limits, reported)
-            changes = collection.look(max(run.start_batch, run.training_last), last=True)
-            files, removed = changes.files, changes.removed
-            while files or removed:
-                with self._context.database.write() as transaction:
-                    artifacts.add(transaction, trial_id, run.number, files[:MOST_OF_REPORT], removed[:MOST_OF_REPORT])
-                files, removed = files[MOST_OF_REPORT:], removed[MOST_OF_REPORT:]
-        for each, _ in baselines:
-            (each / BASELINE_NAME).unlink(missing_ok=True)
+        changes = look_at_left(folders, self._blobs, reported, max(run.start_batch, run.training_last))
+        files, removed = changes.files, changes.removed
+        while files or removed:
+            with self._context.database.write() as transaction:
+                artifacts.add(transaction, trial_id, run.number, files[:MOST_OF_REPORT], removed[:MOST_OF_REPORT])
+            files, removed = files[MOST_OF_REPORT:], removed[MOST_OF_REPORT:]
+        for folder in folders:
+            (folder / BASELINE_NAME).unlink(missing_ok=True)
 
 
 def _unfinished(folder: Path, ranks: int) -> list[Path]:

@@ -28,6 +28,7 @@ from det_native.schema.memory_kills import MemoryKills
 from det_native.schema.ranks import rank_jobs
 from det_native.schema.rest import (
     AnyReport,
+    ArtifactsReport,
     CheckpointReport,
     ComparisonReport,
     EpochReport,
@@ -72,6 +73,7 @@ def run_in_processes(
     reporter: LocalReporter | PrintingReporter,
     stop_requested: Callable[[], bool],
     printed: Callable[[str, int | None], None] = lambda text, rank: None,
+    ended: Callable[[], None] = lambda: None,
 ) -> RunEnd:
     """Run a trial in `size` processes, to the end, and return how that was.
 
@@ -89,6 +91,8 @@ def run_in_processes(
         Whether they are to end, with a checkpoint.
     printed : callable
         Is told each line that they print, with the rank where there are several.
+    ended : callable
+        Is called when they are gone, before their folders are removed.
     """
     folder = Path(job.directory)
     try:
@@ -108,6 +112,7 @@ def run_in_processes(
                     processes.signal(signal.SIGTERM)
                 time.sleep(_POLL_SECONDS)
     finally:
+        ended()
         shutil.rmtree(folder.parent, ignore_errors=True)  # with the notes of checkpoints under way beside the job's
 
 
@@ -269,16 +274,14 @@ def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
     report = _REPORT.validate_json(line)
     if isinstance(report, CheckpointReport):
         reporter.checkpoint(report.location, report.manifest)
-    elif isinstance(report, MetricsReport) and report.kind is MetricKind.TRAINING:
-        reporter.training(report.batches, report.metrics)
-    elif isinstance(report, MetricsReport) and report.kind is MetricKind.LOGGED:
-        for row, batch in enumerate(report.batches):
-            values = {name: column[row] for name, column in report.metrics.items()}
-            reporter.logged(batch, {name: value for name, value in values.items() if value is not None})
+    elif isinstance(report, MetricsReport):
+        _pass_on_metrics(report, reporter)
     elif isinstance(report, MediaReport):
         reporter.media(report.items)
     elif isinstance(report, EpochReport):
         reporter.epoch(report.row)
+    elif isinstance(report, ArtifactsReport):
+        reporter.artifacts(report.files, report.removed)
     elif isinstance(report, SystemReport):
         reporter.system(report.samples)
     elif isinstance(report, ComparisonReport):
@@ -287,5 +290,14 @@ def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
         reporter.no_validation()
     elif isinstance(report, StartedReport):
         reporter.started(report.length)
-    elif isinstance(report, MetricsReport):
+
+
+def _pass_on_metrics(report: MetricsReport, reporter: LocalReporter | PrintingReporter) -> None:
+    if report.kind is MetricKind.TRAINING:
+        reporter.training(report.batches, report.metrics)
+    elif report.kind is MetricKind.LOGGED:
+        for row, batch in enumerate(report.batches):
+            values = {name: column[row] for name, column in report.metrics.items()}
+            reporter.logged(batch, {name: value for name, value in values.items() if value is not None})
+    else:
         reporter.validation(report.batches[0], {name: column[0] for name, column in report.metrics.items()})

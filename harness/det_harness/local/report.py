@@ -12,6 +12,7 @@ from typing import Any
 from det_harness.trial.services import Reporter
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.metric_names import companions
+from det_native.schema.outputs import WrittenFile
 from det_native.schema.rest import EpochRow, LoggedMedium, Medium, MetricRow, SystemSample
 from det_native.schema.system_samples import MOST_SAMPLES, only_new, thin_by_rank
 
@@ -39,6 +40,8 @@ class LocalReporter(Reporter):
         Location and manifest of each, in the order in which they were completed.
     samples : list of SystemSample
         By time; a new list each time that there are more.
+    written : dict of str to WrittenFile
+        Files that its processes have written, by path.
     told : str or None
         The last notice.
     metric : str or None
@@ -81,6 +84,7 @@ class LocalReporter(Reporter):
         self.stop_asked = False
         self._last_samples: dict[int, float] = {}
         self.samples: list[SystemSample] = []
+        self.written: dict[str, WrittenFile] = {}
 
     def take_up(
         self,
@@ -173,6 +177,12 @@ class LocalReporter(Reporter):
             kept = thin_by_rank(kept, MOST_SAMPLES // 2)
         self.samples = kept
 
+    def artifacts(self, files: list[WrittenFile], removed: list[str]) -> None:
+        """Keep which files its processes have written."""
+        self.written.update({file.path: file for file in files})
+        for path in removed:
+            self.written.pop(path, None)
+
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""
         found = (row.metrics[self.metric] for row in self.validation_rows if self.metric in row.metrics)
@@ -255,6 +265,10 @@ class PrintingReporter(Reporter):
     def system(self, samples: list[SystemSample]) -> None:
         """Pass on what processes of the trial use."""
         self._reporter.system(samples)
+
+    def artifacts(self, files: list[WrittenFile], removed: list[str]) -> None:
+        """Pass on which files its processes have written."""
+        self._reporter.artifacts(files, removed)
 
     def best_metric(self) -> float | None:
         """Return the best value of the searcher's metric so far."""

@@ -17,8 +17,8 @@ from det_harness.trial.open_files import OpenFiles
 from det_native.schema.outputs import MOST_OF_REPORT, WrittenFile
 from det_native.schema.ranks import rank_folder
 from det_native.storage.blobs import BlobStore
-from det_native.storage.file_states import BASELINE_NAME, Baseline, Limits, State, walk
-from det_native.storage.written_files import FILES_VARIABLE, SIZE_VARIABLE, FileCollection
+from det_native.storage.file_states import BASELINE_NAME, Baseline, State, walk
+from det_native.storage.written_files import FileCollection, limits_of
 
 logger = logging.getLogger("det_native")
 
@@ -135,24 +135,3 @@ class WrittenFiles:
             if baseline is not None:
                 folders.append((folder / "work", baseline.states))
         return folders
-
-
-def limits_of(variables: Mapping[str, str]) -> Limits:
-    """Return the limits that the environment sets; the default ones for what it does not, or not with a number."""
-    default = Limits()
-    return Limits(
-        size=int(_number(variables, SIZE_VARIABLE, default.size / 1e6) * 1e6),
-        files=int(_number(variables, FILES_VARIABLE, default.files)),
-    )
-
-
-def _number(variables: Mapping[str, str], name: str, default: float) -> float:
-    written = variables.get(name, "")
-    try:
-        value = float(written or default)
-        if 0 <= value < 1e15:
-            return value
-    except ValueError:
-        pass
-    logger.warning("%s=%r is not a number of 0 or more; the default, %d, is used.", name, written, default)
-    return default

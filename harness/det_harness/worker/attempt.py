@@ -124,7 +124,7 @@ class TrialRun:
             self._directory,
             rank=self._environment.ranks.rank,
             ranks=self._environment.ranks.size,
-            blobs=BlobStore(job.blobs),
+            blobs=BlobStore(job.outputs or job.blobs),
             report=self._reporter.artifacts,
             batches=self._batches,
         )

@@ -408,21 +408,4 @@ describe('an answer that comes late', () => {
     await settle();
     expect(feed.view.curves).toEqual([]);
   });
-
-  it('of trials does not undo what an event told of one of them', async () => {
-    const { transport, feed } = await live();
-    const late = held<unknown>();
-    transport.answers.set(`${EXPERIMENT}/trials`, late.promise);
-    transport.newest.send(
-      streamEvent('metrics', { kind: 'validation', batch: 50 })
-    );
-    await vi.advanceTimersByTimeAsync(1000);
-    transport.newest.send(
-      streamEvent('trial', trial({ best_validation: 0.1 }))
-    );
-    await settle();
-    late.release([trial({ best_validation: 0.5 })]);
-    await settle();
-    expect(feed.view.trials[0]?.best_validation).toBe(0.1);
-  });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 
 import { artifact, checkpoint, medium, streamEvent, trial } from './examples';
-import { FILES, live, MEDIA, settle } from './followedFeed';
+import { EXPERIMENT, FILES, live, MEDIA, settle } from './followedFeed';
+import { held } from './scriptedTransport';
 
 describe('what a trial logs and writes', () => {
   it('asks for what is new among media and files when it is told of them', async () => {
@@ -53,4 +54,19 @@ it('a checkpoint that was deleted goes, as its event says', async () => {
   transport.newest.send(streamEvent('checkpoint', deleted));
   await settle();
   expect(feed.view.checkpoints).toEqual([deleted]);
+});
+
+it('a look at trials does not undo what an event told of one of them', async () => {
+  const { transport, feed } = await live();
+  const late = held<unknown>();
+  transport.answers.set(`${EXPERIMENT}/trials`, late.promise);
+  transport.newest.send(
+    streamEvent('metrics', { kind: 'validation', batch: 50 })
+  );
+  await vi.advanceTimersByTimeAsync(1000);
+  transport.newest.send(streamEvent('trial', trial({ best_validation: 0.1 })));
+  await settle();
+  late.release([trial({ best_validation: 0.5 })]);
+  await settle();
+  expect(feed.view.trials[0]?.best_validation).toBe(0.1);
 });

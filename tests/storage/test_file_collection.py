@@ -135,9 +135,7 @@ def test_the_same_content_written_again_is_not_news(training: Training) -> None:
     assert not training.look()
 
 
-def test_while_it_trains_a_file_that_has_just_changed_waits(
-    training: Training, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_has_just_changed_waits(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
     training.write("a", "1")
     assert not training.look(last=False)
     monkeypatch.setattr(written_files, "STILL_NS", 0)

@@ -12,7 +12,7 @@ import pytest
 import sklearn.datasets
 import torch
 from det_harness.trial import written_files
-from det_harness.trial.written_files import WrittenFiles, limits_of
+from det_harness.trial.written_files import WrittenFiles
 from harness_bundles import cell
 from reports_app import ReportsMaster, serving
 from worker_program import DATA, TRAIN, TRIAL, Starter, Worker
@@ -24,6 +24,7 @@ from det_native.schema.rest import ExitReport
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
 from det_native.storage.file_states import BASELINE_NAME, Baseline, Limits
+from det_native.storage.written_files import limits_of
 
 pytestmark = pytest.mark.slow
 
