@@ -83,7 +83,7 @@ def test_metrics_are_dictionaries_with_their_batch() -> None:
     LocalStore.find("local-1").write_samples(2, [rest.SystemSample(time=5.5, rank=1, metrics={"cpu_percent": 50.0})])
     assert trial.metrics("system") == [{"time": 5.5, "rank": 1, "cpu_percent": 50.0}]
     assert experiment.metrics("system") == [{"trial": 2, "time": 5.5, "rank": 1, "cpu_percent": 50.0}]
-    with pytest.raises(ArgumentError, match='"training", "validation" or "system"'):
+    with pytest.raises(ArgumentError, match='"training", "validation", "logged" or "system"'):
         trial.metrics("test")
 
 
