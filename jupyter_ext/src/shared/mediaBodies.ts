@@ -10,6 +10,8 @@ import { label, line, shape, svgImage } from './svg';
 
 /** Of what was logged under one name after one batch, so many are shown. */
 export const MOST_ITEMS = 64;
+/** Pictures of so few pixels, such as digits, are enlarged. */
+const SMALL_PIXELS = 64;
 const TABLE_ROWS = 50;
 const TEXT_CHARACTERS = 20_000;
 const BOX: Box = {
@@ -88,6 +90,7 @@ async function drawPicture(
   if (item.width && item.height) {
     picture.width = item.width;
     picture.height = item.height;
+    picture.classList.toggle('det-small', item.width <= SMALL_PIXELS);
   }
   picture.addEventListener(
     'error',

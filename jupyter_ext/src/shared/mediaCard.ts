@@ -17,7 +17,11 @@ export class MediaCard {
   readonly root = make('figure', 'det-medium');
   private readonly _name = make('span', 'det-medium-name');
   private readonly _when = make('span', 'det-legend-batch');
-  private readonly _slider = make('input', 'det-slider', { type: 'range' });
+  private readonly _slider = make('input', 'det-slider', {
+    type: 'range',
+    // Else the arrow keys fold headings of the notebook.
+    'data-lm-suppress-shortcuts': 'true'
+  });
   private readonly _body = make('div', 'det-media-body');
   private readonly _problem = make('p', 'det-empty', { role: 'status' });
   private readonly _observer: IntersectionObserver;
