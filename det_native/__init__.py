@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from det_native.client.search_preview import preview_search
     from det_native.errors import InvalidHP
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
+    from det_native.logged import log, log_histogram, log_image, log_table, log_text
     from det_native.pending.forgetting import forget
     from det_native.schema.config import ExperimentConfig
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
@@ -46,6 +47,11 @@ _NAMES = {
     "TrialContext": "det_native.trial",
     "forget": "det_native.pending.forgetting",
     "last_experiment": "det_native.client.last",
+    "log": "det_native.logged.calls",
+    "log_histogram": "det_native.logged.calls",
+    "log_image": "det_native.logged.calls",
+    "log_table": "det_native.logged.calls",
+    "log_text": "det_native.logged.calls",
     "preview_search": "det_native.client.search_preview",
     "__version__": "det_native._version",
 }
@@ -79,6 +85,11 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "experiments",
     "forget",
     "last_experiment",
+    "log",
+    "log_histogram",
+    "log_image",
+    "log_table",
+    "log_text",
     "preview_search",
 ]
 

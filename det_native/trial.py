@@ -7,6 +7,7 @@ import logging
 from typing import Any, ClassVar, Literal, Self
 
 from det_native.errors import ArgumentError, TrialDefinitionError, shown_shortly
+from det_native.logged.context import LoggingContext
 from det_native.schema.environment import Ranks, TrialEnvironment
 
 logger = logging.getLogger("det_native")
@@ -38,7 +39,7 @@ class DistributedContext:
         return self._ranks.agents
 
 
-class TrialContext:
+class TrialContext(LoggingContext):
     """What user code may ask about the trial it runs in.
 
     Parameters

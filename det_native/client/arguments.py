@@ -22,7 +22,7 @@ def checked_kind(kind: object) -> str:
         If it is none of :data:`KINDS`.
     """
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ArgumentError(f'kind must be "training", "validation" or "system", not {kind!r}.')
+        raise ArgumentError(f'kind must be "training", "validation", "logged" or "system", not {kind!r}.')
     return str(kind)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from det_native.client import checkpoint_folder
 from det_native.client.history import as_numbers
 from det_native.client.short_forms import UUID_LENGTH, checkpoint_short
 from det_native.client.source import Source
-from det_native.errors import ArgumentError, CheckpointCorruptError, CheckpointError, MasterError, StorageError
+from det_native.errors import ArgumentError, CheckpointCorruptError, MasterError, StorageError
 from det_native.schema import rest
 
 
@@ -69,13 +71,43 @@ class Checkpoint:
         """Bytes of all files."""
         return self._known.size
 
+    @property
+    def path(self) -> Path:
+        """A path from which the framework's own functions load what was trained; the files come to a cache first.
+
+        Of Keras it is what ``keras.models.load_model()`` takes, mostly a file; of an Estimator with one SavedModel that
+        model's folder. Else it is a folder with the files: ``torch.load(checkpoint.path / "state_dict.pth")``.
+        Files in it are verified each time, and are not to be changed; `download` gives some of your own.
+
+        Raises
+        ------
+        StorageError
+            If the files cannot be written to the cache.
+        CheckpointError
+            If the checkpoint is damaged, or its framework cannot save the model.
+        """
+        from det_harness.program.load import loadable_path
+
+        try:
+            files = checkpoint_folder.cached(self._known.manifest, self._fetch)
+            made = files.with_name("made")
+            made.mkdir(exist_ok=True)
+            load = partial(self._source.load, self._known, files)
+            return loadable_path(self._known.manifest.framework, files, load, made)
+        except OSError as error:
+            raise StorageError(
+                f"The checkpoint could not be written to {error.filename or 'the cache'}: {error.strerror or error}. "
+                "checkpoint.download() takes a folder on a disk with room, in which you may write."
+            ) from error
+
     def download(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Copy the checkpoint's files into a folder and verify them.
 
         Parameters
         ----------
         path : str or path, optional
-            A folder that is empty or does not exist; ``checkpoints/<uuid>`` by default.
+            A folder that is empty, does not exist, or was filled by this before: files that are there are verified,
+            and not copied again. ``checkpoints/<uuid>`` by default.
 
         Returns
         -------
@@ -87,7 +119,7 @@ class Checkpoint:
         ArgumentError
             If `path` is a file, or lies in one.
         CheckpointError
-            If the folder is not empty.
+            If the folder has other content, or a file of the checkpoint in it was changed.
         StorageError
             If the files cannot be written there.
         CheckpointCorruptError
@@ -98,9 +130,7 @@ class Checkpoint:
         folder = Path(path) if path is not None else Path("checkpoints") / self.uuid
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if any(folder.iterdir()):
-                raise CheckpointError(f"{folder} is not empty; give download() a folder of its own.")
-            self._fetch(folder)
+            checkpoint_folder.fill(folder, self._known.manifest, self._fetch)
         except (FileExistsError, NotADirectoryError) as error:
             raise ArgumentError(
                 f"{error.filename or folder} is a file; give download() a folder that is empty or does not exist."

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from det_native.client.selection import best_first
 from det_native.client.short_forms import batches_of, format_value, whole_percent
 from det_native.client.state_words import state_text, trial_word, waits_text
 from det_native.client.tables import facts, shown_table
 from det_native.schema import rest
+from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import TrialState
 
 MAX_TRIALS = 50
@@ -40,7 +40,7 @@ def description(experiment: rest.Experiment, trials: Sequence[rest.Trial], *, sh
         pairs.append(("error", f"{experiment.error.type}: {' '.join(experiment.error.message.split())}"))
     parts = [facts(pairs)]
     if trials:
-        ranked = best_first(trials, smaller_is_better=experiment.smaller_is_better)
+        ranked = trials_best_first(trials, smaller_is_better=experiment.smaller_is_better)
         parts.append(trials_table(ranked[:MAX_TRIALS], experiment))
     if len(trials) > MAX_TRIALS:
         parts.append(f"... and {len(trials) - MAX_TRIALS} more trials")

@@ -16,6 +16,7 @@ from det_native.client.artifacts import Artifacts
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
+from det_native.client.media import Media
 from det_native.client.notebook import write_notebook
 from det_native.client.shares import change_resources
 from det_native.client.source import Source
@@ -145,7 +146,7 @@ class Experiment:
 
         Parameters
         ----------
-        kind : {"validation", "training", "system"}, optional
+        kind : {"validation", "training", "logged", "system"}, optional
             See ``Trial.metrics``; with ``"system"`` a row has ``time`` and ``rank`` in place of ``batch``. By default
             those of validations, and where nothing validates those of the training.
         """
@@ -232,6 +233,11 @@ class Experiment:
         found = self._source.checkpoints(experiment_id=self._id)
         existing = [each for each in found if each.state is CheckpointState.COMPLETED]
         return Listing(Checkpoint(self._source, each, self.metric) for each in existing)
+
+    @property
+    def media(self) -> Media:
+        """What the best or only trial has logged besides numbers; see ``Trial.media``."""
+        return self.best_trial.media
 
     @property
     def artifacts(self) -> Artifacts:

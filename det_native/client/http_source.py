@@ -103,6 +103,26 @@ class HttpSource(Source):
         found = self._session.get(f"/trials/{trial_id}/system", points=points)
         return [rest.SystemSample.model_validate(sample) for sample in found]
 
+    def media(self, trial_id: int) -> list[rest.Medium]:
+        """Return what a trial has logged, in that order; nothing from a master of an earlier version."""
+        found: list[rest.Medium] = []
+        try:
+            while True:
+                after = found[-1].id if found else None
+                page = self._session.get(f"/trials/{trial_id}/media", after=after, limit=_PAGE)
+                found.extend(rest.Medium.model_validate(medium) for medium in page)
+                if len(page) < _PAGE:
+                    return found
+        except NotFoundError:
+            self.trial(trial_id)
+            return []
+
+    def medium_content(self, medium: rest.Medium) -> bytes:
+        """Return what was logged, as it is to be read by ``medium.format``."""
+        with self._session.stream(f"/trials/{medium.trial_id}/media/{medium.id}/content") as response:
+            content: bytes = response.content
+            return content
+
     def curves(self, experiment_id: int | str, trial_id: int | None = None) -> list[rest.MetricCurve]:
         """Return the curves of an experiment or of one trial, reduced by the master."""
         owner = f"/experiments/{experiment_id}" if trial_id is None else f"/trials/{trial_id}"

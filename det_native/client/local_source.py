@@ -90,6 +90,14 @@ class LocalSource(Source):
         """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
         return thin_by_rank(self._store.samples(trial_id), points or MOST_SAMPLES)
 
+    def media(self, trial_id: int) -> list[rest.Medium]:
+        """Return the pictures, tables, texts and histograms that a trial has logged, in that order."""
+        return self._store.media(trial_id)
+
+    def medium_content(self, medium: rest.Medium) -> bytes:
+        """Return what was logged, as it is to be read by ``medium.format``."""
+        return self._store.medium_content(medium)
+
     def checkpoints(
         self, *, experiment_id: int | str | None = None, trial_id: int | None = None
     ) -> list[rest.Checkpoint]:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from det_native.client.selection import score
 from det_native.client.source import Source
 from det_native.schema import rest
+from det_native.schema.ranking import score
 
 Values: TypeAlias = tuple[float, ...]
 

@@ -16,12 +16,13 @@ from det_native.client.describing import description, trial_description, trials_
 from det_native.client.history import rows_of
 from det_native.client.json_output import print_json
 from det_native.client.log_options import LogOptions
-from det_native.client.selection import best_first
+from det_native.client.media import media_of
 from det_native.client.short_forms import format_value
 from det_native.client.source import Source
 from det_native.client.state_words import experiment_word
 from det_native.client.tables import shown_table
 from det_native.errors import ArgumentError
+from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import ExperimentState
 
 
@@ -54,7 +55,7 @@ def list_trials(experiment_id: int | str, master: str | None, *, as_json: bool =
     """Print the trials of an experiment, best first."""
     source = source_of(experiment_id, master)
     experiment = source.experiment(experiment_id)
-    found = best_first(source.trials(experiment_id), smaller_is_better=experiment.smaller_is_better)
+    found = trials_best_first(source.trials(experiment_id), smaller_is_better=experiment.smaller_is_better)
     if as_json:
         print_json(found)
     elif found:
@@ -80,6 +81,30 @@ def print_metrics(
         return
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = [["" if row.get(name) is None else _cell(name, row[name]) for name in names] for row in rows]
+    click.echo(shown_table(names, cells))
+
+
+def print_media(
+    trial: tuple[str | None, int], master: str | None, *, download: str | None = None, as_json: bool = False
+) -> None:
+    """Print what a trial has logged besides numbers, and write it to files in the folder `download`."""
+    local, number = trial
+    found = media_of(source_of(local or 0, master), number)
+    files = [str(medium.download(Path(download) / "")) for medium in found] if download is not None else []
+    if as_json:
+        rows = [medium.facts.model_dump(mode="json") for medium in found]
+        print_json([row | {"file": file} for row, file in zip(rows, files, strict=True)] if files else rows)
+        return
+    if not found:
+        click.echo(f"Trial {number} has logged no pictures, tables, texts or histograms.")
+        return
+    cells = [
+        [str(medium.batch), medium.kind, medium.name, f"{medium.facts.size / 1e3:,.1f} kB", medium.caption]
+        for medium in found
+    ]
+    names = ["batch", "kind", "name", "size", "caption"]
+    if files:
+        names, cells = [*names, "file"], [[*row, file] for row, file in zip(cells, files, strict=True)]
     click.echo(shown_table(names, cells))
 
 

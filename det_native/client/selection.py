@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from det_native.errors import ArgumentError, CheckpointNotFoundError
 from det_native.past_history import as_number
+from det_native.schema.ranking import checkpoints_best_first, score, trials_best_first
 from det_native.schema.rest import Checkpoint, Experiment, ExperimentDetail, Trial
 from det_native.schema.states import CheckpointState
-
-
-def score(value: object, *, smaller_is_better: bool) -> float:
-    """Return a number that is smaller for better values; what is missing, infinite or no number comes last."""
-    number = as_number(value)
-    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-        return math.inf
-    return float(number) if smaller_is_better else -float(number)
 
 
 def warning_of_better(metrics: Mapping[str, object], experiment: ExperimentDetail) -> str:
@@ -45,22 +37,14 @@ def warning_of_better(metrics: Mapping[str, object], experiment: ExperimentDetai
 
 def best_trial(trials: Sequence[Trial], *, smaller_is_better: bool) -> Trial | None:
     """Return the trial with the best validation; the oldest one while none has been validated."""
-    if not trials:
-        return None
-    return min(trials, key=lambda trial: (score(trial.best_validation, smaller_is_better=smaller_is_better), trial.id))
-
-
-def best_first(trials: Sequence[Trial], *, smaller_is_better: bool) -> list[Trial]:
-    """Return trials by their best validation, best first, those without one last; equal ones oldest first."""
-    return sorted(
-        trials, key=lambda trial: (score(trial.best_validation, smaller_is_better=smaller_is_better), trial.id)
-    )
+    ranked = trials_best_first(trials, smaller_is_better=smaller_is_better)
+    return ranked[0] if ranked else None
 
 
 def top_checkpoints(
     checkpoints: Sequence[Checkpoint], *, metric: str, smaller_is_better: bool, limit: int, per_trial: bool = True
 ) -> list[Checkpoint]:
-    """Return the best checkpoints, best first.
+    """Return the best checkpoints, best first; which of equal ones, `det_native.schema.ranking` says.
 
     Checkpoints that were not validated come in only while no checkpoint was (a run without validation data): then the
     newest one of each trial.
@@ -80,11 +64,8 @@ def top_checkpoints(
     existing = [checkpoint for checkpoint in checkpoints if checkpoint.state is CheckpointState.COMPLETED]
     validated = [checkpoint for checkpoint in existing if checkpoint.metrics]
 
-    def rank(checkpoint: Checkpoint) -> tuple[float, int]:
-        return score(checkpoint.metrics.get(metric), smaller_is_better=smaller_is_better), -checkpoint.batch
-
     candidates = [checkpoint for checkpoint in validated if metric in checkpoint.metrics] if validated else existing
-    ranked = sorted(candidates, key=rank)
+    ranked = checkpoints_best_first(candidates, metric=metric, smaller_is_better=smaller_is_better)
     if per_trial:
         first_of_trial: dict[int, Checkpoint] = {}
         for checkpoint in ranked:

@@ -96,6 +96,12 @@ class Source(Protocol):
     def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
         """Change the priority, weight or limit of an experiment that goes on."""
 
+    def media(self, trial_id: int) -> list[rest.Medium]:
+        """Return the pictures, tables, texts and histograms that a trial has logged, in that order."""
+
+    def medium_content(self, medium: rest.Medium) -> bytes:
+        """Return what was logged, as it is to be read by ``medium.format``."""
+
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory."""
 

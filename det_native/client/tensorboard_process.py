@@ -33,6 +33,6 @@ def supply_pkg_resources() -> None:
 
 if __name__ == "__main__":
     supply_pkg_resources()
-    from tensorboard.main import run_main  # type: ignore[import-untyped]
+    from tensorboard.main import run_main
 
     run_main()

@@ -12,6 +12,7 @@ from det_native.client.checkpoint import Checkpoint
 from det_native.client.history import history_of, rows_of
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
+from det_native.client.media import Media, media_of
 from det_native.client.short_forms import trial_short
 from det_native.client.source import Source
 from det_native.past_history import recorded_history
@@ -86,8 +87,9 @@ class Trial:
 
         Parameters
         ----------
-        kind : {"training", "validation", "system"}
-            With ``"system"``: what the processes of the trial used of their machine, as
+        kind : {"training", "validation", "logged", "system"}
+            With ``"logged"``: what the code has logged by ``det.log()`` or ``context.log()``. With
+            ``"system"``: what the processes of the trial used of their machine, as
             ``{"time": t, "rank": n, "cpu_percent": ..., "memory_bytes": ..., ...}``.
 
         Returns
@@ -128,6 +130,11 @@ class Trial:
         found = self._source.checkpoints(trial_id=self.id)
         existing = [each for each in found if each.state is CheckpointState.COMPLETED]
         return Listing(Checkpoint(self._source, each, self.metric) for each in existing)
+
+    @property
+    def media(self) -> Media:
+        """Pictures, tables, texts and histograms that the trial has logged, in that order; see ``det.log_image``."""
+        return media_of(self._source, self.id)
 
     @property
     def artifacts(self) -> Artifacts:

@@ -47,7 +47,8 @@ def list_trials(context: click.Context, experiment_id: int | str, *, as_json: bo
 @click.option(
     "--kind",
     type=click.Choice(KINDS),
-    help="Which: validation by default, training where nothing validates. system: use of the machine.",
+    help="Which: validation by default, training where nothing validates. logged: by det.log(). system: use of the "
+    "machine.",
 )
 @AS_JSON
 @click.pass_context
@@ -56,6 +57,18 @@ def metrics(context: click.Context, trial_id: tuple[str | None, int], *, kind: s
     from det_native.client.run_commands import print_metrics
 
     print_metrics(trial_id, kind, context.obj, as_json=as_json)
+
+
+@trial.command("media")
+@click.argument("trial_id", metavar="ID", type=TRIAL)
+@click.option("--download", metavar="DIR", type=click.Path(file_okay=False), help="Write them to files in a folder.")
+@AS_JSON
+@click.pass_context
+def media(context: click.Context, trial_id: tuple[str | None, int], *, download: str | None, as_json: bool) -> None:
+    """List the pictures, tables, texts and histograms that a trial has logged."""
+    from det_native.client.run_commands import print_media
+
+    print_media(trial_id, context.obj, download=download, as_json=as_json)
 
 
 @trial.command("logs")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from det_native.client.handles import Experiment, Trial
 from det_native.local.curves import Columns, columns_of
@@ -20,7 +21,10 @@ Points = tuple[list[int], list[float]]
 
 @dataclass(frozen=True)
 class Curve:
-    """One line: values of the metric `name` after so many batches of `trial`, which is 0 where there is only one."""
+    """One line: values of the metric `name` after so many batches of `trial`, which is 0 where there is only one.
+
+    `logged` says that the user's own code has logged it.
+    """
 
     name: str
     validation: bool
@@ -28,6 +32,7 @@ class Curve:
     values: list[float]
     trial: int = 0
     best: bool = False
+    logged: bool = False
 
 
 @dataclass
@@ -88,6 +93,14 @@ def panel_of(name: str) -> str:
     return name
 
 
+def logged_line(name: str, reported: Collection[str], batches: list[int], values: list[float], **known: Any) -> Curve:
+    """Return the line of a logged metric: in a panel of its own, also where the training reports one of that name."""
+    validation = panel_of(name) != name
+    if panel_of(name) in map(panel_of, reported):
+        name = f"{name} (logged)"
+    return Curve(name, validation, batches, values, logged=True, **known)
+
+
 def thin(batches: list[int], values: list[float], limit: int = MAX_POINTS) -> tuple[list[int], list[float]]:
     """Keep at most `limit` points: of each stretch its smallest and its largest value, so that no spike is lost.
 
@@ -125,6 +138,10 @@ def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> No
             number = trial.id if several else 0
             curve = Curve(name, kind is validation, *thin(batches, values), trial=number, best=best)
             curves.lines.append(curve)
+    reported = {*training, *validation}
+    for name, (batches, values) in sorted(_series(source.metrics(trial.id, "logged")).items()):
+        line = logged_line(name, reported, *thin(batches, values), trial=trial.id if several else 0, best=best)
+        curves.lines.append(line)
 
 
 def _repeats(points: Points, others: Points | None) -> bool:

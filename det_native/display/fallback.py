@@ -9,11 +9,13 @@ from typing import Any
 
 from det_native.client.handles import Experiment
 from det_native.client.loaded import loaded_text
+from det_native.client.source import Source
 from det_native.client.trial import Trial
-from det_native.display.curves import Curve, Curves
+from det_native.display.curves import Curve, Curves, logged_line
 from det_native.display.failures import failures_of
-from det_native.display.feed import read_curves
+from det_native.display.feed import media_of, outputs_trial, read_curves
 from det_native.display.html import experiment_html, trial_html
+from det_native.display.outputs import pictures_html
 from det_native.display.text import experiment_line, experiment_state, trial_line
 from det_native.schema import rest
 from det_native.schema.states import MetricKind
@@ -35,19 +37,25 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     if isinstance(handle, Experiment):
         detail = handle.detail()
         note = loaded_text(handle) if detail.state.terminal else _as_of(handle, handle.id)
-        failures = failures_of(handle.source.trials(handle.id))
+        trials = handle.source.trials(handle.id)
+        failures = failures_of(trials)
         line = experiment_line(handle.id, detail, note, failures)
-        html = experiment_html(handle, png, note=note)
+        shown = outputs_trial(trials, smaller_is_better=detail.smaller_is_better) if picture else None
+        html = experiment_html(handle, png, note=note, pictures=_pictures(handle.source, shown))
     else:
         trial = handle.detail()
         experiment_id = handle.source.shown_id(trial.experiment_id)
         note = "" if trial.state.terminal else _as_of(handle, experiment_id)
         line = trial_line(trial, experiment_id, handle.metric, note, experiment_state(handle, trial))
-        html = trial_html(handle, png, note=note)
+        html = trial_html(handle, png, note=note, pictures=_pictures(handle.source, trial if picture else None))
     bundle = {"text/plain": line, "text/html": html}
     if png is not None:
         bundle["image/png"] = b64encode(png).decode("ascii")
     return bundle
+
+
+def _pictures(source: Source, trial: rest.Trial | None) -> str:
+    return "" if trial is None else pictures_html(source, media_of(source, trial.id))
 
 
 def _as_of(handle: Experiment | Trial, experiment_id: int | str) -> str:
@@ -84,20 +92,19 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
         for curve in found
         if curve.kind is MetricKind.TRAINING
     }
+    reported = {curve.name for curve in found if curve.kind is not MetricKind.LOGGED}
     for curve in found:
         validated = curve.kind is MetricKind.VALIDATION
         points = _extremes(curve)
         twin = training.get((curve.trial_id, curve.name))
         if not points or (validated and twin is not None and _repeats(points, twin)):
             continue
-        line = Curve(
-            curve.name,
-            validated,
-            [batch for batch, _ in points],
-            [value for _, value in points],
-            trial=curve.trial_id if several else 0,
-            best=curve.trial_id == best,
-        )
+        places = [batch for batch, _ in points], [value for _, value in points]
+        trial: dict[str, Any] = {"trial": curve.trial_id if several else 0, "best": curve.trial_id == best}
+        if curve.kind is MetricKind.LOGGED:
+            line = logged_line(curve.name, reported, *places, **trial)
+        else:
+            line = Curve(curve.name, validated, *places, **trial)
         curves.lines.append(line)
     return curves
 

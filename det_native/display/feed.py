@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from det_native.client.selection import best_trial
 from det_native.client.source import Source
 from det_native.errors import NotFoundError
 from det_native.local.curves import columns_of, reduce_curve
@@ -18,6 +19,8 @@ from det_native.schema.states import MetricKind, TrialState
 
 LOG_LINES = 50
 MAX_TRIALS = 50
+# The newest ones: a front end that asks a server has all.
+MAX_MEDIA = 1000
 # Of each process; the front end asks a server for as many.
 SYSTEM_POINTS = 250
 
@@ -36,6 +39,8 @@ class ViewReader:
     ----------
     size : int
         Characters of what changed last, as JSON.
+    outputs_of : int
+        The trial whose media and files are told; 0 for the best one.
     """
 
     def __init__(self, source: Source, experiment_id: int | str, trial_id: int = 0) -> None:
@@ -44,6 +49,7 @@ class ViewReader:
         self._trial_id = trial_id
         self._known: dict[str, str] = {}
         self.size = 0
+        self.outputs_of = 0
         self._log_after = 0
         self._log: list[rest.LogLine] = []
         self._log_trial: int | None = None
@@ -69,6 +75,22 @@ class ViewReader:
             "curves": _json(read_curves(self._source, self._experiment_id, trials, self._trial_id)),
             "logs": _json(self._logs(trials)),
             "system": self._system(trials),
+            "outputs": self._outputs(trials, experiment),
+        }
+
+    def _outputs(self, trials: Sequence[rest.Trial], experiment: rest.ExperimentDetail) -> dict[str, Any] | None:
+        """Return what the best trial, or that which was chosen, has logged and written."""
+        best = outputs_trial(trials, smaller_is_better=experiment.smaller_is_better)
+        trial_id = self.outputs_of or (best.id if best is not None else 0)
+        if not trial_id:
+            return None
+        media = media_of(self._source, trial_id)[-MAX_MEDIA:]
+        files = files_of(self._source, trial_id)
+        return {
+            "trialId": trial_id,
+            "chosen": self.outputs_of > 0,
+            "media": _json(media),
+            "files": _json(files),
         }
 
     def _system(self, trials: Sequence[rest.Trial]) -> dict[str, Any] | None:
@@ -99,6 +121,28 @@ def logged_trial(trials: Sequence[rest.Trial]) -> rest.Trial | None:
             if trial.state is state:
                 return trial
     return trials[-1] if trials else None
+
+
+def outputs_trial(trials: Sequence[rest.Trial], *, smaller_is_better: bool) -> rest.Trial | None:
+    """Return the trial whose outputs are shown: the best one, or while none has been validated that which runs."""
+    validated = [trial for trial in trials if trial.best_validation is not None]
+    return best_trial(validated, smaller_is_better=smaller_is_better) or logged_trial(trials)
+
+
+def media_of(source: Source, trial_id: int) -> list[rest.Medium]:
+    """Return what a trial has logged; nothing where its master is of an earlier version."""
+    try:
+        return source.media(trial_id)
+    except NotFoundError:
+        return []
+
+
+def files_of(source: Source, trial_id: int) -> list[rest.Artifact]:
+    """Return the files that a trial has written; none where its master is of an earlier version."""
+    try:
+        return source.artifacts(trial_id)
+    except NotFoundError:
+        return []
 
 
 def read_curves(

@@ -159,6 +159,7 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
     for line in sorted(lines, key=lambda line: (line.best, line.validation)):
         style = styles.get(line.trial)
         beside = style is not None and both and not line.validation
+        solid = line.validation or (line.logged and not both)
         # No line goes through a point with a gap, or nothing at all, on both sides.
         alone = None if line.validation else isolated(line.values)
         axis.plot(
@@ -166,12 +167,12 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
             line.values,
             color=style.colour if style else TRIAL_COLOURS[0],
             linewidth=min(style.width if style else 1.4, 1.4 if beside else 2.2),
-            linestyle="-" if line.validation else "--",
-            alpha=0.5 if beside else 1.0 if line.validation else 0.8,
+            linestyle="-" if solid else "--",
+            alpha=0.5 if beside else 1.0 if solid else 0.8,
             marker="o" if line.validation or alone else None,
             markevery=alone or None,
             markersize=4 if style and style.best else 3,
-            label="validation" if line.validation else "training",
+            label="validation" if line.validation else "logged" if line.logged else "training",
         )
     batches = {batch for line in lines for batch in line.batches}
     if len(batches) == 1:

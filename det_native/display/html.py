@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from det_native.client.handles import Experiment, Trial
-from det_native.client.selection import best_first
 from det_native.client.short_forms import batches_of, format_value, shortened
 from det_native.display.failures import Failure, failures_of, headlines
+from det_native.display.feed import outputs_trial
 from det_native.display.hparams import hparam_texts
+from det_native.display.outputs import output_facts
 from det_native.display.text import (
     MAX_ROWS,
     best_id,
@@ -21,6 +22,7 @@ from det_native.display.text import (
     trial_state,
 )
 from det_native.schema import rest
+from det_native.schema.ranking import trials_best_first
 
 _BOX = "font-size:13px;line-height:1.5;max-width:900px"
 _MUTED = "opacity:.65"
@@ -33,7 +35,7 @@ _ONE_LINE = 24
 _ERROR = "white-space:pre-wrap;border-left:3px solid #e45756;padding-left:8px;margin:6px 0"
 
 
-def experiment_html(experiment: Experiment, picture: bytes | None = None, *, note: str = "") -> str:
+def experiment_html(experiment: Experiment, picture: bytes | None = None, *, note: str = "", pictures: str = "") -> str:
     """Return an experiment as HTML.
 
     Parameters
@@ -43,14 +45,18 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None, *, not
         PNG of its curves, embedded.
     note : str
         Said after the facts, such as the time for which they are told.
+    pictures : str
+        HTML of what was logged.
     """
     detail = experiment.detail()
     trials = experiment.source.trials(experiment.id)
     hparams = hparam_texts(trials)
+    trial = outputs_trial(trials, smaller_is_better=detail.smaller_is_better)
+    outputs = output_facts(experiment.source, trial, several=len(trials) > 1)
     parts = [_heading(title_of(experiment.id, ""), detail.name), _facts(experiment_facts(detail), note)]
     if len(trials) > 1:
         best = best_id(trials, detail)
-        shown = best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]
+        shown = trials_best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]
         rows = [_trial_row(trial, hparams.own[trial.id], detail, best=trial.id == best) for trial in shown]
         titles = ("trial", "state", "batches", f"best {detail.metric}".rstrip(), "hyperparameters")
         parts.append(_table(titles, rows, None if best is None else 0))
@@ -62,12 +68,14 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None, *, not
         [
             *parts,
             _failures(failures_of(trials, detail)),
+            *([_facts(outputs)] if outputs else []),
             _picture(picture),
+            pictures,
         ]
     )
 
 
-def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "") -> str:
+def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "", pictures: str = "") -> str:
     """Return a trial as HTML.
 
     Parameters
@@ -77,11 +85,15 @@ def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "") ->
         PNG of its curves, embedded.
     note : str
         Said after the facts.
+    pictures : str
+        HTML of what was logged.
     """
     detail = trial.detail()
     heading = _heading(f"Trial {detail.id}", f"of experiment {trial.source.shown_id(detail.experiment_id)}")
     facts = trial_facts(detail, trial.metric, state=experiment_state(trial, detail))
-    return _box([heading, _facts(facts, note), _failures(failures_of([detail])), _picture(picture)])
+    outputs = output_facts(trial.source, detail)
+    lines = [_facts(outputs)] if outputs else []
+    return _box([heading, _facts(facts, note), _failures(failures_of([detail])), *lines, _picture(picture), pictures])
 
 
 def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -239,9 +239,9 @@ class LiveView:
         if self._widget is not None:
             tell(self._widget, parts, lost)
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any], *buffers: bytes) -> None:
         if self._widget is not None:
-            self._widget.send(message)
+            self._widget.send(message, list(buffers) or None)
 
     def _take(self, content: dict[str, Any]) -> None:
         """Do what the front end asks; what takes time, in a thread."""
@@ -258,6 +258,11 @@ class LiveView:
             self._replay.set()
             if self._thread is None or not self._thread.is_alive():
                 self._spawn(self._push_once, f"det-replay-{self._experiment_id}")
+        elif kind == "outputs":
+            self._spawn(self._choose, f"det-outputs-{self._experiment_id}", content.get("id"), content.get("trial_id"))
+        elif kind == "content":
+            asked = content.get("id"), content.get("trial_id"), content.get("medium_id")
+            self._spawn(self._give_content, f"det-content-{self._experiment_id}", *asked)
         elif kind == "act":
             self._spawn(self._act, f"det-act-{self._experiment_id}", content.get("id"), content.get("action"))
 
@@ -290,6 +295,26 @@ class LiveView:
         except KeyError:
             answer["error"] = f"There is no action {action!r}."
         self._send(answer)
+
+    def _choose(self, number: object, trial_id: object) -> None:
+        """Tell what another trial has logged and written; 0 for the best one."""
+        self._reader.outputs_of = int(str(trial_id))
+        self._replay.set()
+        self._push_once()
+        self._send({"type": "answer", "id": number})
+
+    def _give_content(self, number: object, trial_id: object, medium_id: object) -> None:
+        """Give the front end a picture, say, that it shows."""
+        answer: dict[str, Any] = {"type": "answer", "id": number}
+        try:
+            found = {medium.id: medium for medium in self._source.media(int(str(trial_id)))}
+            content = self._source.medium_content(found[int(str(medium_id))])
+        except UNREADABLE as error:
+            self._send({**answer, "error": str(error)})
+        except (KeyError, ValueError):
+            self._send({**answer, "error": "It is not there any more."})
+        else:
+            self._send(answer, content)
 
     def _publish(self, *, update: bool, picture: bool = True) -> None:
         """Show the view, or renew what is saved of it."""

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from det_native.client.handles import Experiment, Trial
 from det_native.client.loaded import loaded_text
 from det_native.client.pareto import compared
-from det_native.client.selection import best_first, best_trial
+from det_native.client.selection import best_trial
 from det_native.client.short_forms import batches_of, format_value, trial_words, whole_percent
 from det_native.client.state_words import experiment_word, failed_trials_text, state_text, trial_word, waits_text
 from det_native.client.tables import plain
 from det_native.display.failures import Failure, failures_of, headlines
+from det_native.display.feed import outputs_trial
 from det_native.display.hparams import format_hparams, hparam_texts
+from det_native.display.outputs import output_facts
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
+from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import ExperimentState, TrialState
 
 MAX_ROWS = 12
@@ -152,12 +155,15 @@ def experiment_text(experiment: Experiment) -> str:
     detail = experiment.detail()
     lines = [title_of(experiment.id, detail.name)]
     lines += [f"  {label}: {value}" for label, value in experiment_facts(detail).items()]
-    lines += [f"  {loaded}"] if (loaded := loaded_text(experiment)) else []
     trials = experiment.source.trials(experiment.id)
+    trial = outputs_trial(trials, smaller_is_better=detail.smaller_is_better)
+    outputs = output_facts(experiment.source, trial, several=len(trials) > 1)
+    lines += [f"  {label}: {value}" for label, value in outputs.items()]
+    lines += [f"  {loaded}"] if (loaded := loaded_text(experiment)) else []
     hparams = hparam_texts(trials)
     lines += [f"  in all trials: {hparams.common}"] if hparams.common else []
     best = best_id(trials, detail) if len(trials) > 1 else None
-    for trial in best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]:
+    for trial in trials_best_first(trials, smaller_is_better=detail.smaller_is_better)[:MAX_ROWS]:
         facts = trial_facts(trial, detail.metric, hparams.own[trial.id])
         said = ", ".join(f"{label} {value}" for label, value in facts.items() if label != "state")
         marked = " (best)" if trial.id == best else ""
@@ -172,6 +178,7 @@ def trial_text(trial: Trial) -> str:
     detail = trial.detail()
     lines = [f"Trial {detail.id} of experiment {trial.source.shown_id(detail.experiment_id)}"]
     facts = trial_facts(detail, trial.metric, state=experiment_state(trial, detail))
+    facts |= output_facts(trial.source, detail)
     lines += [f"  {label}: {value}" for label, value in facts.items()]
     return "\n".join([*lines, *_failure_lines(failures_of([detail]))])
 

@@ -16,7 +16,7 @@ from det_native.display.environment import in_notebook, running_shell
 
 STATIC = Path(__file__).parent / "static"
 # What changes while it trains. It is in the widget's state, so that a front end that comes late has it all.
-PARTS = ("experiment", "trials", "checkpoints", "curves", "logs", "system")
+PARTS = ("experiment", "trials", "checkpoints", "curves", "logs", "system", "outputs")
 WIDGET_TYPE = "application/vnd.jupyter.widget-view+json"
 # What JupyterLab's extension of ours takes before the widget: where that lives no more, it shows what was saved, which
 # JupyterLab's widget manager never does. Elsewhere nobody looks at it.
@@ -128,6 +128,8 @@ def _widget_class() -> Any:
         kernel_id = traitlets.Unicode().tag(sync=True)
         lost = traitlets.Unicode().tag(sync=True)
         loaded = traitlets.Unicode().tag(sync=True)
-        experiment, trials, checkpoints, curves, logs, system = (traitlets.Any(None).tag(sync=True) for _ in PARTS)
+        experiment, trials, checkpoints, curves, logs, system, outputs = (
+            traitlets.Any(None).tag(sync=True) for _ in PARTS
+        )
 
     return LiveWidget

@@ -35,12 +35,15 @@ class LeftReports:
         What the processes used.
     epochs : list of EpochRow
         What the framework's own history has.
+    media : list of LoggedMedium
+        Pictures, tables, texts and histograms.
     """
 
     rows: dict[str, list[rest.MetricRow]] = field(default_factory=lambda: {kind.value: [] for kind in MetricKind})
     checkpoints: list[tuple[str, CheckpointManifest]] = field(default_factory=list)
     samples: list[rest.SystemSample] = field(default_factory=list)
     epochs: list[rest.EpochRow] = field(default_factory=list)
+    media: list[rest.LoggedMedium] = field(default_factory=list)
 
     @property
     def batches(self) -> int:
@@ -68,6 +71,8 @@ def left_reports(trial_folder: Path) -> LeftReports | None:
             left.samples += report.samples
         elif isinstance(report, rest.EpochReport):
             left.epochs.append(report.row)
+        elif isinstance(report, rest.MediaReport):
+            left.media += report.items
         elif isinstance(report, rest.MetricsReport):
             left.rows[report.kind] += [
                 rest.MetricRow(

@@ -9,9 +9,10 @@
     local/3/no-program.txt          why there is none
     local/3/process.json            Runner: the process that runs it, or ran it
     local/3/trials/1/trial.json     rest.Trial
-    local/3/trials/1/training.jsonl, validation.jsonl    rest.MetricRow, one a line, added while it trains
+    local/3/trials/1/training.jsonl, validation.jsonl, logged.jsonl    rest.MetricRow, one a line, added while it trains
     local/3/trials/1/epochs.jsonl                        rest.EpochRow, one a line
     local/3/trials/1/system.jsonl                        rest.SystemSample, one a line
+    local/3/trials/1/media.jsonl                         rest.Medium, one a line; contents are in local/blobs/ too
     local/3/trials/1/checkpoints.jsonl                   rest.Checkpoint, one a line
     local/3/trials/1/log.jsonl, log.1.jsonl              rest.LogLine, one a line; the second has the older ones
     local/3/trials/1/files/<uuid>/  the checkpoints
@@ -37,13 +38,14 @@ from typing import Any, TypeVar
 from filelock import FileLock
 from pydantic import BaseModel, ValidationError
 
-from det_native.errors import NotFoundError
+from det_native.errors import NotFoundError, StorageError
 from det_native.local.left import LeftReports, left_reports
 from det_native.local.locks import is_locked
 from det_native.local.runner import Runner
 from det_native.schema import numbers, rest
 from det_native.schema.home import Home
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.outputs import Medium
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
 from det_native.schema.system_samples import only_new
 
@@ -193,6 +195,38 @@ class LocalStore:
             return kept
         last: dict[int, float] = {}
         return only_new([*only_new(kept, last), *left.samples], last)
+
+    def write_media(self, trial_id: int, media: Iterable[rest.Medium]) -> None:
+        """Replace what is known of the pictures, tables, texts and histograms of a trial."""
+        of_trial = (each.model_copy(update={"trial_id": trial_id}) for each in media)
+        _write_lines(self.trial_folder(trial_id) / "media.jsonl", of_trial)
+
+    def media(self, trial_id: int) -> list[rest.Medium]:
+        """Return the pictures, tables, texts and histograms that a trial has logged, in that order."""
+        kept = list(_read_lines(self._of_trial(trial_id, "media.jsonl"), rest.Medium))
+        left = self._left(trial_id)
+        if left is None:
+            return kept
+        # All of one run's are in its reports; the process that died has kept the first ones of them.
+        reported = [
+            Medium.of(item, number, trial_id, self._last_written()) for number, item in enumerate(left.media, 1)
+        ]
+        return [*kept, *reported[len(kept) :]]
+
+    def medium_content(self, medium: rest.Medium) -> bytes:
+        """Return what was logged.
+
+        Raises
+        ------
+        NotFoundError
+            If it is not there any more.
+        """
+        from det_harness.local.bundle import read_blob
+
+        try:
+            return read_blob(self.folder, medium.sha256)
+        except StorageError:
+            raise NotFoundError(f"The content of {medium.name!r} of the run {self.id} is not there any more.") from None
 
     def write_checkpoints(self, trial_id: int, checkpoints: Iterable[rest.Checkpoint]) -> None:
         """Replace what is known of a trial's checkpoints."""

@@ -397,6 +397,15 @@ class PyTorchTrialContext(TrialContext):
         if self._steps.aggregates:
             self._steps.enter_batch(batch_index)
 
+    def leave_batches(self) -> None:
+        """Say that no batch of the training to come has begun (for controllers)."""
+        self._batch_index = None
+
+    @property
+    def present_batch(self) -> int | None:
+        """The batch, counted from 0, that is being trained, or was trained last; None before (for controllers)."""
+        return self._batch_index
+
     def note_training(self) -> None:
         """Note that the user's code trains on its batch (for controllers)."""
 

@@ -5,6 +5,7 @@ The contents lie in the blob store, by their SHA-256; a worker puts them there b
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Literal
 
@@ -17,6 +18,18 @@ from det_native.schema.manifests import Sha256
 NAME_LENGTH = 500
 #: Files, or media, of one report.
 MOST_OF_REPORT = 500
+
+
+#: By the format of a medium: its mime type. None of them is that of a page, so that no browser runs one.
+MIME_TYPES = {
+    "png": "image/png",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "svg": "image/svg+xml",
+    "json": "application/json",
+    "txt": "text/plain; charset=utf-8",
+}
 
 
 class MediaKind(StrEnum):
@@ -66,7 +79,9 @@ class LoggedMedium(Sent):
         Counts what was logged under one name after one batch, from 0.
     format : str
         How the content is to be read: ``png``, ``jpeg``, ``svg``, ``gif``, ``webp``; ``json`` (tables and histograms);
-        ``txt``.
+        ``txt``. A table is ``{"columns": [name, ...], "rows": [[cell, ...], ...], "total": rows that there were}``:
+        cells are numbers, texts, booleans or null, and numbers that are not finite are ``"NaN"``, ``"Infinity"`` or
+        ``"-Infinity"``. A histogram is ``{"counts": [n, ...], "edges": [one more], "not_finite": values left out}``.
     width, height : int or None
         Of a picture in pixels; of a table its columns and rows.
     """
@@ -119,3 +134,9 @@ class Medium(Answer):
     height: int | None = None
     caption: str = ""
     created: str
+
+    @classmethod
+    def of(cls, item: LoggedMedium, number: int, trial_id: int = 0, created: str | None = None) -> Medium:
+        """Return what a trial has logged with its number in the trial, as a reader gets it without a master."""
+        moment = created or datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return cls(id=number, trial_id=trial_id, created=moment, **item.model_dump())

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, field_validator
 
 from det_native.schema.bodies import Answer, Sent
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
-from det_native.schema.outputs import Artifact, ArtifactsReport, MediaReport, Medium
+from det_native.schema.outputs import Artifact, ArtifactsReport, LoggedMedium, MediaReport, Medium
 from det_native.schema.states import (
     CheckpointState,
     ExitReason,
@@ -354,7 +354,7 @@ class Event(Answer):
 
     Types: ``experiment`` (data: the Experiment), ``trial`` (data: the Trial), ``metrics`` (data: kind, last batch, last
     row), ``checkpoint`` (data: the Checkpoint, also when it is deleted), ``artifacts`` (data: paths), ``media`` (data:
-    the last batch, names), ``error`` (data: UserErrorInfo, shown at once even if a retry follows).
+    how many, the last id and batch, names), ``error`` (data: UserErrorInfo, shown at once even if a retry follows).
     """
 
     id: int
@@ -589,6 +589,7 @@ __all__ = [
     "HashList",
     "Health",
     "LogLine",
+    "LoggedMedium",
     "MasterInfo",
     "MediaReport",
     "Medium",

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from det_native.schema import rest
 from det_native.schema.numbers import number
+from det_native.schema.ranking import checkpoints_best_first
 from det_native.schema.states import CheckpointState
 
 #: A trial that goes on continues from its last checkpoint, or from the one before where the last is damaged.
@@ -25,22 +26,17 @@ def superfluous(
     """Return the uuids of the checkpoints to delete.
 
     A checkpoint stays if it is among the `trial_latest` last ones of its trial, or has a value of the metric and is
-    among the `trial_best` best ones of its trial or the `experiment_best` best ones of the experiment.
+    among the `trial_best` best ones of its trial or the `experiment_best` best ones of the experiment. Which of equal
+    ones is better, `ranking` says: the same that the handles and views call best.
     """
     complete = [one for one in found if one.state is CheckpointState.COMPLETED]
     kept: set[str] = set()
-    scored = []
-    for one in complete:
-        value = number(one.metrics.get(metric))
-        if value is not None and value == value:
-            # One that is infinite, whichever way, is no result: it comes last.
-            rank = math.inf if math.isinf(value) else value if smaller_is_better else -value
-            scored.append((rank, one.created, one.uuid, one))
-    scored.sort(key=lambda entry: entry[:3])
-    kept.update(entry[3].uuid for entry in scored[:experiment_best])
+    values = {one.uuid: number(one.metrics.get(metric)) for one in complete}
+    measured = [one for one in complete if not math.isnan(math.nan if (value := values[one.uuid]) is None else value)]
+    ranked = checkpoints_best_first(measured, metric=metric, smaller_is_better=smaller_is_better)
+    kept.update(one.uuid for one in ranked[:experiment_best])
     for trial_id in {one.trial_id for one in complete}:
-        best = [entry[3].uuid for entry in scored if entry[3].trial_id == trial_id]
-        kept.update(best[:trial_best])
+        kept.update([one.uuid for one in ranked if one.trial_id == trial_id][:trial_best])
         kept.update(_last((one for one in complete if one.trial_id == trial_id), trial_latest))
     return [one.uuid for one in complete if one.uuid not in kept]
 

@@ -107,10 +107,11 @@ class CheckpointState(StrEnum):
 
 
 class MetricKind(StrEnum):
-    """What a metrics row measures."""
+    """What a metrics row measures; what the user's code logs by itself is a kind of its own."""
 
     TRAINING = "training"
     VALIDATION = "validation"
+    LOGGED = "logged"
 
 
 class ExitReason(StrEnum):

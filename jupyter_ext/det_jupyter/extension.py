@@ -13,7 +13,8 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
   (``det_native.experimental.saved``), where no kernel says so any more; 503 ``{"error"}`` if the master cannot be
   asked, 504 after ``DetJupyter.answer_seconds``.
 * ``GET local/experiments``, ``GET local/experiments/<n>[/trials|checkpoints|curves]``,
-  ``GET local/experiments/<n>/trials/<m>[/checkpoints|curves|metrics|system|logs]``,
+  ``GET local/experiments/<n>/trials/<m>[/checkpoints|curves|metrics|system|logs|media|artifacts]``,
+  ``GET local/experiments/<n>/trials/<m>/media/<id>/content``,
   ``GET local/experiments/<n>/checkpoints/<uuid>/files/<path>`` and the stream
   ``GET local/events?experiment_id=local-<n>`` -> of the runs in ``DET_HOME/local`` what the master's routes of these
   names say, see ``local_runs``. No master is needed.
@@ -38,6 +39,7 @@ from det_jupyter.local_handlers import (
     LocalExperimentHandler,
     LocalFileHandler,
     LocalListHandler,
+    LocalMediumHandler,
     LocalTrialHandler,
 )
 from det_jupyter.local_runs import Curves
@@ -52,6 +54,7 @@ from det_native.errors import ArgumentError
 BASE = r"/det-native/api"
 _VARIABLE = "DET_MASTER"
 NUMBER = r"[0-9]{1,18}"
+PARTS = "checkpoints|curves|metrics|system|logs|media|artifacts"
 
 
 class DetJupyter(ExtensionApp):
@@ -68,9 +71,10 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/local/experiments", LocalListHandler),
         (rf"{BASE}/local/experiments/({NUMBER})(?:/(trials|checkpoints|curves))?", LocalExperimentHandler),
         (
-            rf"{BASE}/local/experiments/({NUMBER})/trials/({NUMBER})(?:/(checkpoints|curves|metrics|system|logs))?",
+            rf"{BASE}/local/experiments/({NUMBER})/trials/({NUMBER})(?:/({PARTS}))?",
             LocalTrialHandler,
         ),
+        (rf"{BASE}/local/experiments/({NUMBER})/trials/({NUMBER})/media/({NUMBER})/content", LocalMediumHandler),
         (rf"{BASE}/local/experiments/({NUMBER})/checkpoints/([0-9A-Za-z-]{{1,64}})/files/(.+)", LocalFileHandler),
         (rf"{BASE}/local/experiments/({NUMBER})/(stop|kill|pause|resume|activate)", LocalActionHandler),
         (rf"{BASE}/saved/(experiments|trials)/([0-9]{{1,18}})", SavedHandler),

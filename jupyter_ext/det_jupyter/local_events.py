@@ -70,6 +70,7 @@ class _Run:
         self._stamp: object = None
         self._known: dict[tuple[str, object], dict[str, Any]] = {}
         self._rows: dict[Path, GrowingColumns] = {}
+        self._outputs: dict[tuple[str, int], tuple[str, int, int]] = {}
 
     def changes(self, store: LocalStore) -> list[Change]:
         """Return what is different: of its rows first, so that a run has told all when it tells its end."""
@@ -90,6 +91,17 @@ class _Run:
                 rows = self._rows.setdefault(path, GrowingColumns(path))
                 if rows.read_on():
                     found.append(("metrics", trial.id, {"kind": kind, "batch": rows.last_batch}))
+            found += self._outputs_of(store.folder / "trials" / str(trial.id), trial.id)
+        return found
+
+    def _outputs_of(self, folder: Path, trial_id: int) -> list[Change]:
+        """Return an event where a trial has logged or written something."""
+        found: list[Change] = []
+        for kind, name in (("media", "media.jsonl"), ("artifacts", "artifacts.json")):
+            stamp = _stamp_of(folder / name)
+            if stamp is not None and self._outputs.get((kind, trial_id)) != stamp:
+                self._outputs[kind, trial_id] = stamp
+                found.append((kind, trial_id, {}))
         return found
 
     def _things_of(self, store: LocalStore) -> list[Change]:
@@ -109,9 +121,14 @@ def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """Return what is different when a file of the run has changed."""
     found = []
     for path in (folder / "experiment.json", *sorted(folder.glob("trials/*/*.json*"))):
-        try:
-            status = os.stat(path)
-        except FileNotFoundError:
-            continue
-        found.append((str(path), status.st_mtime_ns, status.st_size))
+        if (stamp := _stamp_of(path)) is not None:
+            found.append(stamp)
     return tuple(found)
+
+
+def _stamp_of(path: Path) -> tuple[str, int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return str(path), status.st_mtime_ns, status.st_size

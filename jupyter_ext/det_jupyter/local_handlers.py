@@ -128,7 +128,7 @@ class LocalTrialHandler(LocalHandler):
     @web.authenticated
     @authorized
     async def get(self, number: str, trial_number: str, part: str | None) -> None:
-        """Answer with the trial, or with its ``checkpoints``, ``curves``, ``metrics``, ``system`` or ``logs``."""
+        """Answer with the trial, or with a part of it."""
 
         def read() -> dict[str, Any] | list[Any]:
             store = local_runs.store_of(number)
@@ -148,6 +148,11 @@ class LocalTrialHandler(LocalHandler):
             if part == "system":
                 points = self.number("points", MOST_SAMPLES, least=1, most=MOST_SAMPLES)
                 return local_runs.samples(store, trial_id, points)
+            if part == "media":
+                after, limit = self.number("after", 0), self.number("limit", 1000, least=1, most=10_000)
+                return local_runs.media(store, trial_id, after, limit)
+            if part == "artifacts":
+                return local_runs.artifacts(store, trial_id)
             if part == "logs":
                 return local_runs.log_lines(
                     store,
@@ -160,6 +165,25 @@ class LocalTrialHandler(LocalHandler):
             return trial
 
         await self.tell(read)
+
+
+class LocalMediumHandler(LocalHandler):
+    """``local/experiments/<n>/trials/<m>/media/<id>/content``."""
+
+    @web.authenticated
+    @authorized
+    async def get(self, number: str, trial_number: str, medium_id: str) -> None:
+        """Answer with what was logged; nothing in it runs as a page, by the policy of every answer."""
+        try:
+            content, mime = await asyncio.to_thread(
+                lambda: local_runs.content_of_medium(local_runs.store_of(number), int(trial_number), int(medium_id))
+            )
+        except (NotFoundError, OSError, ValueError) as error:
+            self.answer({"error": str(error)}, HTTPStatus.NOT_FOUND)
+            return
+        self.set_header("Cache-Control", "no-store")
+        self.write(content)
+        await self.finish(set_content_type=mime)
 
 
 class LocalFileHandler(LocalHandler):

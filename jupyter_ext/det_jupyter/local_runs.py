@@ -19,12 +19,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from det_native.client.local_source import LocalSource
 from det_native.errors import NotFoundError
+from det_native.local.artifacts import written_here
 from det_native.local.curves import GrowingColumns
 from det_native.local.log import read_log
 from det_native.local.store import PREFIX, LocalStore
 from det_native.schema import rest
 from det_native.schema.drawn import drawn
+from det_native.schema.outputs import MIME_TYPES
+from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import CheckpointState, MetricKind
 from det_native.schema.system_samples import thin_by_rank
 
@@ -103,6 +107,31 @@ def samples(store: LocalStore, number: int, points: int) -> list[dict[str, Any]]
     return [_json(sample) for sample in thin_by_rank(store.samples(number), points)]
 
 
+def media(store: LocalStore, number: int, after: int, limit: int) -> list[dict[str, Any]]:
+    """Return what a trial has logged besides numbers, with an id above `after`, in order."""
+    return [_json(medium) for medium in store.media(number) if medium.id > after][:limit]
+
+
+def artifacts(store: LocalStore, number: int) -> list[dict[str, Any]]:
+    """Return the files that a trial has written; they lie where its code put them, as their notes say."""
+    written = written_here(store.folder / "trials" / str(number))
+    return [_json(each.artifact) | {"sha256": None, "note": f"It is {each.location}."} for each in written]
+
+
+def content_of_medium(store: LocalStore, number: int, medium_id: int) -> tuple[bytes, str]:
+    """Return what was logged, and its mime type.
+
+    Raises
+    ------
+    NotFoundError
+        If it is not there.
+    """
+    for medium in store.media(number):
+        if medium.id == medium_id:
+            return LocalSource(store).medium_content(medium), MIME_TYPES.get(medium.format, "application/octet-stream")
+    raise NotFoundError(f"Trial {number} of experiment {store.id} has logged nothing by the number {medium_id}.")
+
+
 def log_lines(
     store: LocalStore, number: int, *, after: int, limit: int, last: int | None, before: int | None
 ) -> list[dict[str, Any]]:
@@ -161,10 +190,8 @@ class Curves:
         """Return the curves of the best trial and the newest ones."""
         found = store.trials()
         detail = store.experiment()
-        measured = [each for each in found if each.best_validation is not None]
-        sign = 1 if detail.smaller_is_better else -1
-        best = min(measured, key=lambda each: sign * (each.best_validation or 0.0), default=None)
-        numbers = {each.id for each in found[-newest:]} | ({best.id} if best is not None else set())
+        best = trials_best_first(found, smaller_is_better=detail.smaller_is_better)[:1]
+        numbers = {each.id for each in (*found[-newest:], *best)}
         return self.of_trials(store, sorted(numbers), kinds, buckets)
 
     def _read(self, store: LocalStore, number: int, kind: MetricKind) -> GrowingColumns:

@@ -10,11 +10,12 @@ _READ = re.compile(
     r"health|master|events"
     r"|experiments(/[0-9]{1,18}(/[a-z]+)?)?"
     r"|trials/[0-9]{1,18}(/[a-z]+)?"
+    r"|trials/[0-9]{1,18}/(artifacts|media/[0-9]{1,18})/content"
     r"|checkpoints/[0-9A-Za-z-]{1,64}(/files/.+)?",
     re.DOTALL,
 )
 _WRITTEN = re.compile(r"experiments/[0-9]{1,18}/(pause|resume|stop|kill|activate)")
-_FILE = re.compile(r"checkpoints/[^/]+/files/.+", re.DOTALL)
+_FILE = re.compile(r"checkpoints/[^/]+/files/.+|trials/[0-9]+/artifacts/content", re.DOTALL)
 _PATTERNS = {"GET": _READ, "POST": _WRITTEN}
 
 # What speaks to the Jupyter server, not to the master.
@@ -38,7 +39,7 @@ def resolve(method: str, path: str) -> str | None:
 
 
 def is_file(path: str) -> bool:
-    """Return whether a path is that of a checkpoint's file."""
+    """Return whether a path is that of a file to be saved: of a checkpoint, or written by a training."""
     return _FILE.fullmatch(path) is not None
 
 

@@ -11,6 +11,8 @@ from det_native.client.handles import Experiment
 from det_native.client.local_source import LocalSource
 from det_native.client.logs import Logs
 from det_native.client.selection import top_checkpoints
+from det_native.display.html import experiment_html
+from det_native.display.text import experiment_text
 from det_native.errors import (
     ArgumentError,
     CheckpointError,
@@ -81,7 +83,7 @@ def test_metrics_are_dictionaries_with_their_batch() -> None:
     LocalStore.find("local-1").write_samples(2, [rest.SystemSample(time=5.5, rank=1, metrics={"cpu_percent": 50.0})])
     assert trial.metrics("system") == [{"time": 5.5, "rank": 1, "cpu_percent": 50.0}]
     assert experiment.metrics("system") == [{"trial": 2, "time": 5.5, "rank": 1, "cpu_percent": 50.0}]
-    with pytest.raises(ArgumentError, match='"training", "validation" or "system"'):
+    with pytest.raises(ArgumentError, match='"training", "validation", "logged" or "system"'):
         trial.metrics("test")
 
 
@@ -121,6 +123,23 @@ def test_best_checkpoints_one_for_each_trial() -> None:
         experiment.top_checkpoint(sort_by="nope")
     with pytest.raises(ArgumentError, match="limit"):
         experiment.top_n_checkpoints(0)
+
+
+def test_of_equal_trials_all_call_the_same_one_best() -> None:
+    experiment = write_experiment(trials=3)
+    store = LocalStore.find("local-1")
+    for number, batches in ((1, (10, 20)), (2, (10, 90)), (3, (50, 99))):
+        store.write_checkpoints(
+            number, [checkpoint(f"{number}-{batch}", number, batch, val_loss=0.25) for batch in batches]
+        )
+        store.write_trial(experiment.trials[number - 1].detail().model_copy(update={"best_validation": 0.25}))
+    assert experiment.best_trial.id == 1
+    top = experiment.top_checkpoint()
+    assert (top.trial_id, top.uuid) == (1, "1-10")
+    assert [each.uuid for each in experiment.top_n_checkpoints(3)] == ["1-10", "2-10", "3-50"]
+    assert experiment.trials[2].top_checkpoint().uuid == "3-50"
+    assert "trial 1 (best)" in experiment_text(experiment)
+    assert experiment_html(experiment).count("1 (best)") == experiment_html(experiment).count("(best)") == 1
 
 
 def test_one_checkpoint_by_its_uuid_or_the_beginning_of_it() -> None:

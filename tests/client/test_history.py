@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.client.history import as_dictionary, epoch_ends, keras_history
-from det_native.client.selection import score
+from det_native.schema.ranking import score
 from det_native.schema.rest import MetricRow
 
 

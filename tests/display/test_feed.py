@@ -49,7 +49,7 @@ def store(experiment: Experiment) -> LocalStore:
 def test_the_first_time_everything_is_told_and_then_only_changes(experiment: Experiment, store: LocalStore) -> None:
     reader = ViewReader(experiment.source, experiment.id)
     first = reader.changes()
-    assert set(first) == {"experiment", "trials", "checkpoints", "curves", "logs", "system"}
+    assert set(first) == {"experiment", "trials", "checkpoints", "curves", "logs", "system", "outputs"}
     assert first["experiment"]["name"] == "digits"
     assert [trial["id"] for trial in first["trials"]] == [1, 2]
     assert reader.changes() == {}
@@ -133,7 +133,7 @@ def test_where_nothing_validates_nothing_is_drawn_as_a_validation() -> None:
     experiment = write_experiment()
     store = LocalStore.find(str(experiment.id))
     kinds = {curve.kind for curve in read_curves(LocalSource(store), store.id, store.trials())}
-    assert kinds == set(MetricKind)
+    assert kinds == {MetricKind.TRAINING, MetricKind.VALIDATION}
     store.write_experiment(store.experiment().model_copy(update={"validates": False}))
     kinds = {curve.kind for curve in read_curves(LocalSource(store), store.id, store.trials())}
     assert kinds == {MetricKind.TRAINING}

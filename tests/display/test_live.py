@@ -394,3 +394,31 @@ def test_in_a_notebook_that_is_only_executed_waiting_shows_the_last_state(execut
     assert "completed" in updates[-1]["data"]["text/plain"], "while the cell runs: what comes later is lost"
     assert not [each for each in messages if each["msg_type"] == "execute_result"]
     ends(executed)
+
+
+def test_a_picture_that_was_logged_is_given_with_its_bytes(watched: Kernel) -> None:
+    watched.run(
+        """
+import hashlib
+from det_native.schema.outputs import MediaKind
+from det_native.storage.blobs import BlobStore
+going = GoingOn("draws")
+picture = b"a picture"
+sha256 = hashlib.sha256(picture).hexdigest()
+BlobStore(str(going.store.folder.parent / "blobs")).put(sha256, picture)
+facts = dict(trial_id=1, batch=4, name="samples", sha256=sha256, size=9, created="", format="png")
+going.store.write_media(1, [rest.Medium(id=1, kind=MediaKind.IMAGE, **facts)])
+"""
+    )
+    comm = shown(watched.run("going.experiment"))["content"]["data"][WIDGET_TYPE]["model_id"]
+    watched.tell(comm, {"type": "content", "id": 1, "trial_id": 1, "medium_id": 1})
+    given = watched.until(said("answer"))
+    assert content_of(given) == {"type": "answer", "id": 1}
+    assert [bytes(buffer) for buffer in given["buffers"]] == [b"a picture"]
+    watched.tell(comm, {"type": "content", "id": 2, "trial_id": 1, "medium_id": 7})
+    assert content_of(watched.until(said("answer")))["error"] == "It is not there any more."
+    watched.tell(comm, {"type": "outputs", "id": 3, "trial_id": 1})
+    told = state_of(watched.until(tells("outputs")))["outputs"]
+    assert (told["trialId"], told["chosen"], len(told["media"])) == (1, True, 1)
+    watched.run("going.finish.set()")
+    ends(watched)

@@ -297,3 +297,42 @@ def test_ctrl_c_checkpoints_and_returns_the_history_so_far() -> None:
     assert experiment.state is ExperimentState.CANCELED
     assert experiment.checkpoints
     assert len(experiment.history["loss"]) >= 2
+
+
+@pytest.mark.parametrize("restores", [False, True])
+def test_keras_loads_from_the_path_of_a_checkpoint_what_load_gives(restores: bool) -> None:
+    context = det.experimental.keras.init(local=True)
+    stop = tf.keras.callbacks.EarlyStopping(patience=1, restore_best_weights=True, start_from_epoch=1, baseline=0.0)
+    model = make_model(context)
+    fit(model, validation_data=(X, Y), epochs=5, callbacks=[stop] if restores else [])
+    checkpoint = context.experiment.checkpoints[-1]
+    loaded = tf.keras.models.load_model(checkpoint.path)
+    expected = checkpoint.load()
+    assert np.array_equal(loaded.predict(X, verbose=0), expected.predict(X, verbose=0))
+    assert loaded.evaluate(X, Y, verbose=0) == expected.evaluate(X, Y, verbose=0)
+    begun = checkpoint.path.stat().st_mtime_ns
+    assert checkpoint.path.stat().st_mtime_ns == begun, "it is made once"
+
+
+class Own(tf.keras.Model):  # type: ignore[misc]
+    """Has no configuration: Keras cannot write one into a file."""
+
+    def __init__(self, layers: list[Any]) -> None:
+        super().__init__()
+        self.own = layers
+
+    def call(self, x: Any) -> Any:
+        for layer in self.own:
+            x = layer(x)
+        return x
+
+
+@only_keras_2
+def test_a_model_whose_class_cannot_be_made_from_a_file_has_a_path_too() -> None:
+    context = det.experimental.keras.init(local=True)
+    model = context.wrap_model(Own([tf.keras.layers.Dense(1)]))
+    model.compile("sgd", "mse")
+    fit(model, epochs=2)
+    checkpoint = context.experiment.checkpoints[-1]
+    loaded = tf.keras.models.load_model(checkpoint.path)
+    assert np.allclose(loaded(X), checkpoint.load()(X))

@@ -355,3 +355,14 @@ def test_another_optimizer_is_wrapped_between_two_trainings_but_not_in_one() -> 
             expected.step()
 
     assert all(torch.equal(one, by_hand.state_dict()[name]) for name, one in model.state_dict().items())
+
+
+def test_torch_loads_from_the_path_of_a_checkpoint() -> None:
+    experiment = det.experimental.create(LineTrial, CONFIG, local=True)
+    checkpoint = experiment.top_checkpoint()
+    saved = torch.load(checkpoint.path / "state_dict.pth", weights_only=True)
+    (weights,) = saved["models_state_dict"]
+    loaded = checkpoint.load().model.state_dict()
+    assert weights.keys() == loaded.keys()
+    assert all(torch.equal(weights[name], loaded[name]) for name in loaded)
+    assert checkpoint.path == checkpoint.path

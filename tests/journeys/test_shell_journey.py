@@ -60,7 +60,9 @@ def test_a_directory_is_trained_and_its_results_are_fetched(det: Det, tmp_path: 
     assert "state_dict.pth" in det("checkpoint", "describe", best["uuid"])
     assert "files are in fetched." in det("checkpoint", "download", best["uuid"], "-o", "fetched")
     assert (tmp_path / "fetched/state_dict.pth").stat().st_size > 0
-    assert "fetched is not empty" in det("checkpoint", "download", best["uuid"], "-o", "fetched", code=1)
+    assert "files are in fetched." in det("checkpoint", "download", best["uuid"], "-o", "fetched")
+    (tmp_path / "fetched/state_dict.pth").write_bytes(b"mine")
+    assert "state_dict.pth was changed" in det("checkpoint", "download", best["uuid"], "-o", "fetched", code=1)
     assert det("queue", "list") == "Nothing runs, and nothing waits.\n"
     slots = data_of(det("slot", "list", "--json"))
     assert [(slot["device"], slot["trial"]) for slot in slots] == [("cpu", None), ("cpu", None)]

@@ -18,6 +18,7 @@ UUID = "0199f3a2-1111-4222-8333-944444444444"
     [
         *("health", "master", "events", "experiments", "experiments/7", "experiments/7/trials"),
         *("experiments/7/checkpoints", "experiments/7/curves", "trials/3", "trials/3/metrics", "trials/3/series"),
+        *("trials/3/media", "trials/3/media/12/content", "trials/3/artifacts", "trials/3/artifacts/content"),
         *("trials/3/curves", "trials/3/logs", "trials/3/checkpoints", f"checkpoints/{UUID}"),
         *(f"checkpoints/{UUID}/files/manifest.json", f"checkpoints/{UUID}/files/optimizer/state.pt"),
     ],
@@ -37,6 +38,10 @@ def test_what_a_user_interface_does_is_passed_on_as_post_only(action: str) -> No
     [
         *(("GET", path) for path in ("", "runs/01/reports", "blobs/ab", "bundles/ab", "openapi.json", "MASTER")),
         *(("GET", path) for path in ("master/shutdown", "experiments/", "experiments/x", "experiments/7/trials/3")),
+        *(
+            ("GET", f"trials/3/{path}")
+            for path in ("media/x/content", "media/1/other", "logs/content")
+        ),
         *(("GET", path) for path in ("../v1/runs", "experiments/../runs", "checkpoints/..", "events?after=1")),
         *(("GET", f"checkpoints/{UUID}/files/{path}") for path in ("", "..", "a/../b", "a//b", "a\\b", "a\0", "./a")),
         *(("POST", path) for path in ("master/shutdown", "experiments", "blobs", "bundles", "runs/01/reports")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from contextlib import closing
 from pathlib import Path
@@ -14,10 +15,13 @@ from jupyter_parts import PATIENCE, Events, Jupyter
 from local_experiments import write_experiment
 from local_program import BATCHES, WAITS_AT, Running, local_training
 
+from det_native.local.artifacts import WrittenHere, keep_written
 from det_native.local.log import LogWriter
 from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.outputs import MediaKind
+from det_native.storage.blobs import BlobStore
 
 pytestmark = pytest.mark.slow
 
@@ -113,6 +117,35 @@ async def test_a_run_whose_process_was_killed_is_stopped_and_says_why(jupyter: J
     [trial] = await body(jupyter, "local/experiments/1/trials")
     assert (trial["state"], trial["batches"]) == ("CANCELED", WAITS_AT)
     assert (await jupyter.post("local/experiments/1/kill")).status_code == 200  # there is nothing left to do
+
+
+async def test_what_a_run_has_logged_and_written_is_told(jupyter: Jupyter) -> None:
+    write_experiment()
+    store = LocalStore.find("local-1")
+    picture = b"\x89PNG\r\n\x1a\n"
+    sha256 = hashlib.sha256(picture).hexdigest()
+    BlobStore(str(store.folder.parent / "blobs")).put(sha256, picture)
+    facts = {"trial_id": 1, "batch": 4, "name": "samples", "sha256": sha256, "size": len(picture), "created": ""}
+    media = [
+        rest.Medium(id=1, kind=MediaKind.IMAGE, format="png", **facts),
+        rest.Medium(id=2, kind=MediaKind.IMAGE, format="html", **facts),
+    ]
+    store.write_media(1, media)
+    path = "local/experiments/1/trials/1"
+    assert [each["id"] for each in await body(jupyter, f"{path}/media")] == [1, 2]
+    assert [each["id"] for each in await body(jupyter, f"{path}/media", after=1)] == [2]
+    assert [each["id"] for each in await body(jupyter, f"{path}/media", limit=1)] == [1]
+    answer = await jupyter.get(f"{path}/media/1/content")
+    assert (answer.content, answer.headers["Content-Type"]) == (picture, "image/png")
+    assert "sandbox" in answer.headers["Content-Security-Policy"]
+    odd = await jupyter.get(f"{path}/media/2/content")
+    assert odd.headers["Content-Type"] == "application/octet-stream"
+    assert (await jupyter.get(f"{path}/media/3/content")).status_code == 404
+    assert await body(jupyter, f"{path}/artifacts") == []
+    file = rest.Artifact(trial_id=1, path="log.csv", size=3, batch=4, created="")
+    keep_written(store.trial_folder(1), [WrittenHere.at(file, store.folder / "log.csv")])
+    [found] = await body(jupyter, f"{path}/artifacts")
+    assert (found["path"], found["note"]) == ("log.csv", f"It is {store.folder / 'log.csv'}.")
 
 
 async def test_logs_are_paged(jupyter: Jupyter) -> None:

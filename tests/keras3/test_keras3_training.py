@@ -76,6 +76,7 @@ def test_fit_trains_validates_and_comes_back(tmp_path: Path) -> None:
     # Plain Keras reads the checkpoint, too.
     (whole,) = Path(checkpoint.download(tmp_path / "checkpoint")).rglob("model.keras")
     assert np.allclose(keras.models.load_model(whole).predict(X, verbose=0), loaded.predict(X, verbose=0), atol=1e-6)
+    assert np.allclose(keras.models.load_model(checkpoint.path).predict(X), loaded.predict(X), atol=1e-6)
     loaded.fit(X, Y, verbose=0)  # it is plain Keras again
 
 

@@ -9,8 +9,10 @@ from typing import Any
 from master_parts import Master, Worker, configuration, manifest
 
 from det_native import PROTOCOL
+from det_native.master.store import checkpoints, events, experiments
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import CallSite, Cell, EarlierTraining
+from det_native.schema.rest import Event
 from det_native.storage import backups
 from det_native.storage.blobs import BlobStore
 
@@ -156,3 +158,39 @@ def test_a_checkpoint_that_the_program_of_an_experiment_loads_stays(master: Mast
     refused = master.client.post("/api/v1/experiments", json=body)
     assert refused.status_code == 404
     assert "from which this training goes on, has been deleted" in refused.text
+
+
+def test_whoever_hears_of_the_end_is_told_before_which_checkpoints_are_gone(master: Master) -> None:
+    experiment, job, worker = begun(master)
+    best, *others = [saved(worker, batch, loss) for batch, loss in ((10, 0.1), (20, 0.4), (30, 0.3), (40, 0.5))]
+    until_lying(master, job, best, *others[-2:])
+    worker.train(1, 100)
+    worker.exit(batch=100)
+    path = f"/experiments/{experiment['id']}"
+    master.until(path, lambda found: found["state"] == "COMPLETED")
+    existing = [one["uuid"] for one in master.get(f"{path}/checkpoints") if one["state"] == "COMPLETED"]
+    assert existing == [best, others[-1]]
+    with master.service.database.read() as connection:
+        owner = experiments.owner_of(connection, experiment["id"])
+        told = events.after(connection, owner, 0, experiment_id=experiment["id"])
+    ended = next(event.id for event in told if event.type == "experiment" and event.data["state"] == "COMPLETED")
+    deleted = {event.data["uuid"]: event for event in told if event.type == "checkpoint" and is_deleted(event)}
+    assert set(deleted) == set(others[:-1])
+    assert all(event.id < ended and event.trial_id == job.trial_id for event in deleted.values())
+
+
+def is_deleted(event: Event) -> bool:
+    return event.data["state"] == "DELETED"
+
+
+def test_one_that_the_master_could_not_delete_while_the_trial_trained_goes_at_the_end(master: Master) -> None:
+    experiment, job, worker = begun(master)
+    first, *last = [saved(worker, batch) for batch in (10, 20, 30)]
+    until_lying(master, job, *last)
+    with master.service.database.read() as connection:
+        assert checkpoints.get(connection, first).state == "DELETED"
+    (Path(job.checkpoints) / first).mkdir()  # what a master leaves that ends between the note and the deletion
+    worker.train(1, 100)
+    worker.exit(batch=100)
+    master.until_state(experiment["id"], "COMPLETED")
+    until_lying(master, job, last[-1])

@@ -34,7 +34,7 @@ from det_native.schema.lengths import UNTOLD
 from det_native.schema.manifests import CallKind, CheckpointManifest, Framework
 from det_native.schema.own_message import is_out_of_memory, memory_advice
 from det_native.schema.stage_words import begins_with, trained_on
-from det_native.schema.states import ExperimentState, TrialState
+from det_native.schema.states import ExperimentState, MetricKind, TrialState
 
 if TYPE_CHECKING:
     from det_harness.frameworks.base import FrameworkHarness
@@ -236,6 +236,7 @@ class LocalExperiment:
     @contextmanager
     def _run_of(self, begun: _Begun) -> Iterator[LocalRun]:
         from det_harness.frameworks.base import harness_for
+        from det_harness.local.bundle import blobs_of
         from det_harness.local.run import local_run
 
         trial, stage, reporter, log = begun
@@ -251,6 +252,7 @@ class LocalExperiment:
                 resume=self._resume(stage, reporter),
                 warm_start=self._weights(stage),
                 directory=self._files(trial.id),
+                outputs=blobs_of(self._store.folder),
                 framework=self._framework,
                 test=self._settings.place.test,
                 reporter=reporter,
@@ -295,8 +297,9 @@ class LocalExperiment:
         )
         if stage.goes_on:
             checkpoints = [(one.location, one.manifest) for one in self._store.checkpoints(trial.id)]
-            training, validation = (self._store.rows(trial.id, kind) for kind in ("training", "validation"))
-            reporter.take_up(training, validation, checkpoints, self._store.epochs(trial.id))
+            training, validation, logged = (self._store.rows(trial.id, kind) for kind in MetricKind)
+            epochs, media = self._store.epochs(trial.id), self._store.media(trial.id)
+            reporter.take_up(training, validation, checkpoints, epochs, logged, media)
             reporter.system(self._store.samples(trial.id))
         reporter.watch = watch
         self._record.follow(reporter)

@@ -254,6 +254,8 @@ class Record:
         store = self._store
         store.write_rows(trial_id, "training", reporter.training_rows)
         store.write_rows(trial_id, "validation", reporter.validation_rows)
+        store.write_rows(trial_id, "logged", reporter.logged_rows)
+        store.write_media(trial_id, reporter.logged_media)
         store.write_epochs(trial_id, reporter.epochs)
         store.write_samples(trial_id, reporter.samples)
         self._write_checkpoints(trial_id, reporter)

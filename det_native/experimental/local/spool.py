@@ -43,6 +43,8 @@ class Spool:
         self._written = {"training": len(reporter.training_rows), "validation": len(reporter.validation_rows)}
         self._checkpoints = len(reporter.checkpoints)
         self._epochs = len(reporter.epochs)
+        self._logged = len(reporter.logged_rows)
+        self._media = len(reporter.logged_media)
         self._samples = reporter.samples
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"det-spool-{store.id}", daemon=True)
@@ -72,6 +74,13 @@ class Spool:
                 self._written[kind] += len(new)
                 changed = True
             batches = max(batches, rows[-1].batch if rows else 0)
+        if logged := reporter.logged_rows[self._logged : -1]:  # more may come to the last one
+            self._store.append_rows(self._trial_id, "logged", logged)
+            self._logged += len(logged)
+            changed = True
+        if len(reporter.logged_media) > self._media:
+            self._media = len(reporter.logged_media)
+            self._store.write_media(self._trial_id, reporter.logged_media[: self._media])
         if len(reporter.epochs) > self._epochs:
             self._epochs = len(reporter.epochs)
             self._store.write_epochs(self._trial_id, reporter.epochs[: self._epochs])

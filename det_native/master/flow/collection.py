@@ -13,12 +13,14 @@ from sqlalchemy.exc import OperationalError
 from det_native.errors import DetError
 from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import checkpoint_uri
-from det_native.master.store import bundles, checkpoints, events, experiments, runs, trials
+from det_native.master.store import bundles, checkpoints, experiments, runs, trials
+from det_native.master.store.database import Transaction, is_disk_full
+from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.ranks import rank_folder
-from det_native.schema.rest import Checkpoint
 from det_native.schema.retention import LAST_WHILE_RUNNING, superfluous, superfluous_already
+from det_native.schema.states import CheckpointState
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import safe_join
 
@@ -28,24 +30,33 @@ logger = logging.getLogger(__name__)
 KEPT_RUNS = 100
 
 
-def collect(context: Context, experiment_id: int) -> None:
-    """Delete the superfluous checkpoints of an ended experiment; their rows stay, as DELETED."""
-    with context.database.read() as connection:
-        experiment = experiments.get(connection, experiment_id)
-        found = checkpoints.of_experiment(connection, experiment_id)
-        used = checkpoints.used_by_programs(connection)
-    config = ExperimentConfig.model_validate(experiment.config)
-    policy = config.checkpoint_storage
+def retire(transaction: Transaction, experiment: rest.Experiment) -> None:
+    """Have the superfluous checkpoints of an experiment that ends exist no more; `collect` deletes their files.
+
+    In the transaction of the end, and before it is told: whoever hears of the end sees those that stay.
+    """
+    policy = ExperimentConfig.model_validate(experiment.config).checkpoint_storage
     doomed = superfluous(
-        found,
+        checkpoints.complete(transaction.connection, experiment_id=experiment.id),
         metric=experiment.metric,
         smaller_is_better=experiment.smaller_is_better,
         experiment_best=policy.save_experiment_best,
         trial_best=policy.save_trial_best,
         trial_latest=policy.save_trial_latest,
     )
+    used = checkpoints.used_by_programs(transaction.connection) if doomed else set()
+    checkpoints.set_deleted(transaction, [uuid for uuid in doomed if uuid not in used])
+
+
+def collect(context: Context, experiment_id: int) -> None:
+    """Delete the files of the checkpoints of an ended experiment that exist no more; their rows stay, as DELETED."""
     try:
-        _delete(context, experiment_id, config, (uuid for uuid in doomed if uuid not in used))
+        with context.database.write() as transaction:  # of a version that did not do this at the end, say
+            experiment = experiments.get(transaction.connection, experiment_id)
+            retire(transaction, experiment)
+            found = checkpoints.of_experiment(transaction.connection, experiment_id)
+        config = ExperimentConfig.model_validate(experiment.config)
+        _delete_files(context, config, [one.uuid for one in found if one.state is CheckpointState.DELETED])
         with context.database.write() as transaction:
             experiments.set_collected(transaction, experiment_id)
     except (DetError, OSError, OperationalError) as error:
@@ -104,8 +115,19 @@ def collect_running(
         runs=current,
         backed_up=backed_up,
     )
+    gone = [uuid for uuid in doomed if uuid not in needed and not is_read(uuid)]
+    if not gone:
+        return
     try:
-        _delete(context, experiment_id, config, (uuid for uuid in doomed if uuid not in needed and not is_read(uuid)))
+        try:
+            _tell_deleted(context, gone)
+        except OperationalError as error:
+            if not is_disk_full(error):
+                raise
+            _delete_files(context, config, gone)  # which makes room to store that
+            _tell_deleted(context, gone)
+        else:
+            _delete_files(context, config, gone)  # what fails here, `collect` does at the end
     except (DetError, OSError, OperationalError) as error:
         logger.warning("Superfluous checkpoints of experiment %d cannot be deleted now: %s", experiment_id, error)
 
@@ -118,18 +140,22 @@ def _current_runs(connection: Connection, experiment_id: int, trial_id: int | No
     return [trial.run_id for trial in trials.of_experiment(connection, experiment_id) if trial.run_id is not None]
 
 
-def _of_starting_runs(connection: Connection, found: Iterable[Checkpoint]) -> set[str]:
+def _of_starting_runs(connection: Connection, found: Iterable[rest.Checkpoint]) -> set[str]:
     """Return the checkpoints of trials whose worker may be reading them still: its run has none of its own yet."""
     publishing = {one.manifest.run_id for one in found}
     starting = {run.trial_id for run in runs.alive(connection) if run.run_id not in publishing}
     return {one.uuid for one in found if one.trial_id in starting}
 
 
-def _delete(context: Context, experiment_id: int, config: ExperimentConfig, doomed: Iterable[str]) -> None:
+def _tell_deleted(context: Context, uuids: Iterable[str]) -> None:
+    with context.database.write() as transaction:
+        checkpoints.set_deleted(transaction, uuids)
+
+
+def _delete_files(context: Context, config: ExperimentConfig, uuids: Iterable[str]) -> None:
     storage = CheckpointStorage(checkpoint_uri(config, context.places))
-    for uuid in doomed:
+    for uuid in uuids:
         storage.delete(uuid)
-        _mark_deleted(context, experiment_id, uuid)
 
 
 def clear_work(context: Context, run_id: str, experiment_id: int) -> None:
@@ -199,12 +225,3 @@ def clear_old_runs(context: Context) -> None:
 
 def _is_run(name: str) -> bool:
     return len(name) == 26 and set(name) <= set(runs.ALPHABET)
-
-
-def _mark_deleted(context: Context, experiment_id: int, uuid: str) -> None:
-    with context.database.write() as transaction:
-        checkpoints.set_deleted(transaction, uuid)
-        checkpoint = checkpoints.get(transaction.connection, uuid)
-        owner = experiments.owner_of(transaction.connection, experiment_id)
-        data = checkpoint.model_dump(mode="json")
-        events.emit(transaction, owner, "checkpoint", experiment_id, checkpoint.trial_id, data)

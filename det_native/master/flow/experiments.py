@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import OperationalError
 
 from det_native.errors import ArgumentError, InputDiffersError, RequestError
+from det_native.master.flow.collection import retire
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import stage_of, target_batches
 from det_native.master.flow.searchers import BrokenSearchError, Searchers
@@ -432,6 +433,7 @@ class Experiments:
             experiments.set_progress(
                 transaction, experiment_id, _share_done(experiments.get(connection, experiment_id), found)
             )
+        retire(transaction, experiments.get(connection, experiment_id))
         tell_experiment(transaction, experiment_id)
         logger.info("experiment %d ended: %s", experiment_id, ends[state])
         self._searchers.forget(experiment_id)

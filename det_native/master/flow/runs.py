@@ -447,7 +447,7 @@ class Runs:
         """Do not continue again from a checkpoint that turned out to be damaged."""
         if run is None or run.resume is None or error.type not in UNUSABLE:
             return
-        checkpoints.set_deleted(transaction, run.resume)
+        checkpoints.set_deleted(transaction, [run.resume])
         text = f"Checkpoint {run.resume} cannot be used; the trial falls back to the one before."
         logs.add(transaction, run.trial_id, run.run_id, "system", [text])
 

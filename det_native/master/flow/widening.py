@@ -6,7 +6,6 @@ from det_native.master.store import bundles, checkpoints, experiments, logs, tri
 from det_native.master.store.database import Transaction
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
-from det_native.schema.states import CheckpointState
 
 
 def take_wider_program(
@@ -46,9 +45,8 @@ def drop_outdated(transaction: Transaction, experiment_id: int) -> None:
     """Have no trial of an experiment continue from a checkpoint of another program than it has now."""
     connection = transaction.connection
     bundle_id = experiments.get(connection, experiment_id).bundle_id
-    for one in checkpoints.of_experiment(connection, experiment_id):
-        if one.state is CheckpointState.COMPLETED and one.manifest.bundle_id != bundle_id:
-            checkpoints.set_deleted(transaction, one.uuid)
+    found = checkpoints.complete(connection, experiment_id=experiment_id)
+    checkpoints.set_deleted(transaction, [one.uuid for one in found if one.manifest.bundle_id != bundle_id])
 
 
 def _row(wider: BundleManifest, what: str) -> rest.CaptureRow:

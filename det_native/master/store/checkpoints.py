@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from det_native.errors import NotFoundError, RequestError
+from det_native.master.store import events
 from det_native.master.store import metrics as metric_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import check_text, now
@@ -136,11 +137,18 @@ def latest(connection: Connection, trial_id: int) -> rest.Checkpoint | None:
     return None if row is None else _checkpoint(connection, row)
 
 
-def set_deleted(transaction: Transaction, uuid: str) -> None:
-    """Remember that the files are gone (or cannot be used); the row stays."""
-    transaction.connection.execute(
-        update(checkpoints).where(checkpoints.c.uuid == uuid).values(state=CheckpointState.DELETED)
-    )
+def set_deleted(transaction: Transaction, uuids: Iterable[str]) -> None:
+    """Have checkpoints exist no more (their files go, or cannot be used), and tell it; the rows stay."""
+    for uuid in uuids:
+        transaction.connection.execute(
+            update(checkpoints).where(checkpoints.c.uuid == uuid).values(state=CheckpointState.DELETED)
+        )
+        deleted = get(transaction.connection, uuid)
+        owner = transaction.connection.execute(
+            select(experiments.c.owner).where(experiments.c.id == deleted.experiment_id)
+        ).scalar_one()
+        data = deleted.model_dump(mode="json")
+        events.emit(transaction, owner, "checkpoint", deleted.experiment_id, deleted.trial_id, data)
 
 
 def _query(owner: str | None) -> Select[Any]:

@@ -209,6 +209,10 @@ class Tails:
         self._tails[key] = tail
         self._changed.add(key)
 
+    def drop(self, key: Key) -> None:
+        """Forget a tail, whose rows have changed in the store."""
+        self._tails.pop(key, None)
+
     def forget_changed(self) -> None:
         """The transaction failed: what it changed is not so."""
         for key in self._changed:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, bindparam, select
 
 from det_native.errors import FencedError, NotFoundError, RequestError
-from det_native.master.store import artifacts, checkpoints, epochs, events, metrics, system, trials
+from det_native.master.store import artifacts, checkpoints, epochs, events, logged, media, metrics, system, trials
 from det_native.master.store import experiments as experiment_store
 from det_native.master.store import logs as log_store
 from det_native.master.store import runs as run_store
@@ -76,10 +76,7 @@ def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Ac
     fresh = [report for report in batch.reports if report.seq > row.last_seq]
     if fresh and row.state == RunState.ENDED:
         raise FencedError(f"Run {run_id} has ended; trial {row.trial_id} takes no more reports from it.")
-    stored = {
-        "training": (row.training_rows, row.training_last),
-        "validation": (row.validation_rows, row.validation_last),
-    }
+    stored = {kind.value: (row._mapping[f"{kind}_rows"], row._mapping[f"{kind}_last"]) for kind in MetricKind}
     run = _Run(row=row, run_id=run_id, metric=row.metric, batches=row.batches, stored=stored)
     through = row.last_seq
     if batch.waiting is not None and row.state != RunState.ENDED:
@@ -179,10 +176,7 @@ _FACTS = (
         runs.c.state,
         runs.c.trial_id,
         runs.c.batches,
-        runs.c.training_rows,
-        runs.c.training_last,
-        runs.c.validation_rows,
-        runs.c.validation_last,
+        *(runs.c[f"{kind}_{column}"] for kind in MetricKind for column in ("rows", "last")),
         runs.c.exit,
         runs.c.stop_asked,
         trial_table.c.run_id.label("current"),
@@ -236,10 +230,10 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             _apply_no_validation(transaction, run)
         case rest.RowsReport():
             _apply_rows(transaction, run, report)
+        case rest.MediaReport() | rest.ArtifactsReport():
+            _apply_outputs(transaction, run, report)
         case rest.SystemReport():
             system.add(transaction, run.row.trial_id, run.row.number, report.samples)
-        case rest.ArtifactsReport():
-            artifacts.add(transaction, run.row.trial_id, run.row.number, report.files, report.removed)
         case rest.ExitReport():
             _apply_exit(transaction, run, report)
 
@@ -259,6 +253,8 @@ def _check_columns(run: _Run, report: rest.MetricsReport) -> None:
 def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsReport) -> None:
     kind = report.kind.value
     rows, last = run.stored[kind]
+    if report.kind is MetricKind.LOGGED and report.batches:
+        report, rows, last = logged.merged(transaction, run.row, (rows, last), report)
     hint = metrics.add(transaction, run.row.trial_id, run.row.number, (rows, last), report)
     if hint is None:
         return
@@ -270,6 +266,20 @@ def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsRepo
     if report.kind is MetricKind.VALIDATION:
         values = report.metrics.get(run.metric, [])
         run.values.extend(value for value in values if value is not None and math.isfinite(value))
+
+
+def _apply_outputs(transaction: Transaction, run: _Run, report: rest.MediaReport | rest.ArtifactsReport) -> None:
+    if isinstance(report, rest.MediaReport):
+        _apply_media(transaction, run, report)
+    else:
+        artifacts.add(transaction, run.row.trial_id, run.row.number, report.files, report.removed)
+
+
+def _apply_media(transaction: Transaction, run: _Run, report: rest.MediaReport) -> None:
+    hint = media.add(transaction, run.row.trial_id, run.row.number, report.items)
+    if hint is not None:
+        run.batches = max(run.batches, hint["batch"])
+        events.emit(transaction, run.row.owner, "media", run.row.experiment_id, run.row.trial_id, hint)
 
 
 def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedReport) -> None:

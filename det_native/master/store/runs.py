@@ -16,7 +16,7 @@ from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
 from det_native.master.store.tables import runs, trials
 from det_native.schema.rest import ExitReport
-from det_native.schema.states import RunState
+from det_native.schema.states import MetricKind, RunState
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -106,7 +106,7 @@ def create(
     """Make a run the trial's current one and return its number; from now on earlier runs are fenced off."""
     connection = transaction.connection
     last = connection.execute(select(func.max(runs.c.number)).where(runs.c.trial_id == trial_id)).scalar() or 0
-    nothing = {"training_rows": 0, "training_last": -1, "validation_rows": 0, "validation_last": -1}
+    nothing = {f"{kind}_{column}": value for kind in MetricKind for column, value in (("rows", 0), ("last", -1))}
     connection.execute(
         insert(runs).values(
             run_id=run_id,

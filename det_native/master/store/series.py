@@ -36,7 +36,7 @@ LAST_BATCH = 2**63 - 1
 
 # Statements are made once: SQLAlchemy takes longer to make one than SQLite to answer it.
 _RUNS = (
-    select(runs.c.number, runs.c.start_batch, runs.c.training_rows, runs.c.validation_rows)
+    select(runs.c.number, runs.c.start_batch, *(runs.c[f"{kind}_rows"].label(kind) for kind in MetricKind))
     .select_from(trials.join(experiments).outerjoin(runs, runs.c.trial_id == trials.c.id))
     .where(trials.c.id == bindparam("trial"))
     .order_by(runs.c.number)
@@ -101,8 +101,10 @@ def curves(
     """Return what :func:`read` returns, of every metric of these kinds by name; only of `name` if it is given."""
     found = []
     for kind in kinds:
-        newest = last_row(connection, trial_id, kind)
         stored = _stored(connection, trial_id, kind)
+        if not any(rows for _, rows in stored.values()):
+            continue
+        newest = last_row(connection, trial_id, kind)
         for metric, parts in sorted(_parts(connection, trial_id, kind, name, points, stored).items()):
             batch, minimum, maximum, mean = _points(parts, points)
             if batch:
@@ -168,8 +170,7 @@ def _stored(connection: Connection, trial_id: int, kind: MetricKind, owner: str 
     found = connection.execute(query, {"trial": trial_id, "owner": owner}).all()
     if not found:
         raise NotFoundError(f"There is no trial {trial_id}.")
-    rows = 2 if kind is MetricKind.TRAINING else 3
-    return {row[0]: (row[1], row[rows]) for row in found if row[0] is not None}
+    return {row.number: (row.start_batch, row._mapping[kind.value]) for row in found if row.number is not None}
 
 
 def _rows_in(connection: Connection, trial_id: int, kind: MetricKind, segment: Segment, stored: int) -> int:

@@ -178,6 +178,8 @@ runs = Table(
     Column("training_last", BigInteger, nullable=False),
     Column("validation_rows", BigInteger, nullable=False),
     Column("validation_last", BigInteger, nullable=False),
+    Column("logged_rows", BigInteger, nullable=False, server_default="0"),
+    Column("logged_last", BigInteger, nullable=False, server_default="-1"),
     Column("token_hash", String(64), nullable=False),
     Column("slots", JSON, nullable=False),
     Column("handle", JSON, nullable=True),

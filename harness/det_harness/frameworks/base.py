@@ -6,7 +6,7 @@ where it is, and whoever asks for one thing of it (its random numbers, say) must
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from det_harness.trial.after_training import weights_in
 from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, trial_class_titles
 from det_native.past_history import PastHistory
@@ -154,6 +155,20 @@ class FrameworkHarness:
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return what a trial class or a captured call makes, with the weights of the checkpoint in `directory`."""
         raise untrainable(payload)
+
+    def loadable_path(self, directory: Path, load: Callable[[], Any], made: Path) -> Path:
+        """Return what the framework's own functions load the trained model from; by default the folder of the weights.
+
+        Parameters
+        ----------
+        directory : Path
+            The files of a checkpoint.
+        load : callable
+            Returns what :meth:`load` does for it.
+        made : Path
+            An existing folder for what has to be written first.
+        """
+        return weights_in(directory)
 
     def at_home(self, loaded: Any) -> Any:
         """Return what `load` gave in a program that has run again, as an object of this process's own classes."""

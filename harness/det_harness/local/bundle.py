@@ -5,17 +5,28 @@ Under ``DET_HOME/local``: ``blobs/`` for all runs together, ``<n>/bundle.json`` 
 
 from __future__ import annotations
 
+import itertools
+import re
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
 from pydantic import ValidationError
 
 from det_native.errors import BundleCorruptError
+from det_native.schema.job import REPORTS_NAME
 from det_native.schema.manifests import BundleManifest, Sha256
 from det_native.storage.blobs import BlobStore
 
 MANIFEST = "bundle.json"
+
+# Where contents are named, and how.
+_OUTPUTS = ("media.jsonl", "artifacts.jsonl", f"run/1/{REPORTS_NAME}", "run/1/spool/*.jsonl")
+_SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+# A content is put first and reported then: one that is younger may be on its way.
+_UNREPORTED_SECONDS = 3600.0
 
 
 def keep_bundle(folder: Path, manifest: BundleManifest, contents: Mapping[Sha256, Path | bytes]) -> None:
@@ -72,10 +83,21 @@ def drop_unused_blobs(root: Path) -> None:
                 continue
             except ValidationError:  # damaged, or of a later version, which may need any of them
                 return
+        needed |= _reported_outputs(root)
         blobs = _blobs(root)
+        before = time.time() - _UNREPORTED_SECONDS
         for path in (root / "blobs").glob("??/*"):
-            if path.name not in needed and len(path.name) == 64:
+            if path.name not in needed and len(path.name) == 64 and path.stat().st_mtime < before:
                 blobs.delete(path.name)
+
+
+def _reported_outputs(root: Path) -> set[Sha256]:
+    """Return the contents of what the trials of the runs have logged or written, reports that nobody took included."""
+    found: set[Sha256] = set()
+    for path in itertools.chain.from_iterable(root.glob(f"*/trials/*/{each}") for each in _OUTPUTS):
+        with suppress(FileNotFoundError):  # another process cleans up too
+            found.update(match.decode() for match in _SHA256.findall(path.read_bytes()))
+    return found
 
 
 def _blobs(root: Path) -> BlobStore:

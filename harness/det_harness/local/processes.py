@@ -33,6 +33,7 @@ from det_native.schema.rest import (
     ComparisonReport,
     EpochReport,
     ExitReport,
+    MediaReport,
     MetricsReport,
     NoValidationReport,
     Report,
@@ -203,7 +204,7 @@ class _Processes:
                 stdout=output,
                 stderr=output,
                 cwd=folder,
-                env={**os.environ, "DET_WORKER": str(os.getpid()), "TMPDIR": temporary},
+                env={**_environment(), "DET_WORKER": str(os.getpid()), "TMPDIR": temporary},
                 start_new_session=True,  # Ctrl-C in a terminal is for the process that started it
             )
         self._children.append(child)
@@ -219,6 +220,11 @@ class _Processes:
                 os.killpg(child.pid, signal.SIGKILL)
         for folder in self._temporary:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables of this process without what is of its notebook: how that shows figures."""
+    return {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
 
 
 class _Lines:
@@ -268,8 +274,10 @@ def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
     report = _REPORT.validate_json(line)
     if isinstance(report, CheckpointReport):
         reporter.checkpoint(report.location, report.manifest)
-    elif isinstance(report, MetricsReport) and report.kind is MetricKind.TRAINING:
-        reporter.training(report.batches, report.metrics)
+    elif isinstance(report, MetricsReport):
+        _pass_on_metrics(report, reporter)
+    elif isinstance(report, MediaReport):
+        reporter.media(report.items)
     elif isinstance(report, EpochReport):
         reporter.epoch(report.row)
     elif isinstance(report, ArtifactsReport):
@@ -282,5 +290,14 @@ def _pass_on(line: bytes, reporter: LocalReporter | PrintingReporter) -> None:
         reporter.no_validation()
     elif isinstance(report, StartedReport):
         reporter.started(report.length)
-    elif isinstance(report, MetricsReport):
+
+
+def _pass_on_metrics(report: MetricsReport, reporter: LocalReporter | PrintingReporter) -> None:
+    if report.kind is MetricKind.TRAINING:
+        reporter.training(report.batches, report.metrics)
+    elif report.kind is MetricKind.LOGGED:
+        for row, batch in enumerate(report.batches):
+            values = {name: column[row] for name, column in report.metrics.items()}
+            reporter.logged(batch, {name: value for name, value in values.items() if value is not None})
+    else:
         reporter.validation(report.batches[0], {name: column[0] for name, column in report.metrics.items()})

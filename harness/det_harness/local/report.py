@@ -13,7 +13,7 @@ from det_harness.trial.services import Reporter
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.metric_names import companions
 from det_native.schema.outputs import WrittenFile
-from det_native.schema.rest import EpochRow, MetricRow, SystemSample
+from det_native.schema.rest import EpochRow, LoggedMedium, Medium, MetricRow, SystemSample
 from det_native.schema.system_samples import MOST_SAMPLES, only_new, thin_by_rank
 
 
@@ -30,8 +30,10 @@ class LocalReporter(Reporter):
 
     Attributes
     ----------
-    training_rows, validation_rows : list of MetricRow
+    training_rows, validation_rows, logged_rows : list of MetricRow
         In order of batches.
+    logged_media : list of Medium
+        In the order in which they were logged.
     epochs : list of EpochRow
         What the framework's own history has.
     checkpoints : list of (str, CheckpointManifest)
@@ -71,6 +73,8 @@ class LocalReporter(Reporter):
         self._training_rows: list[MetricRow] = []
         self._making_rows = threading.Lock()
         self.validation_rows: list[MetricRow] = []
+        self.logged_rows: list[MetricRow] = []
+        self.logged_media: list[Medium] = []
         self.epochs: list[EpochRow] = []
         self.checkpoints: list[tuple[str, CheckpointManifest]] = []
         self.told: str | None = None
@@ -88,8 +92,12 @@ class LocalReporter(Reporter):
         validation: Iterable[MetricRow],
         checkpoints: Iterable[tuple[str, CheckpointManifest]],
         epochs: Iterable[EpochRow] = (),
+        logged: Iterable[MetricRow] = (),
+        media: Iterable[Medium] = (),
     ) -> None:
         """Begin with what the trial has reported before."""
+        self.logged_rows += logged
+        self.logged_media += media
         self.epochs += epochs
         self._training_rows += training
         self.validation_rows += validation
@@ -120,6 +128,19 @@ class LocalReporter(Reporter):
             self.stop_asked = self.watch(batch, row)
         if self._observe is not None:
             self._observe(batch, row)
+
+    def logged(self, batch: int, metrics: Mapping[str, float]) -> None:
+        """Keep numbers that the user's code has logged after so many batches; of a name the last one counts."""
+        rows = self.logged_rows
+        if rows and rows[-1].batch >= batch:
+            rows[-1].metrics.update(metrics)
+        else:
+            rows.append(MetricRow(batch=batch, metrics=dict(metrics)))
+
+    def media(self, items: list[LoggedMedium]) -> None:
+        """Keep what the user's code has logged."""
+        first = len(self.logged_media) + 1
+        self.logged_media += [Medium.of(item, number) for number, item in enumerate(items, first)]
 
     def epoch(self, row: EpochRow) -> None:
         """Keep what the framework's own history has of an epoch."""
@@ -202,6 +223,14 @@ class PrintingReporter(Reporter):
         """Pass on the metrics of one validation, or of the training in its place, and say them."""
         self._reporter.validation(batch, metrics)
         print(f"  {'validated' if self._validates else 'compared by'}: {_listed(metrics)}")
+
+    def logged(self, batch: int, metrics: Mapping[str, float]) -> None:
+        """Pass on numbers that the user's code has logged."""
+        self._reporter.logged(batch, metrics)
+
+    def media(self, items: list[LoggedMedium]) -> None:
+        """Pass on what the user's code has logged."""
+        self._reporter.media(items)
 
     def epoch(self, row: EpochRow) -> None:
         """Pass on what the framework's own history has of an epoch."""

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, NotRequired, TypedDict, Unpack
 
 from det_harness.local.report import LocalReporter, reporting
+from det_harness.logged.recorder import Recorder
 from det_harness.system.sampler import sampled
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
@@ -21,11 +22,13 @@ from det_harness.trial.lengths import one_of_each, periods_of
 from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Controller, Outcome, Services
 from det_harness.trial.warm_start import WarmStart
+from det_native.logged.place import taken_by
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import WarmStartSource
 from det_native.schema.manifests import CheckpointManifest, Framework
 from det_native.schema.nvml import own_gpus
 from det_native.schema.states import TrialState
+from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
 
 
@@ -42,6 +45,8 @@ class LocalTrial(TypedDict):
     directory : Path
         Where the checkpoints go, a folder for each.
     framework : str
+    outputs : str, optional
+        Where contents go of what it logs; by default beside `directory`.
     test : bool
         One minimal loop only: one batch of training, one batch of validation, one checkpoint.
     reporter : LocalReporter, optional
@@ -71,6 +76,7 @@ class LocalTrial(TypedDict):
     seeded: NotRequired[bool]
     begins_with: NotRequired[dict[str, Any] | None]
     part: NotRequired[str]
+    outputs: NotRequired[str]
 
 
 @dataclass
@@ -143,6 +149,12 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
             users_process=True,
             warm_start=None if source is None else WarmStart(source),
         )
+        outputs = trial.get("outputs") or str(trial["directory"].parent / "outputs")
+        services.recorder = recorder = Recorder(
+            reporter, lambda: BlobStore(outputs), services.count, services.tensorboard
+        )
+        stack.callback(recorder.close)
+        stack.enter_context(taken_by(recorder))
         # Entered last: its last sample comes before all else of the trial is taken back.
         stack.enter_context(sampled(config, own_gpus, kept.system))
         if trial.get("seeded", True):

@@ -6,6 +6,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from det_harness.trial import rng
 from det_harness.trial.services import Controller, Outcome, Services
 from det_native.callsite import came_through
 from det_native.errors import CheckpointError, TrialDefinitionError
+from det_native.logged.place import taken_by
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import EarlierTraining
 
@@ -80,6 +82,7 @@ class WorkerHost:
         self._before_training = before_training
         self._loop: _Loop | None = None
         self._awaited = ""  # where the recorded call of train() was made
+        self._logging = ExitStack()
         self._thread: threading.Thread | None = None  # in which the recorded call was made
 
     def take_call(self, kind: str, payload: Any) -> Any:
@@ -89,6 +92,7 @@ class WorkerHost:
         self._thread = threading.current_thread()
         try:
             self._prepare(payload)
+            self._take_what_is_logged()
             self.outcome = self._controller(payload).run()
         except SystemExit as error:
             self.failure = TrialDefinitionError(
@@ -169,10 +173,15 @@ class WorkerHost:
             harness.build(payload)
         self._calls.at_call()
 
+    def _take_what_is_logged(self) -> None:
+        """Have what is logged kept from here on: until the program ends, which it may do after its training."""
+        self._logging.enter_context(taken_by(self._services.recorder))
+
     def _batches(self, payload: Any) -> Generator[Any, None, None]:
         assert self._loop is not None
         try:
             self._prepare(payload)
+            self._take_what_is_logged()
             self._loop.controller = controller = harness_for(payload).loop(payload, self._services)
             yield from controller.batches()
         except GeneratorExit:
@@ -209,7 +218,7 @@ class WorkerHost:
         from det_native.runtime import hosted
 
         try:
-            with hosted(self):
+            with hosted(self), self._logging:
                 program()
             self._end_loop()
         except BaseException as error:

@@ -154,6 +154,11 @@ def load_into_objects(
     harness_of(framework).load_into_objects(target, optimizer, directory, environment)
 
 
+def loadable_path(framework: str, directory: Path, load: Callable[[], Any], made: Path) -> Path:
+    """Return what the framework's own functions load the model of a checkpoint from; `made` is for what is written."""
+    return harness_of(framework).loadable_path(directory, load, made)
+
+
 def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
     """Copy the files of a checkpoint of this machine's, verified, into an empty directory.
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from det_harness.logged.showing import display, ipythons_display
+
 
 class _NoShell:
     """What ``get_ipython()`` gives on a worker: accepts every call and ignores it; false in conditions."""
@@ -26,19 +28,15 @@ class _NoShell:
         return self
 
 
-def _display(*objects: Any, **options: Any) -> None:
-    for shown in objects:
-        print(repr(shown))
-
-
 @contextmanager
 def notebook_names() -> Iterator[None]:
-    """Provide the names that IPython adds to the builtins, where it has not."""
-    added = {"display": _display, "get_ipython": _NoShell()}
+    """Provide the names that IPython adds to the builtins, where it has not; its own ``display`` does the same."""
+    added = {"display": display, "get_ipython": _NoShell()}
     missing = {name: value for name, value in added.items() if not hasattr(builtins, name)}
     vars(builtins).update(missing)
     try:
-        yield
+        with ipythons_display():
+            yield
     finally:
         for name, value in missing.items():
             if getattr(builtins, name, None) is value:

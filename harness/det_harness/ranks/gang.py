@@ -12,7 +12,7 @@ from det_native.schema.environment import Ranks
 from det_native.schema.job import Gang
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.outputs import WrittenFile
-from det_native.schema.rest import CaptureRow, EpochRow, ExitReport, SystemSample, UserErrorInfo
+from det_native.schema.rest import CaptureRow, EpochRow, ExitReport, LoggedMedium, SystemSample, UserErrorInfo
 from det_native.schema.states import ExitReason
 
 _FAILED_SUFFIX = ".failed"
@@ -89,6 +89,12 @@ class SilentReporter:
         """Report nothing."""
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
+        """Report nothing."""
+
+    def logged(self, batch: int, metrics: Mapping[str, float]) -> None:
+        """Report nothing: only what the first rank logs counts."""
+
+    def media(self, items: list[LoggedMedium]) -> None:
         """Report nothing."""
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:

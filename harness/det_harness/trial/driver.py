@@ -110,6 +110,7 @@ class Driver:
             action = self._schedule.next()
             if isinstance(action, SaveCheckpoint):
                 self._port.report()
+                self._services.settle()
                 self._port.save()
                 self._schedule.checkpointed()
             elif isinstance(action, Validate) or metrics:

@@ -14,6 +14,7 @@ from typing import Protocol
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
 from det_harness.trial.metrics import check_names, refuse_long_names
+from det_harness.trial.rows import ROWS, LoggedRows, TrainingRows
 from det_harness.trial.spool import Spool, SpooledBatch
 from det_native.errors import (
     AuthenticationError,
@@ -35,6 +36,8 @@ from det_native.schema.rest import (
     EpochReport,
     EpochRow,
     ExitReport,
+    LoggedMedium,
+    MediaReport,
     MetricsReport,
     NoValidationReport,
     ReportsAccepted,
@@ -54,9 +57,6 @@ MOST_ROWS = 300  # of one report
 INTERVAL = 0.08
 HEARTBEAT = 2.0
 _LONGEST_BACKOFF = 5.0
-# The most rows and the most values of one report, so that a request with it is not larger than the master takes.
-_ROWS = 10_000
-_VALUES = 200_000
 # Of reports for which the disk has no room: characters that wait in memory before the training waits too, and how many
 # reports are sent at once.
 _MOST_HELD = 64 << 20
@@ -127,8 +127,8 @@ class SpoolReporter:
         self._wake = threading.Condition()
         self._seq = 0
         self._last_row = -1
-        self._batches: list[int] = []
-        self._columns: dict[str, list[float | None]] = {}
+        self._rows = TrainingRows()
+        self._logged = LoggedRows()
         self._urgent = False
         self._had_rows = False
         self._closing = False
@@ -166,18 +166,29 @@ class SpoolReporter:
                 self._wake.wait(_LONGEST_BACKOFF)
             if not self._had_rows:
                 self._had_rows = self._urgent = True
-            if self._batches and (metrics.keys() != self._columns.keys() or len(self._batches) + len(batches) > _ROWS):
+            if not self._rows.takes(metrics.keys(), len(batches)):
                 self._append_rows()
-            if not self._batches:
+            if not self._rows.batches:
                 refuse_long_names(metrics, batches[-1] if batches else 0)
-                self._columns = {name: [] for name in metrics}
-            if not self._batches or self._urgent:  # otherwise the thread waits for the end of the interval already
+            if not self._rows.batches or self._urgent:  # otherwise the thread waits for the end of the interval already
                 self._wake.notify()
-            self._batches += batches
-            columns = self._columns
-            for name, column in metrics.items():
-                columns[name] += column
+            self._rows.add(batches, metrics)
             self._last_row = max(self._last_row, *batches)
+
+    def logged(self, batch: int, metrics: Mapping[str, float]) -> None:
+        """Report numbers that the user's code has logged after so many batches; of a name the last one counts."""
+        with self._wake:
+            if len(self._logged) >= ROWS:
+                self._append_rows()
+            if not self._logged:
+                self._wake.notify()
+            self._logged.add(batch, metrics)
+
+    def media(self, items: list[LoggedMedium]) -> None:
+        """Report what the user's code has logged, and whose contents are stored."""
+        with self._wake:
+            self._append_rows()
+            self._append(MediaReport(seq=self._next(), items=items))
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Report the metrics of one validation."""
@@ -253,7 +264,7 @@ class SpoolReporter:
                 self._append_rows()
             except (StorageError, ValueError) as unsaid:
                 logger.error("The last rows of metrics cannot be reported: %s", unsaid)
-                self._batches, self._columns = [], {}
+                self._forget_rows()
             report = ExitReport(
                 seq=self._next(), reason=reason, batch=batch, error=error, early=early, last_row=self._last_row
             )
@@ -354,19 +365,13 @@ class SpoolReporter:
         del self._held[:count]
 
     def _append_rows(self) -> None:
-        batches, columns = self._batches, self._columns
-        rows = max(1, min(_ROWS, _VALUES // max(len(columns), 1)))
-        for first in range(0, len(batches), rows):
-            part = slice(first, first + rows)
-            self._append(
-                MetricsReport(
-                    seq=self._next(),
-                    kind=MetricKind.TRAINING,
-                    batches=batches[part],
-                    metrics={name: column[part] for name, column in columns.items()},
-                )
-            )
-        self._batches, self._columns = [], {}
+        for kind, rows in ((MetricKind.TRAINING, self._rows), (MetricKind.LOGGED, self._logged)):
+            for batches, columns in rows.take():
+                self._append(MetricsReport(seq=self._next(), kind=kind, batches=batches, metrics=columns))
+
+    def _forget_rows(self) -> None:
+        self._rows.clear()
+        self._logged.clear()
 
     def _send_all(self) -> None:
         """The body of the sending thread."""
@@ -421,10 +426,11 @@ class SpoolReporter:
             while True:
                 now = time.monotonic()
                 due = last_contact + (0.0 if self._urgent or self._closing else self._interval)
-                reports = bool(self._batches or self._held) or not self._spool.empty()
+                rows = bool(self._rows.batches or self._logged)
+                reports = bool(rows or self._held) or not self._spool.empty()
                 waiting = reports or self._waits_for != self._told
                 if waiting and now >= due:
-                    if self._batches:
+                    if rows:
                         self._append_rows_in_thread()
                     self._urgent = False
                     self._spool_held()
@@ -438,7 +444,7 @@ class SpoolReporter:
             self._append_rows()
         except (StorageError, ValueError) as error:
             self._fail(error)
-            self._batches, self._columns = [], {}
+            self._forget_rows()
 
     def _fail(self, error: Exception) -> None:
         """Hand an error to the training thread, which ends with it."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from det_harness.logged.recorder import DeafRecorder, Recorder
 from det_harness.ranks.communicator import Communicator, OneProcess
+from det_harness.trial.batch_count import BatchCount
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.throttle import Throttle
 from det_harness.trial.user_files import UserFiles
@@ -135,6 +137,10 @@ class Services:
         the checkpoints only ``restore`` is used there.
     warm_start : WarmStart or None
         The weights that the trial begins with, where ``checkpoints.restore()`` gives nothing.
+    count : BatchCount
+        How many batches are done; a controller whose schedule does not know it at every moment tells whom to ask.
+    recorder : Recorder or None
+        Takes what the user's code logs.
     """
 
     environment: TrialEnvironment
@@ -149,6 +155,17 @@ class Services:
     users_process: bool = False
     communicator: Communicator = field(default_factory=OneProcess)
     warm_start: WarmStart | None = None
+    count: BatchCount = None  # type: ignore[assignment]  # made of the schedule
+    recorder: Recorder | DeafRecorder | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is None:
+            self.count = BatchCount(self.schedule)
+
+    def settle(self) -> None:
+        """Wait until what was logged is reported: a run that continues from the checkpoint to come does not log it."""
+        if self.recorder is not None:
+            self.recorder.settle()
 
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Have trials compared by a metric, as if the configuration had named it and which of its values are better."""

@@ -17,6 +17,8 @@ from types import FrameType
 from pydantic import BaseModel
 
 from det_harness.frameworks.base import harness_of
+from det_harness.logged.recorder import DeafRecorder, Recorder
+from det_harness.logged.showing import figures_kept
 from det_harness.program.earlier import files_on_worker
 from det_harness.program.host import WorkerHost
 from det_harness.program.inputs import ComparedElsewhere, InputCheck, has_notebooks_seed, input_check, waits_for_proof
@@ -27,6 +29,7 @@ from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.gang import Failures, SilentReporter, exit_report, ranks_of, run_folder
 from det_harness.system.gang import measured
 from det_harness.trial import rng
+from det_harness.trial.batch_count import BatchCount
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
 from det_harness.trial.forks import end_forked_child, is_forked_child, this_is_the_worker
@@ -179,6 +182,11 @@ class TrialRun:
         job = self._job
         folder = run_folder(self._directory, job.gang)
         checkpoints = self._checkpoints()
+        events = folder.parent.parent / "tensorboard" / str(job.experiment_id) / str(job.trial_id)
+        count = BatchCount(schedule)
+        # Only what the first rank logs counts: the others log the same.
+        first = not self._environment.ranks.rank
+        recorder = Recorder(self._reporter, lambda: blobs, count, events if first else None)
         services = Services(
             environment=self._environment,
             schedule=schedule,
@@ -186,11 +194,13 @@ class TrialRun:
             checkpoints=checkpoints,
             stop_requested=self._must_stop,
             validation_batches=1 if job.test else None,
-            tensorboard=folder.parent.parent / "tensorboard" / str(job.experiment_id) / str(job.trial_id),
+            tensorboard=events,
             files=UserFiles(self._work, earlier=checkpoints.earlier),
             add_folder=self._written.add_folder,
             communicator=communicator,
             warm_start=None if job.warm_start is None else WarmStart(job.warm_start),
+            count=count,
+            recorder=recorder if first else DeafRecorder(),
         )
         runner.own_seed = has_notebooks_seed(job)
         runner.add_rows = self._reporter.rows
@@ -210,6 +220,7 @@ class TrialRun:
             files=files_on_worker(job.earlier),
             before_training=before,
         )
+        figures_kept()
         rng.seed_process(job.trial_seed)
         try:
             with self._failures.noted():
@@ -220,6 +231,7 @@ class TrialRun:
                 raise
             raise meant from error
         finally:
+            recorder.close()
             services.checkpoints.wait()
 
     def _check(self, runner: ProgramRunner, blobs: BlobStore) -> InputCheck | None:

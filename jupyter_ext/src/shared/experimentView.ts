@@ -7,6 +7,7 @@ import { LogSection } from './logSection';
 import { shownTrial } from './facts';
 import type { Checkpoint, ExperimentSource, ExperimentView } from './model';
 import { isTerminal } from './model';
+import { FilesSection, MediaSection } from './outputsSections';
 import { SearchSection } from './searchSection';
 import { CheckpointsSection, FailureSection, TrialsSection } from './sections';
 import { SystemSection } from './systemSection';
@@ -40,6 +41,7 @@ export class ExperimentElement {
   private readonly _sections: readonly Part[];
   private readonly _charts = new ChartGrid();
   private readonly _search = new SearchSection();
+  private readonly _media: MediaSection;
   private readonly _log: LogSection;
   private readonly _header: Header;
   private readonly _unsubscribe: () => void;
@@ -54,13 +56,16 @@ export class ExperimentElement {
     const source = this._source;
     const page = options.page ?? false;
     this._log = new LogSection(source);
+    this._media = new MediaSection(source);
     this._sections = [
       new TrialsSection(trialId => {
         this._charts.highlight(trialId);
         this._search.highlight(trialId);
         this._log.highlight(trialId);
       }),
+      this._media,
       new CheckpointsSection(page, options.onLoad),
+      new FilesSection(source, page),
       new SystemSection(page),
       this._log
     ];
@@ -95,6 +100,7 @@ export class ExperimentElement {
     this._charts.dispose();
     this._search.dispose();
     this._log.dispose();
+    this._media.dispose();
     this.root.remove();
   }
 

@@ -9,6 +9,7 @@ import type {
   UserErrorInfo
 } from './model';
 import { isTerminal, TRIALS_WITH_CURVES } from './model';
+import { checkpointsBestFirst, score, trialsBestFirst } from './ranking';
 import { kindsText } from './slotNames';
 
 /** The trial that the whole view is of; null for that of an experiment. */
@@ -18,14 +19,9 @@ export function shownTrial(view: ExperimentView): Trial | null {
     : null;
 }
 
-/** The trials by their best validation: best first, those without one last, equal ones oldest first. */
+/** The trials by their best validation, best first. */
 export function bestFirst({ experiment, trials }: ExperimentView): Trial[] {
-  const sign = experiment?.smaller_is_better === false ? -1 : 1;
-  const rank = ({ best_validation: value }: Trial) =>
-    value === null || Number.isNaN(+value) ? Infinity : sign * value;
-  return trials.toSorted(
-    (one, other) => rank(one) - rank(other) || one.id - other.id
-  );
+  return trialsBestFirst(trials, experiment?.smaller_is_better !== false);
 }
 
 /** The trial with the best validation; null while none has been validated. */
@@ -78,32 +74,16 @@ export function checkpointMetric(
   return name === undefined ? null : { name, value: checkpoint.metrics[name] };
 }
 
-/**
- * The checkpoint with the best value of the searcher's metric; null while none has one. Of equal ones it is that which
- * `experiment.top_checkpoint()` gives: the one with the most batches, and of these the first.
- */
+/** The checkpoint with the best value of the searcher's metric, as `experiment.top_checkpoint()`; null while none has one. */
 export function bestCheckpoint(
   checkpoints: readonly Checkpoint[],
   metric: string,
   smallerIsBetter: boolean
 ): Checkpoint | null {
-  const sign = smallerIsBetter ? 1 : -1;
-  const valueOf = (each: Checkpoint) => {
-    const value = each.metrics[metric];
-    const infinite = value === 'Infinity' || value === '-Infinity';
-    return typeof value === 'number' || infinite
-      ? sign * Number(value)
-      : Infinity;
-  };
-  const isBetter = (one: Checkpoint, other: Checkpoint) =>
-    valueOf(one) === valueOf(other)
-      ? one.batch > other.batch
-      : valueOf(one) < valueOf(other);
-  const best = checkpoints.reduce<Checkpoint | null>(
-    (found, each) => (found === null || isBetter(each, found) ? each : found),
-    null
-  );
-  return best !== null && valueOf(best) < Infinity ? best : null;
+  const [best] = checkpointsBestFirst(checkpoints, metric, smallerIsBetter);
+  return best && Number.isFinite(score(best.metrics[metric], smallerIsBetter))
+    ? best
+    : null;
 }
 
 /** Of a message, so much stands in a headline; all of it stands in the traceback. */

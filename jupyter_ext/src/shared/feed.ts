@@ -1,20 +1,21 @@
 /** Follows one experiment over REST and the event stream. */
 
+import { ExperimentRequests } from './feedRequests';
 import { asFinal, FINAL, Follower } from './follower';
 import { LogBook } from './logBook';
 import type {
   Action,
-  Checkpoint,
+  Artifact,
   ExperimentDetail,
   ExperimentId,
   ExperimentSource,
   ExperimentView,
-  MetricCurve,
-  Trial
+  Medium
 } from './model';
-import { isTerminal, TRIALS_WITH_CURVES } from './model';
+import { isTerminal } from './model';
 import { Newest } from './newest';
-import { eventsPath, experimentPath, trialPath } from './paths';
+import { changesOutputs, OutputsBook } from './outputsBook';
+import { eventsPath, experimentPath, mediumPath, trialPath } from './paths';
 import type { StreamEvent } from './sse';
 import { SystemBook } from './systemBook';
 import type { Transport } from './transport';
@@ -37,8 +38,6 @@ const REFRESH_MILLISECONDS = 1000;
 const CALM_MILLISECONDS = 3000;
 /** What takes long to answer is asked for the more seldom: rest for each time of work. */
 const REST_FOR_WORK = 2;
-const BUCKETS_OF_TRIAL = 1000;
-const BUCKETS_OF_EXPERIMENT = 500;
 
 /** The view of an experiment of the master or of this machine's own, or of one trial of it; begins with `resume`, which its constructor calls. */
 export class ExperimentFeed implements ExperimentSource {
@@ -47,6 +46,8 @@ export class ExperimentFeed implements ExperimentSource {
   private readonly _follower: Follower;
   private readonly _log: LogBook;
   private readonly _system: SystemBook;
+  private readonly _outputs: OutputsBook;
+  private readonly _ask: ExperimentRequests;
   private _timer: ReturnType<typeof setTimeout> | null = null;
   private _refreshing = false;
   private _curvesChanged = false;
@@ -65,6 +66,8 @@ export class ExperimentFeed implements ExperimentSource {
     this._view = emptyView(experimentId, trialId);
     this._log = new LogBook(_transport, experimentId);
     this._system = new SystemBook(_transport, experimentId);
+    this._outputs = new OutputsBook(_transport, experimentId);
+    this._ask = new ExperimentRequests(_transport, experimentId, trialId);
     this._follower = new Follower(
       _transport,
       { experiment_id: experimentId },
@@ -122,6 +125,20 @@ export class ExperimentFeed implements ExperimentSource {
     return this._showLog(signal => this._log.earlier(signal));
   }
 
+  chooseOutputs(trialId: number | null): Promise<void> {
+    this._outputs.choose(trialId);
+    return this._showLog(signal => this._outputs.newest(this._view, signal));
+  }
+
+  content({ trial_id: trialId, id }: Medium): Promise<Blob> {
+    return this._transport.blob(mediumPath(this.experimentId, trialId, id));
+  }
+
+  fileAddress({ trial_id: trialId, path }: Artifact): string {
+    const owner = trialPath(this.experimentId, trialId);
+    return this._transport.url(`${owner}/artifacts/content`, { path });
+  }
+
   async start(): Promise<void> {
     await this._transport.post('start');
     this.retry();
@@ -156,10 +173,10 @@ export class ExperimentFeed implements ExperimentSource {
   private async _load(signal: AbortSignal): Promise<void> {
     const asked = this._newest.ask();
     const [experiment, trials, checkpoints, curves] = await Promise.all([
-      this._detail(signal),
-      this._trials(signal),
-      this._checkpoints(signal),
-      this._curves(signal)
+      this._ask.detail(signal),
+      this._ask.trials(signal),
+      this._ask.checkpoints(signal),
+      this._ask.curves(signal)
     ]);
     const known = withParts(this._view, {
       ...(this._newest.takes(this._thing, asked) && { experiment }),
@@ -172,6 +189,8 @@ export class ExperimentFeed implements ExperimentSource {
     this._emit(withParts(known, await this._log.newest(known, signal)));
     const system = await this._system.newest(this._view, signal, true);
     this._emit(withParts(this._view, system));
+    const outputs = await this._outputs.newest(this._view, signal, true);
+    this._emit(withParts(this._view, outputs));
   }
 
   private async _showLog(
@@ -196,42 +215,6 @@ export class ExperimentFeed implements ExperimentSource {
     return experimentPath(this.experimentId);
   }
 
-  private get _owner(): string {
-    return this.trialId > 0
-      ? trialPath(this.experimentId, this.trialId)
-      : this._path;
-  }
-
-  private _detail(signal: AbortSignal): Promise<ExperimentDetail> {
-    return this._transport.get(this._path, {}, signal);
-  }
-
-  private async _trials(signal: AbortSignal): Promise<Trial[]> {
-    return this.trialId > 0
-      ? [await this._transport.get<Trial>(this._owner, {}, signal)]
-      : this._transport.get<Trial[]>(`${this._path}/trials`, {}, signal);
-  }
-
-  private _checkpoints(signal: AbortSignal): Promise<Checkpoint[]> {
-    return this._transport.get<Checkpoint[]>(
-      `${this._owner}/checkpoints`,
-      {},
-      signal
-    );
-  }
-
-  private _curves(signal: AbortSignal): Promise<MetricCurve[]> {
-    const query =
-      this.trialId > 0
-        ? { buckets: BUCKETS_OF_TRIAL }
-        : { buckets: BUCKETS_OF_EXPERIMENT, trials: TRIALS_WITH_CURVES };
-    return this._transport.get<MetricCurve[]>(
-      `${this._owner}/curves`,
-      query,
-      signal
-    );
-  }
-
   private _live(): void {
     this._lostSince = null;
     this._wasLive = true;
@@ -249,11 +232,14 @@ export class ExperimentFeed implements ExperimentSource {
     this._newest.takes(thing);
     this._seen += Number(thing === this._thing);
     this._emit(withEvent(this._view, event));
+    this._outputs.note(event);
     if (hasEnded(this._view)) {
       this._stopTimer(); // all is loaded once more: what is under way is older
     } else if (changesCurves(event)) {
       this._curvesChanged = true;
       this._bestChanged ||= changesBest(event);
+      this._refreshSoon(REFRESH_MILLISECONDS);
+    } else if (changesOutputs(event)) {
       this._refreshSoon(REFRESH_MILLISECONDS);
     }
   }
@@ -356,16 +342,17 @@ export class ExperimentFeed implements ExperimentSource {
     };
     return Promise.all([
       this._showExperiment(signal),
-      changed && show(this._curves(signal).then(curves => ({ curves }))),
+      changed && show(this._ask.curves(signal).then(curves => ({ curves }))),
       show(this._log.newest(this._view, signal)),
       show(this._system.newest(this._view, signal)),
+      show(this._outputs.newest(this._view, signal)),
       validated && this._showBest(signal)
     ]);
   }
 
   private async _showExperiment(signal: AbortSignal): Promise<void> {
     const asked = this._newest.ask();
-    const experiment = await this._detail(signal);
+    const experiment = await this._ask.detail(signal);
     if (!signal.aborted && this._newest.takes(this._thing, asked)) {
       this._emit(withParts(this._view, { experiment }));
     }
@@ -374,8 +361,8 @@ export class ExperimentFeed implements ExperimentSource {
   private async _showBest(signal: AbortSignal): Promise<void> {
     const asked = this._newest.ask();
     const [trials, checkpoints] = await Promise.all([
-      this._trials(signal),
-      this._checkpoints(signal)
+      this._ask.trials(signal),
+      this._ask.checkpoints(signal)
     ]);
     if (!signal.aborted) {
       const isNewer = (thing: string) => this._newest.takes(thing, asked);

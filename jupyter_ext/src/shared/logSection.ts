@@ -4,7 +4,8 @@ import { button, make, setText } from './dom';
 import { lineText } from './facts';
 import type { ExperimentSource, ExperimentView, LogLine } from './model';
 import { ended, Section } from './sections';
-import { TEXTS, trialStateText } from './texts';
+import { TEXTS } from './texts';
+import { TrialChoice } from './trialChoice';
 import { logTrial } from './view';
 
 /** Nearer to the top than this, earlier lines are loaded; nearer to the end, it is followed. */
@@ -16,9 +17,9 @@ const DWELL_MILLISECONDS = 300;
 export class LogSection {
   readonly root: HTMLElement;
   private readonly _section: Section;
-  private readonly _trial = make('select', 'det-select', {
-    'aria-label': 'Trial whose log is shown'
-  });
+  private readonly _trial = new TrialChoice('Trial whose log is shown', () =>
+    this._choose()
+  );
   private readonly _earlier = button('det-button', 'Earlier lines', () =>
     this._loadEarlier()
   );
@@ -39,10 +40,9 @@ export class LogSection {
   private _before: number | null = null;
 
   constructor(private readonly _source: ExperimentSource) {
-    this._tools.append(this._trial, this._earlier, this._problem);
+    this._tools.append(this._trial.root, this._earlier, this._problem);
     this._section = new Section(this._lines, true, this._tools);
     this.root = this._section.root;
-    this._trial.addEventListener('change', () => this._choose());
     this._lines.addEventListener('scroll', () => this._scrolled());
   }
 
@@ -52,11 +52,7 @@ export class LogSection {
     const whose = shown && trials.length > 1 ? ` of trial ${shown}` : '';
     const which = log ? '' : ', last lines';
     const nothing = ended(view) ? TEXTS.noLogsEnded : TEXTS.noLogs;
-    const chooses = log !== null && trials.length > 1 && view.trialId === 0;
-    this._trial.hidden = !chooses;
-    if (chooses) {
-      this._showChoice(view);
-    }
+    const chooses = this._trial.show(view, log);
     this._earlier.hidden = (log?.atBegin ?? true) || logs.length === 0;
     // What may be chosen stays in sight where the log of one trial is empty.
     this._tools.hidden = logs.length === 0 && !chooses;
@@ -93,26 +89,6 @@ export class LogSection {
     }
     this._looked = trialId;
     void this._tell(this._source.chooseLog?.(trialId ?? this._before));
-  }
-
-  private _showChoice(view: ExperimentView): void {
-    const { log } = view;
-    const automatic = log?.chosen ? '' : `: trial ${log?.trialId ?? ''}`;
-    const names = [
-      ['', `Automatic${automatic}`],
-      ...view.trials.map(trial => [
-        String(trial.id),
-        `Trial ${trial.id}: ${trialStateText(trial, view.experiment).word}`
-      ])
-    ];
-    names.forEach(([value = '', name = ''], index) => {
-      const option =
-        this._trial.options[index] ??
-        this._trial.appendChild(make('option', '', { value }));
-      option.value = value;
-      setText(option, name);
-    });
-    this._trial.value = view.log?.chosen ? String(view.log.trialId) : '';
   }
 
   /** Earlier lines go before those that are seen, newer ones behind them; what is read does not move. */
@@ -171,8 +147,7 @@ export class LogSection {
   }
 
   private _choose(): void {
-    const { value } = this._trial;
-    this._before = value === '' ? null : Number(value);
+    this._before = this._trial.value;
     void this._tell(this._source.chooseLog?.(this._before));
   }
 

@@ -33,6 +33,8 @@ export type Checkpoint = OfExperiment<Schemas['Checkpoint']>;
 export type LogLine = Schemas['LogLine'];
 export type MetricCurve = Schemas['MetricCurve'];
 export type SystemSample = Schemas['SystemSample'];
+export type Medium = Schemas['Medium'];
+export type Artifact = Schemas['Artifact'];
 export type UserErrorInfo = Schemas['UserErrorInfo'];
 export type CaptureRow = Schemas['CaptureRow'];
 export type ProblemInfo = Schemas['ProblemInfo'];
@@ -94,6 +96,15 @@ export interface SystemState {
   readonly samples: readonly SystemSample[];
 }
 
+/** What a trial has logged besides metrics, and the files that its code has written. */
+export interface OutputsState {
+  readonly trialId: number;
+  /** The user has chosen this trial; else it is the best one. */
+  readonly chosen: boolean;
+  readonly media: readonly Medium[];
+  readonly files: readonly Artifact[];
+}
+
 /** Everything that is shown of one experiment; never changed in place. */
 export interface ExperimentView {
   readonly id: ExperimentId;
@@ -108,6 +119,8 @@ export interface ExperimentView {
   readonly log: LogState | null;
   /** Of the trial whose log is shown; null where nothing is known of that. */
   readonly system: SystemState | null;
+  /** Null while nothing is known of that. */
+  readonly outputs: OutputsState | null;
   readonly connection: Connection;
 }
 
@@ -122,6 +135,12 @@ export interface ExperimentSource {
   chooseLog?(trialId: number | null): Promise<void>;
   /** Load earlier lines of the log; rejects with words for the user. */
   earlierLogs?(): Promise<void>;
+  /** Show what this trial has logged and written, null for the best one; rejects with words for the user. */
+  chooseOutputs?(trialId: number | null): Promise<void>;
+  /** What was logged, as it is to be read by its format; rejects with words for the user. */
+  content?(medium: Medium): Promise<Blob>;
+  /** Address of a file; null where this page cannot fetch it. */
+  fileAddress?(file: Artifact): string | null;
   /** Start the master of the Jupyter server's machine; rejects with words for the user. */
   start?(): Promise<void>;
   /** Try again now, instead of at the end of the pause. */

@@ -57,15 +57,19 @@ export function styleLines(
   const both = new Set(lines.map(line => line.validation)).size === 2;
   const highlights = lines.some(line => line.trialId === highlighted);
   return lines.map(line => {
-    const points = line.validation
+    const dashed = !line.validation && (!line.logged || both);
+    const points = !dashed
       ? line.batch.length <= MOST_POINTS
       : line.batch.length === 1;
-    const dashed = !line.validation;
-    const kind = line.validation ? 'validation' : 'training';
+    const kind = line.validation
+      ? 'validation'
+      : line.logged
+        ? 'logged'
+        : 'training';
     if (trials.length <= 1) {
       return {
         colour: palette.trials[0] ?? palette.other,
-        width: line.validation ? 2 : 1.5,
+        width: dashed ? 1.5 : 2,
         dashed,
         points,
         label: kind,

@@ -38,6 +38,15 @@ export function trialPath(id: ExperimentId, trialId: number): string {
     : `master/trials/${trialId}`;
 }
 
+/** Path of what a trial has logged by a number. */
+export function mediumPath(
+  id: ExperimentId,
+  trialId: number,
+  mediumId: number
+): string {
+  return `${trialPath(id, trialId)}/media/${mediumId}/content`;
+}
+
 /** The stream that tells of an experiment. */
 export function eventsPath(id: ExperimentId): string {
   return isLocalId(id) ? LOCAL_EVENTS : MASTER_EVENTS;

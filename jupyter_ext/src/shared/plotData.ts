@@ -9,6 +9,8 @@ export interface Line {
   readonly key: string;
   readonly trialId: number;
   readonly validation: boolean;
+  /** Logged by the user's own code: neither of the training nor of a validation. */
+  readonly logged: boolean;
   readonly batch: readonly number[];
   readonly mean: Values;
   /** The newest value as it was reported, which what is drawn may be the mean of. */
@@ -49,10 +51,15 @@ export function groupCurves(
       curve.kind === 'validation' && twin && repeats(curve, twin);
     return curve.batch.length > 0 && !repeated;
   });
-  const panel = panelsOf(shown);
+  const reported = shown.filter(({ kind }) => kind !== 'logged');
+  const panel = panelsOf(reported);
+  const taken = new Set(reported.map(({ name }) => panelOf(name)));
+  // What the user's code logs has charts of its own.
+  const own = (name: string) =>
+    taken.has(panelOf(name)) ? `${name} (logged)` : panelOf(name);
   const groups = new Map<string, MetricCurve[]>([[panel(first), []]]);
   for (const curve of shown) {
-    const name = panel(curve.name);
+    const name = curve.kind === 'logged' ? own(curve.name) : panel(curve.name);
     groups.set(name, [...(groups.get(name) ?? []), curve]);
   }
   return new Map([...groups].filter(([, found]) => found.length > 0));
@@ -100,7 +107,10 @@ export function asLine(curve: MetricCurve, logarithmic = false): Line {
   return {
     key: `${curve.trial_id} ${curve.kind} ${curve.name}`,
     trialId: curve.trial_id,
-    validation: curve.kind === 'validation',
+    validation:
+      curve.kind === 'validation' ||
+      (curve.kind === 'logged' && panelOf(curve.name) !== curve.name),
+    logged: curve.kind === 'logged',
     batch: curve.batch,
     mean,
     last: clean([curve.last])[0] ?? null,

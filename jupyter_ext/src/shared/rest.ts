@@ -906,6 +906,46 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/trials/{trial_id}/media': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Media
+     * @description Return the pictures, tables, texts and histograms that a trial has logged, in the order of their ids.
+     */
+    get: operations['get_media'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/trials/{trial_id}/media/{medium_id}/content': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Medium Content
+     * @description Return what a trial has logged; nothing in it runs where a browser shows it, by the headers of every answer.
+     */
+    get: operations['get_medium_content'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/trials/{trial_id}/metrics': {
     parameters: {
       query?: never;
@@ -2014,7 +2054,9 @@ export interface components {
      *         Counts what was logged under one name after one batch, from 0.
      *     format : str
      *         How the content is to be read: ``png``, ``jpeg``, ``svg``, ``gif``, ``webp``; ``json`` (tables and histograms);
-     *         ``txt``.
+     *         ``txt``. A table is ``{"columns": [name, ...], "rows": [[cell, ...], ...], "total": rows that there were}``:
+     *         cells are numbers, texts, booleans or null, and numbers that are not finite are ``"NaN"``, ``"Infinity"`` or
+     *         ``"-Infinity"``. A histogram is ``{"counts": [n, ...], "edges": [one more], "not_finite": values left out}``.
      *     width, height : int or None
      *         Of a picture in pixels; of a table its columns and rows.
      */
@@ -2101,6 +2143,43 @@ export interface components {
       type: 'media';
     };
     /**
+     * Medium
+     * @description A medium of a trial; `created` is a time in UTC.
+     */
+    Medium: {
+      /** Batch */
+      batch: number;
+      /**
+       * Caption
+       * @default
+       */
+      caption: string;
+      /** Created */
+      created: string;
+      /** Format */
+      format: string;
+      /** Height */
+      height?: number | null;
+      /** Id */
+      id: number;
+      kind: components['schemas']['MediaKind'];
+      /** Name */
+      name: string;
+      /**
+       * Number
+       * @default 0
+       */
+      number: number;
+      /** Sha256 */
+      sha256: string;
+      /** Size */
+      size: number;
+      /** Trial Id */
+      trial_id: number;
+      /** Width */
+      width?: number | null;
+    };
+    /**
      * MetricCurve
      * @description A metric of one trial, down-sampled: per bucket the middle batch, and minimum, maximum and mean of the values.
      *
@@ -2127,10 +2206,10 @@ export interface components {
     };
     /**
      * MetricKind
-     * @description What a metrics row measures.
+     * @description What a metrics row measures; what the user's code logs by itself is a kind of its own.
      * @enum {string}
      */
-    MetricKind: 'training' | 'validation';
+    MetricKind: 'training' | 'validation' | 'logged';
     /**
      * MetricRow
      * @description Metrics after `batch` batches, counted from 1. Not-a-number and infinities travel as strings.
@@ -7369,6 +7448,206 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['LogLine'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_media: {
+    parameters: {
+      query?: {
+        /** @description Only pictures, tables, texts or histograms. */
+        kind?: components['schemas']['MediaKind'] | null;
+        /** @description Only of this name. */
+        name?: string | null;
+        /** @description Only those with a larger id. */
+        after?: number;
+        limit?: number;
+      };
+      header?: never;
+      path: {
+        /** @description Id of a trial. */
+        trial_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Medium'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_medium_content: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of a trial. */
+        trial_id: number;
+        /** @description Id of a medium. */
+        medium_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description The content, by its mime type. */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/octet-stream': string;
         };
       };
       /** @description The token is missing or wrong. */

@@ -163,6 +163,8 @@ export function withSharedEvents(
   const hub = hubOf(MASTER_EVENTS);
   return {
     get: (path, query, signal) => transport.get(path, query, signal),
+    blob: (path, signal) => transport.blob(path, signal),
+    url: (path, query) => transport.url(path, query),
     post: async <T>(path: string, body?: unknown, signal?: AbortSignal) => {
       const answer = await transport.post<T>(path, body, signal);
       if (path === START) {

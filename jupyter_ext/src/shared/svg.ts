@@ -31,19 +31,29 @@ function element<K extends keyof SVGElementTagNameMap>(
   return made;
 }
 
-/** A figure with a title; `description` says in words what it shows. */
-export function figure(
-  title: string,
+/** A picture of shapes; `description` says in words what it shows. */
+export function svgImage(
   description: string,
   { width, height }: Box,
   parts: readonly Element[]
-): HTMLElement {
+): SVGElement {
   const svg = element('svg', {
     viewBox: `0 0 ${width} ${height}`,
     role: 'img',
     'aria-label': description
   });
   svg.append(...parts);
+  return svg;
+}
+
+/** A figure with a title; `description` says in words what it shows. */
+export function figure(
+  title: string,
+  description: string,
+  box: Box,
+  parts: readonly Element[]
+): HTMLElement {
+  const svg = svgImage(description, box, parts);
   return make(
     'figure',
     'det-search-panel',

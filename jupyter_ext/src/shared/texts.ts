@@ -152,6 +152,10 @@ export const TEXTS = {
   noSearchValues: 'No trial has been validated yet.',
   noCheckpoints: 'No checkpoint yet.',
   noCheckpointsEnded: 'No checkpoint was written.',
+  noMedia: 'This trial has logged no picture, table or text.',
+  noFiles: 'This trial has written no file.',
+  filesInNotebook:
+    'In the notebook, trial.artifacts has the content of these files.',
   noLogs: 'No output yet.',
   noLogsEnded: 'Nothing was printed.',
   confirmStop:

@@ -19,6 +19,10 @@ export interface StreamOptions {
 export interface Transport {
   get<T>(path: string, query?: Query, signal?: AbortSignal): Promise<T>;
   post<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T>;
+  /** What a path has that is no JSON. */
+  blob(path: string, signal?: AbortSignal): Promise<Blob>;
+  /** Address of a path, for links. */
+  url(path: string, query?: Query): string;
   stream(path: string, options: StreamOptions): AsyncIterable<StreamEvent>;
   /** Call `listener` when another try is worth it: something else of this page got through. Returns what ends it. */
   onRetry?(listener: () => void): () => void;
@@ -110,6 +114,11 @@ export class FetchTransport implements Transport {
     return this._json<T>(this.url(path), init, signal);
   }
 
+  blob(path: string, signal?: AbortSignal): Promise<Blob> {
+    const init = { method: 'GET' };
+    return this._answer(this.url(path), init, answer => answer.blob(), signal);
+  }
+
   async *stream(
     path: string,
     options: StreamOptions
@@ -134,9 +143,20 @@ export class FetchTransport implements Transport {
     }
   }
 
-  private async _json<T>(
+  private _json<T>(
     url: string,
     init: RequestInit,
+    signal?: AbortSignal
+  ): Promise<T> {
+    const read = async (response: Response) =>
+      (response.status === 204 ? undefined : await response.json()) as T;
+    return this._answer(url, init, read, signal);
+  }
+
+  private async _answer<T>(
+    url: string,
+    init: RequestInit,
+    read: (response: Response) => Promise<T>,
     given?: AbortSignal
   ): Promise<T> {
     const limit = new AbortController();
@@ -145,8 +165,7 @@ export class FetchTransport implements Transport {
       ? AbortSignal.any([given, limit.signal])
       : limit.signal;
     try {
-      const response = await this._request(url, init, signal);
-      return (response.status === 204 ? undefined : await response.json()) as T;
+      return await read(await this._request(url, init, signal));
     } catch (error) {
       throw asRequestError(error, given);
     } finally {

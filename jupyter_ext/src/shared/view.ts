@@ -9,6 +9,7 @@ import type {
   LogLine,
   LogState,
   MetricCurve,
+  OutputsState,
   SystemState,
   Trial,
   UserErrorInfo
@@ -25,6 +26,7 @@ export interface ViewParts {
   logs?: readonly LogLine[];
   log?: LogState;
   system?: SystemState | null;
+  outputs?: OutputsState | null;
 }
 
 /** Nothing is known yet. */
@@ -39,6 +41,7 @@ export function emptyView(id: ExperimentId, trialId = 0): ExperimentView {
     logs: [],
     log: null,
     system: null,
+    outputs: null,
     connection: { kind: 'connecting' }
   };
 }

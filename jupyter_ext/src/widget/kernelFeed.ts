@@ -2,7 +2,12 @@
 
 import type { AnyModel } from '@anywidget/types';
 
-import type { Action, ExperimentSource, ExperimentView } from '../shared/model';
+import type {
+  Action,
+  ExperimentSource,
+  ExperimentView,
+  Medium
+} from '../shared/model';
 import { TEXTS } from '../shared/texts';
 import type { ViewParts } from '../shared/view';
 import { emptyView, hasEnded, withConnection, withParts } from '../shared/view';
@@ -20,7 +25,8 @@ const PARTS = [
   'checkpoints',
   'curves',
   'logs',
-  'system'
+  'system',
+  'outputs'
 ] as const satisfies Array<keyof ViewParts>;
 
 /** What can be done for a run of the kernel's own where that hears nothing, or is gone. */
@@ -29,20 +35,28 @@ export interface KernelAway {
   readonly interrupt: () => Promise<boolean>;
   /** Who tells of the run without the kernel; null where there is nobody. */
   readonly follow: () => ExperimentSource | null;
+  /** What was logged, by the Jupyter server; rejects where that has no extension of ours. */
+  readonly content: (medium: Medium) => Promise<Blob>;
 }
+
+/** What the kernel answers, with the bytes of what was asked for. */
+type Answered = (error: string, buffers: readonly DataView[]) => void;
 
 export class KernelFeed implements ExperimentSource {
   private _view: ExperimentView;
   private readonly _listeners = new Set<(view: ExperimentView) => void>();
-  private readonly _asked = new Map<number, (error: string) => void>();
+  private readonly _asked = new Map<number, Answered>();
   private _questions = 0;
   private _lostSince: number | null = null;
   private _other: ExperimentSource | null = null;
   private _gone = false;
   private _quiet: ReturnType<typeof setTimeout> | undefined;
-  private readonly _answered = (message: unknown) => {
+  private readonly _answered = (
+    message: unknown,
+    buffers: readonly DataView[] = []
+  ) => {
     const { id, error } = message as { id?: number; error?: string };
-    this._asked.get(id ?? 0)?.(error ?? '');
+    this._asked.get(id ?? 0)?.(error ?? '', buffers);
   };
   private _endedElsewhere = false;
   private readonly _changed = () => this._show();
@@ -72,29 +86,51 @@ export class KernelFeed implements ExperimentSource {
 
   /** A kernel that trains hears nothing but an interrupt; any other hears what it is asked when no cell runs. */
   act(action: Action): Promise<void> {
+    const ask = async () => {
+      await this._ask({ type: 'act', action });
+    };
     return action === 'stop' && this._away
-      ? this._away
-          .interrupt()
-          .then(done => (done ? undefined : this._ask(action)))
-      : this._ask(action);
+      ? this._away.interrupt().then(done => (done ? undefined : ask()))
+      : ask();
   }
 
-  private _ask(action: Action): Promise<void> {
+  async chooseOutputs(trialId: number | null): Promise<void> {
+    await this._ask({ type: 'outputs', trial_id: trialId ?? 0 });
+  }
+
+  /** By the server, which a kernel that trains does not keep waiting; else from the kernel. */
+  async content(medium: Medium): Promise<Blob> {
+    try {
+      if (this._away) {
+        return await this._away.content(medium);
+      }
+    } catch {
+      // A server without the extension, or one that is away: the kernel may have it.
+    }
+    const { id, trial_id } = medium;
+    const asked = { type: 'content', trial_id, medium_id: id };
+    const [bytes] = await this._ask(asked);
+    return new Blob(bytes ? [bytes as DataView<ArrayBuffer>] : []);
+  }
+
+  private _ask(
+    question: Readonly<Record<string, unknown>>
+  ): Promise<readonly DataView[]> {
     const id = (this._questions += 1);
-    if (!this._send({ type: 'act', id, action })) {
+    if (!this._send({ ...question, id })) {
       return Promise.reject(new Error(TEXTS.kernelGone));
     }
     return new Promise((resolve, reject) => {
       const waiting = setTimeout(() => {
         reject(new Error(TEXTS.kernelBusy));
       }, ANSWER_MILLISECONDS);
-      this._asked.set(id, error => {
+      this._asked.set(id, (error, buffers) => {
         clearTimeout(waiting);
         this._asked.delete(id);
         if (error) {
           reject(new Error(error));
         } else {
-          resolve();
+          resolve(buffers);
         }
       });
     });
@@ -120,7 +156,7 @@ export class KernelFeed implements ExperimentSource {
     this._model.off('msg:custom', this._answered);
     this._model.off('change', this._changed);
     CLOSING_EVENTS.forEach(event => this._model.off(event, this._closing));
-    this._asked.forEach(answer => answer(TEXTS.viewGone));
+    this._asked.forEach(answer => answer(TEXTS.viewGone, []));
   }
 
   /** Tell the kernel; false if there is none any more. */

@@ -12,9 +12,11 @@ import type {
   LogLine,
   MasterStatus,
   MetricCurve,
+  OutputsState,
   SystemState,
   Trial
 } from '../shared/model';
+import { mediumPath } from '../shared/paths';
 import { TEXTS } from '../shared/texts';
 import { withSharedEvents } from '../shared/sharedEvents';
 import {
@@ -51,6 +53,7 @@ export interface WidgetState {
   curves: readonly MetricCurve[] | null;
   logs: readonly LogLine[] | null;
   system: SystemState | null;
+  outputs: OutputsState | null;
 }
 
 /** A renewed output is rendered again within this time. */
@@ -182,6 +185,12 @@ function withoutKernel(model: AnyModel<WidgetState>, id: string): KernelAway {
       return (
         page && new ExperimentFeed(transportOf(page), id, model.get('trial_id'))
       );
+    },
+    content: ({ id: number, trial_id: trialId }) => {
+      const page = readPage();
+      return page
+        ? transportOf(page).blob(mediumPath(id, trialId, number))
+        : Promise.reject(new Error(TEXTS.kernelBusy));
     }
   };
 }

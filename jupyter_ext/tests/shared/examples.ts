@@ -2,11 +2,13 @@
 import { readFileSync } from 'node:fs';
 
 import type {
+  Artifact,
   Checkpoint,
   ExperimentDetail,
   ExperimentId,
   ExperimentView,
   LogLine,
+  Medium,
   MetricCurve,
   SystemSample,
   Trial
@@ -92,6 +94,39 @@ export function systemSample(change: Partial<SystemSample> = {}): SystemSample {
     time: 1_800_000_000,
     rank: 0,
     metrics: { cpu_percent: 150, memory_bytes: 2e9 },
+    ...change
+  };
+}
+
+export function medium(change: Partial<Medium> = {}): Medium {
+  const { id = 1, kind = 'image', name = 'samples' } = change;
+  return {
+    id,
+    trial_id: 3,
+    batch: 10,
+    kind,
+    name,
+    number: 0,
+    sha256: `hash of ${kind} ${name} ${id}`,
+    size: 100,
+    format: kind === 'image' ? 'png' : kind === 'text' ? 'txt' : 'json',
+    width: null,
+    height: null,
+    caption: '',
+    created: '2026-11-20T11:55:00Z',
+    ...change
+  };
+}
+
+export function artifact(change: Partial<Artifact> = {}): Artifact {
+  return {
+    trial_id: 3,
+    path: 'best.keras',
+    sha256: 'hash',
+    size: 1_250_000,
+    batch: 40,
+    note: '',
+    created: '2026-11-20T11:55:00Z',
     ...change
   };
 }

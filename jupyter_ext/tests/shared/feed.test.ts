@@ -3,11 +3,13 @@ import { describe, expect, it, vi } from 'vitest';
 import type { ExperimentDetail, ExperimentView } from '../../src/shared/model';
 import { RequestError } from '../../src/shared/transport';
 import {
+  artifact,
   checkpoint,
   curve,
   detail,
   experiment,
   logLine,
+  medium,
   streamEvent,
   systemSample,
   trial
@@ -15,7 +17,8 @@ import {
 import { AWAY, held } from './scriptedTransport';
 
 import * as followed from './followedFeed';
-const { CURVES, EXPERIMENT, LOGS, SYSTEM, follow, live, settle } = followed;
+const { CURVES, EXPERIMENT, FILES, LOGS, MEDIA, SYSTEM } = followed;
+const { follow, live, settle } = followed;
 describe('an experiment that is followed', () => {
   it('is connecting, then live with all its parts', async () => {
     const { transport, feed, views } = follow();
@@ -31,7 +34,9 @@ describe('an experiment that is followed', () => {
       `GET ${EXPERIMENT}/checkpoints`,
       `GET ${CURVES}?buckets=500&trials=50`,
       `GET ${LOGS}?last=50`,
-      `GET ${SYSTEM}?points=250`
+      `GET ${SYSTEM}?points=250`,
+      `GET ${MEDIA}?after=0&limit=1000`,
+      `GET ${FILES}`
     ]);
     expect(feed.view).toEqual({
       id: 7,
@@ -43,6 +48,12 @@ describe('an experiment that is followed', () => {
       logs: [logLine('one')],
       log: { trialId: 3, chosen: false, atBegin: true },
       system: { trialId: 3, samples: [systemSample()] },
+      outputs: {
+        trialId: 3,
+        chosen: false,
+        media: [medium()],
+        files: [artifact()]
+      },
       connection: { kind: 'live' }
     });
     expect(views[0]?.connection.kind).toBe('connecting');
@@ -59,7 +70,9 @@ describe('an experiment that is followed', () => {
       'GET master/trials/3/checkpoints',
       'GET master/trials/3/curves?buckets=1000',
       `GET ${LOGS}?last=50`,
-      `GET ${SYSTEM}?points=250`
+      `GET ${SYSTEM}?points=250`,
+      `GET ${MEDIA}?after=0&limit=1000`,
+      `GET ${FILES}`
     ]);
   });
 
@@ -196,7 +209,7 @@ describe('an experiment that is hidden', () => {
     feed.resume();
     feed.resume();
     await settle();
-    expect(transport.requests).toHaveLength(7);
+    expect(transport.requests).toHaveLength(9);
     expect(feed.view.connection).toEqual({ kind: 'live' });
   });
 
@@ -395,34 +408,4 @@ describe('an answer that comes late', () => {
     await settle();
     expect(feed.view.curves).toEqual([]);
   });
-
-  it('of trials does not undo what an event told of one of them', async () => {
-    const { transport, feed } = await live();
-    const late = held<unknown>();
-    transport.answers.set(`${EXPERIMENT}/trials`, late.promise);
-    transport.newest.send(
-      streamEvent('metrics', { kind: 'validation', batch: 50 })
-    );
-    await vi.advanceTimersByTimeAsync(1000);
-    transport.newest.send(
-      streamEvent('trial', trial({ best_validation: 0.1 }))
-    );
-    await settle();
-    late.release([trial({ best_validation: 0.5 })]);
-    await settle();
-    expect(feed.view.trials[0]?.best_validation).toBe(0.1);
-  });
-});
-
-it('a feed that is disposed leaves no stream, no timer and no listener', async () => {
-  const { transport, feed, views } = await live();
-  transport.newest.send(streamEvent('metrics', { batch: 50 }));
-  await settle();
-  feed.dispose();
-  const told = views.length;
-  expect(vi.getTimerCount()).toBe(0);
-  await vi.advanceTimersByTimeAsync(60_000);
-  expect(transport.newest.over).toBe(true);
-  expect(transport.requests).toEqual([]);
-  expect(views).toHaveLength(told);
 });

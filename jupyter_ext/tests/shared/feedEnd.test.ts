@@ -93,6 +93,19 @@ describe('the end of an experiment', () => {
     transport.answers.set(EXPERIMENT, ENDED);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(feed.view.connection.kind).toBe('ended');
-    expect(transport.requests).toHaveLength(7);
+    expect(transport.requests).toHaveLength(9);
   });
+});
+
+it('a feed that is disposed leaves no stream, no timer and no listener', async () => {
+  const { transport, feed, views } = await live();
+  transport.newest.send(streamEvent('metrics', { batch: 50 }));
+  await settle();
+  feed.dispose();
+  const told = views.length;
+  expect(vi.getTimerCount()).toBe(0);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(transport.newest.over).toBe(true);
+  expect(transport.requests).toEqual([]);
+  expect(views).toHaveLength(told);
 });

@@ -4,10 +4,12 @@ import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { ExperimentFeed } from '../../src/shared/feed';
 import type { ExperimentView } from '../../src/shared/model';
 import {
+  artifact,
   checkpoint,
   curve,
   detail,
   logLine,
+  medium,
   systemSample,
   trial
 } from './examples';
@@ -16,6 +18,8 @@ import { ScriptedTransport } from './scriptedTransport';
 export const EXPERIMENT = 'master/experiments/7';
 export const CURVES = `${EXPERIMENT}/curves`;
 export const LOGS = 'master/trials/3/logs';
+export const MEDIA = 'master/trials/3/media';
+export const FILES = 'master/trials/3/artifacts';
 export const SYSTEM = 'master/trials/3/system';
 
 const feeds: ExperimentFeed[] = [];
@@ -37,6 +41,8 @@ function answers(): Record<string, unknown> {
     [CURVES]: [curve()],
     [LOGS]: [logLine('one')],
     [SYSTEM]: [systemSample()],
+    [MEDIA]: [medium()],
+    [FILES]: [artifact()],
     'master/trials/3': trial(),
     'master/trials/3/checkpoints': [checkpoint()],
     'master/trials/3/curves': [curve()]

@@ -28,7 +28,9 @@ function shownLog(change: Parameters<typeof shown>[0]) {
     chooseLog: vi.fn(() => Promise.resolve()),
     earlierLogs: vi.fn(() => Promise.resolve())
   });
-  const select = found.root.querySelector('select')!;
+  const select = found.root.querySelector<HTMLSelectElement>(
+    'select[aria-label="Trial whose log is shown"]'
+  )!;
   return { ...found, log, source, select };
 }
 

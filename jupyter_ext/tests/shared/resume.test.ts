@@ -76,6 +76,8 @@ class SmallMaster {
       '/experiments/7/checkpoints': [],
       '/experiments/7/curves': [flatCurve(this.batches, this.batches)],
       '/trials/3/system': [],
+      '/trials/3/media': [],
+      '/trials/3/artifacts': [],
       '/trials/3/logs': this.batches.map(batch =>
         logLine(`batch ${batch}`, batch)
       )

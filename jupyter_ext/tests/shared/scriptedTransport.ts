@@ -109,6 +109,14 @@ export class ScriptedTransport implements Transport {
     return this._answer<T>('GET', path, query, signal);
   }
 
+  blob(path: string, signal?: AbortSignal): Promise<Blob> {
+    return this._answer<Blob>('BLOB', path, {}, signal);
+  }
+
+  url(path: string, query: Query = {}): string {
+    return address('', `/${path}`, query).trim();
+  }
+
   post<T>(path: string, _: unknown = {}, signal?: AbortSignal): Promise<T> {
     return this._answer<T>('POST', path, {}, signal);
   }
@@ -144,7 +152,7 @@ export class ScriptedTransport implements Transport {
     if (answer instanceof Error) {
       throw answer;
     }
-    return structuredClone(answer) as T;
+    return (answer instanceof Blob ? answer : structuredClone(answer)) as T;
   }
 }
 

@@ -6,7 +6,7 @@ import {
   ExperimentElement,
   type ExperimentElementOptions
 } from '../../src/shared/experimentView';
-import type { ExperimentView } from '../../src/shared/model';
+import type { ExperimentSource, ExperimentView } from '../../src/shared/model';
 import { FakeSource } from './fakeSource';
 
 const elements: ExperimentElement[] = [];
@@ -22,12 +22,13 @@ afterEach(() => {
 /** Let a frame be drawn. */
 export const frame = () => vi.advanceTimersByTimeAsync(20);
 
-/** Show a view; `change` is what it has besides a running experiment. */
+/** Show a view; `change` is what it has besides a running experiment, `abilities` what its source can do. */
 export function shown(
   change: Partial<ExperimentView> = {},
-  options: ExperimentElementOptions = {}
+  options: ExperimentElementOptions = {},
+  abilities: Partial<ExperimentSource> = {}
 ) {
-  const source = new FakeSource(change);
+  const source = Object.assign(new FakeSource(change), abilities);
   const element = new ExperimentElement(document.body, source, options);
   elements.push(element);
   const { root } = element;

@@ -302,28 +302,6 @@ it.each([
   expect(bestCheckpoint([], 'loss', smaller)).toBeNull();
 });
 
-describe('of equal checkpoints the best', () => {
-  const equal = [
-    checkpoint({ uuid: 'a', trial_id: 3, batch: 10, metrics: { loss: 0.1 } }),
-    checkpoint({ uuid: 'b', trial_id: 3, batch: 30, metrics: { loss: 0.1 } }),
-    checkpoint({ uuid: 'c', trial_id: 4, batch: 30, metrics: { loss: 0.1 } }),
-    checkpoint({ uuid: 'd', trial_id: 4, batch: 40, metrics: { loss: 0.2 } })
-  ];
-
-  it('has the most batches, and is the first of those: what top_checkpoint() gives', () => {
-    expect(bestCheckpoint(equal, 'loss', true)?.uuid).toBe('b');
-    expect(bestCheckpoint(equal.slice(0, 3), 'loss', false)?.uuid).toBe('b');
-    expect(bestCheckpoint(equal.slice(2), 'loss', true)?.uuid).toBe('c');
-  });
-
-  it('may be infinitely good', () => {
-    const endless = checkpoint({ uuid: 'e', metrics: { loss: '-Infinity' } });
-    const found = [...equal, endless];
-    expect(bestCheckpoint(found, 'loss', true)?.uuid).toBe('e');
-    expect(bestCheckpoint(found, 'loss', false)?.uuid).toBe('d');
-  });
-});
-
 describe('a failure', () => {
   it('is told once however many trials have it, before that of the experiment', () => {
     const error = userError({ batch: 30 });

@@ -29,6 +29,7 @@ export class FakeModel {
       curves: null,
       logs: null,
       system: null,
+      outputs: null,
       ...change
     };
   }
@@ -72,8 +73,8 @@ export class FakeModel {
   }
 
   /** Say something to the front end. */
-  tell(message: Record<string, unknown>): void {
-    this.trigger('msg:custom', message);
+  tell(message: Record<string, unknown>, ...buffers: DataView[]): void {
+    this.trigger('msg:custom', message, buffers);
   }
 
   trigger(event: string, ...values: unknown[]): void {

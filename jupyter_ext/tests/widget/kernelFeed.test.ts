@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ExperimentView } from '../../src/shared/model';
 import { TEXTS } from '../../src/shared/texts';
 import { KernelFeed } from '../../src/widget/kernelFeed';
-import { curve, detail, logLine, NOW, trial } from '../shared/examples';
+import { curve, detail, logLine, medium, NOW, trial } from '../shared/examples';
 import { FakeSource } from '../shared/fakeSource';
 import { FakeModel } from './fakeModel';
 
@@ -22,6 +22,8 @@ function followed(change = {}) {
   feed.subscribe(view => views.push(view));
   return { model, feed, views };
 }
+
+const noContent = () => Promise.reject(new Error('no server'));
 
 function begun() {
   const found = followed();
@@ -167,7 +169,11 @@ describe('the kernel of a local run that has gone', () => {
     const dispose = vi.spyOn(other, 'dispose');
     const follow = vi.fn(() => other);
     const interrupt = () => Promise.resolve(true);
-    const feed = new KernelFeed(model.any, { interrupt, follow });
+    const feed = new KernelFeed(model.any, {
+      interrupt,
+      follow,
+      content: noContent
+    });
     model.trigger('comm_live_update');
     model.trigger('comm:close');
     return { model, other, dispose, follow, feed };
@@ -228,7 +234,11 @@ describe('the kernel of a local run that tells nothing', () => {
     const dispose = vi.spyOn(other, 'dispose');
     const follow = vi.fn(() => other);
     const interrupt = () => Promise.resolve(true);
-    const feed = new KernelFeed(model.any, { interrupt, follow });
+    const feed = new KernelFeed(model.any, {
+      interrupt,
+      follow,
+      content: noContent
+    });
     return { model, other, dispose, follow, feed };
   }
 
@@ -303,7 +313,11 @@ describe('an action', () => {
   it('that stops a run of the kernel interrupts it', async () => {
     const model = new FakeModel({ experiment_id: 'local-3' });
     const interrupt = vi.fn(() => Promise.resolve(true));
-    const feed = new KernelFeed(model.any, { interrupt, follow: () => null });
+    const feed = new KernelFeed(model.any, {
+      interrupt,
+      follow: () => null,
+      content: noContent
+    });
     model.sent.length = 0;
     await feed.act('stop');
     expect(interrupt).toHaveBeenCalledTimes(1);
@@ -342,4 +356,46 @@ it('who ends listening hears nothing more', () => {
   end();
   model.change({});
   expect(listener).toHaveBeenCalledTimes(1);
+});
+
+describe('what a trial has logged', () => {
+  it('comes from the kernel, with its bytes', async () => {
+    const { model, feed } = begun();
+    const asked = feed.content(medium({ id: 5 }));
+    expect(model.sent).toEqual([
+      { type: 'content', id: 1, trial_id: 3, medium_id: 5 }
+    ]);
+    const bytes = new Uint8Array([1, 2, 3]);
+    model.tell({ type: 'answer', id: 1 }, new DataView(bytes.buffer));
+    const blob = await asked;
+    expect(new Uint8Array(await blob.arrayBuffer())).toEqual(bytes);
+  });
+
+  it('comes from the server for a run of the kernel, which may be busy', async () => {
+    const model = new FakeModel({ experiment_id: 'local-3' });
+    const content = vi.fn(() => Promise.resolve(new Blob(['abc'])));
+    const interrupt = () => Promise.resolve(true);
+    const away = { interrupt, follow: () => null, content };
+    const feed = new KernelFeed(model.any, away);
+    model.sent.length = 0;
+    expect(await (await feed.content(medium())).text()).toBe('abc');
+    expect(model.sent).toEqual([]);
+    content.mockReturnValue(Promise.reject(new Error('no extension')));
+    const asked = feed.content(medium({ id: 6 }));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(model.sent).toMatchObject([{ type: 'content', medium_id: 6 }]);
+    model.tell({ type: 'answer', id: 1, error: 'It is not there any more.' });
+    await expect(asked).rejects.toThrow('It is not there any more.');
+  });
+
+  it('is of the trial that is chosen', async () => {
+    const { model, feed } = begun();
+    const asked = feed.chooseOutputs(4);
+    expect(model.sent).toEqual([{ type: 'outputs', id: 1, trial_id: 4 }]);
+    model.tell({ type: 'answer', id: 1 });
+    await asked;
+    const outputs = { trialId: 4, chosen: true, media: [medium()], files: [] };
+    model.change({ outputs });
+    expect(feed.view.outputs).toEqual(outputs);
+  });
 });

@@ -69,7 +69,9 @@ beforeEach(() => {
     'master/experiments/7/checkpoints': [checkpoint()],
     'master/experiments/7/curves': [curve()],
     'master/trials/3/logs': [],
-    'master/trials/3/system': []
+    'master/trials/3/system': [],
+    'master/trials/3/media': [],
+    'master/trials/3/artifacts': []
   };
   document.body.dataset.baseUrl = '/lab/';
 });

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
-from starlette.responses import Response
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response, StreamingResponse
 
+from det_native.errors import NotFoundError
 from det_native.master.api.answers import (
     LARGEST,
     TheOwner,
@@ -23,10 +24,21 @@ from det_native.master.api.answers import (
 from det_native.master.api.bodies import Route
 from det_native.master.api.contents import file_response
 from det_native.master.api.routes.bundles import BYTES
-from det_native.master.store import artifacts, checkpoints, epochs, experiments, logs, metrics, series, system, trials
+from det_native.master.store import (
+    artifacts,
+    checkpoints,
+    epochs,
+    experiments,
+    logs,
+    media,
+    metrics,
+    series,
+    system,
+    trials,
+)
 from det_native.schema.drawn import drawn
 from det_native.schema.manifests import Sha256
-from det_native.schema.outputs import NAME_LENGTH, Artifact
+from det_native.schema.outputs import MIME_TYPES, NAME_LENGTH, Artifact, MediaKind, Medium
 from det_native.schema.rest import (
     Checkpoint,
     EpochRow,
@@ -128,6 +140,43 @@ def get_system(
     """Return what the processes of a trial used of their machines, by time."""
     with service.database.read() as connection:
         return reply_list(system.read(connection, trial_id, points=points, owner=owner))
+
+
+@router.get("/{trial_id}/media", response_model=list[Medium], responses=refusals(404))
+def get_media(
+    trial_id: TrialId,
+    service: TheService,
+    owner: TheOwner,
+    kind: Annotated[MediaKind | None, Query(description="Only pictures, tables, texts or histograms.")] = None,
+    name: Annotated[str | None, Query(min_length=1, max_length=NAME_LENGTH, description="Only of this name.")] = None,
+    after: Annotated[int, Query(ge=0, le=LARGEST, description="Only those with a larger id.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> Response:
+    """Return the pictures, tables, texts and histograms that a trial has logged, in the order of their ids."""
+    with service.database.read() as connection:
+        return reply_list(media.read(connection, trial_id, owner=owner, kind=kind, name=name, after=after, limit=limit))
+
+
+@router.get(
+    "/{trial_id}/media/{medium_id}/content",
+    response_class=Response,
+    responses={**refusals(404), 200: {"content": BYTES, "description": "The content, by its mime type."}},
+)
+def get_medium_content(
+    trial_id: TrialId,
+    medium_id: Annotated[int, Path(ge=1, le=LARGEST, description="Id of a medium.")],
+    service: TheService,
+    owner: TheOwner,
+) -> Response:
+    """Return what a trial has logged; nothing in it runs where a browser shows it, by the headers of every answer."""
+    with service.database.read() as connection:
+        medium = media.get(connection, trial_id, medium_id, owner)
+    if medium.sha256 not in service.blobs:
+        raise NotFoundError(f"The content of {medium.name!r} of trial {trial_id} is not there any more.")
+    return StreamingResponse(
+        (bytes(block) for block in service.blobs.blocks(medium.sha256)),
+        media_type=MIME_TYPES.get(medium.format, "application/octet-stream"),
+    )
 
 
 @router.get("/{trial_id}/logs", response_model=list[LogLine], responses=refusals(404))

@@ -4,4 +4,4 @@ To change the tables: change ``store/tables.py``, add a module to ``versions/`` 
 HEAD, and name it here. A test compares what the migrations make with what the code knows.
 """
 
-HEAD = "0018"
+HEAD = "0019"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,13 @@ class EstimatorHarness(FrameworkHarness):
             controller: Controller = made_by(definition_of(payload, services.environment), services)
             return controller
         return EstimatorController(definition_of_call(payload), services)
+
+    def loadable_path(self, directory: Path, load: Callable[[], Any], made: Path) -> Path:
+        """Return the folder of the only SavedModel, for ``tf.saved_model.load()``, else that of all files."""
+        from det_harness.frameworks.estimator.saved_models import saved_models
+
+        found = saved_models(directory)
+        return directory / next(iter(found.values())) if len(found) == 1 else directory
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return the SavedModel of a checkpoint; of several a dictionary, by name."""

@@ -84,8 +84,9 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
     """
 
     def __init__(self, training: Training, spec: Any, done: int, until: int, listeners: Sequence[Any] = ()) -> None:
-        self.done = done
+        self.done = self._seen = done
         self.until = until
+        training.services.count.ask(lambda: self._seen)
         self._training = training
         self._spec = spec
         self._listeners = listeners
@@ -128,6 +129,7 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
             raise NothingToTrainError
 
     def before_run(self, run_context: Any) -> Any:
+        self._seen = self.done + 1  # the user's hooks see the batch before this one does
         given: dict[Any, Any] = {self._batch.tensor: self.done}
         if self._training.ranks.several:
             given[self._asked] = [self.stop_wanted or self._training.stop_asked(), self._training.evaluation_asked()]
@@ -137,6 +139,7 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         training = self._training
         activity.step()
         self.done += 1
+        self._seen = self.done
         results, told = run_values.results
         check_names(results, self.done, "The graph of model_fn()")
         self._rows.append((self.done, {name: scalar(value) for name, value in results.items()}))

@@ -32,6 +32,13 @@ def export(estimator: Any, serving: Mapping[str, Callable[..., Any]], prefix: st
     (folder / _INDEX).write_text(json.dumps(found), encoding="utf-8")
 
 
+def saved_models(folder: Path) -> dict[str, str]:
+    """Return the folders of the SavedModels in a checkpoint, relative to its own, by name."""
+    path = folder / _INDEX
+    found: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found
+
+
 def load_saved_models(folder: Path) -> Any:
     """Return the SavedModel in a checkpoint; of several a dictionary, by name.
 
@@ -40,8 +47,7 @@ def load_saved_models(folder: Path) -> Any:
     CheckpointError
         If it has none.
     """
-    path = folder / _INDEX
-    found: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    found = saved_models(folder)
     if not found:
         raise CheckpointError(
             "The checkpoint has no SavedModel: define build_serving_input_receiver_fns() in the trial class, so that "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,12 @@ class KerasHarness(FrameworkHarness):
             made_by = controller_class_of(trial_class, self)  # it goes by what the trial's code has switched off
         controller: Controller = (made_by or controller_class())(payload, services)
         return controller
+
+    def loadable_path(self, directory: Path, load: Callable[[], Any], made: Path) -> Path:
+        """Return what ``keras.models.load_model()`` takes."""
+        from det_harness.frameworks.keras.model_file import loadable
+
+        return loadable(directory, load, made)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return the model of a trial class or of a captured call, with the weights of a checkpoint."""

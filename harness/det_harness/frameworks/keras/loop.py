@@ -98,6 +98,8 @@ class TrainingCallbacks(NamingCallbacks):
         self._rows: list[tuple[int, Any]] = []
         self._epochs = EpochReports(controller, self._history)
         self._done = self._schedule.progress.batches
+        self._seen = self._done
+        controller.services.count.ask(lambda: self._seen)
         self._epoch_start = 0
         self._until = 0
         self._report_at = 0.0
@@ -189,9 +191,10 @@ class TrainingCallbacks(NamingCallbacks):
             self._together.ask(Told(stops, reports=time.monotonic() >= self._report_at, ends=self._ends))
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._seen = done = self._epoch_start + batch + 1
         if self._wants_batches:
             super().on_train_batch_end(batch, logs)
-        self._done = done = self._epoch_start + batch + 1
+        self._done = done
         check_names(logs, done, "fit()")
         self._rows.append((done, logs))
         if self._together is None:

@@ -186,7 +186,8 @@ class RolesController:
 
     def _train_spec(self) -> Any:
         spec, most = self.call.train_spec, self._most()
-        self._hook = StepHook(self, most)
+        self._hook = hook = StepHook(self, most)
+        self.services.count.ask(lambda: hook.seen)
         return spec._replace(
             max_steps=most,
             hooks=(*spec.hooks, self._hook),

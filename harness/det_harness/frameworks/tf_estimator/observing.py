@@ -39,6 +39,11 @@ class StepHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow
     observer : Observer
     most : int or None
         Steps of the training.
+
+    Attributes
+    ----------
+    seen : int
+        Steps that the user's hooks have seen.
     """
 
     def __init__(self, observer: Observer, most: int | None) -> None:
@@ -47,6 +52,7 @@ class StepHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow
         self._rows: list[tuple[int, dict[str, float | None]]] = []
         self._report_at = 0.0
         self._step = 0
+        self.seen = 0
 
     def begin(self) -> None:
         graph = tf.compat.v1.get_default_graph()
@@ -54,16 +60,17 @@ class StepHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow
         self._fetched = {"step": self._counter, "scalars": scalar_summaries(graph)}
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        self._step = int(session.run(self._counter))
+        self._step = self.seen = int(session.run(self._counter))
 
     def before_run(self, run_context: Any) -> Any:
+        self.seen = self._step + 1  # the user's hooks see the step before this one does
         return tf.estimator.SessionRunArgs(self._fetched)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         activity.step()
         # It is read before or after this step counts, as the graph has it; other workers count steps meanwhile.
         step = max(self._step + 1, int(run_values.results["step"]))
-        self._step = step if self._most is None else min(step, self._most)
+        self._step = self.seen = step if self._most is None else min(step, self._most)
         scalars = run_values.results["scalars"]
         check_names(scalars, self._step, "The graph of model_fn()")
         self._rows.append((self._step, {name: scalar(value) for name, value in scalars.items()}))

@@ -100,6 +100,8 @@ class TorchTraining(TrainingPort):
     def started(self) -> Iterator[None]:
         """Be ready for the batch that comes next, in the block: the first one, or the one after a checkpoint."""
         self._position: Any = None
+        self.context.leave_batches()
+        self.services.count.ask(self._count)
         position = self._checkpoints.restore()
         self.done = self.schedule.progress.batches
         self.ranks.start()
@@ -123,6 +125,11 @@ class TorchTraining(TrainingPort):
             self._position = getattr(self.batches, "position", None)
             del self.batches  # ends the loader's workers
             self._checkpoints.settle()
+
+    def _count(self) -> int:
+        """Return how many batches are done, with the one that is being trained."""
+        present = self.context.present_batch
+        return self.done if present is None else max(self.done, present + 1)
 
     def _batches_from(self, position: Any) -> Iterator[Any]:
         """Return the training data from the batch that comes next."""

@@ -68,6 +68,7 @@ class EpochRows:
         self._best: tuple[int, dict[str, Any], float] | None = None
         self._best_told = True
         self._done = self._last = self._taken = 0
+        self._begun = False
         self._reported = monotonic()
 
     @property
@@ -83,6 +84,7 @@ class EpochRows:
     def begin_epoch(self, done: int) -> None:
         """Note that an epoch begins, after so many batches."""
         self._done = self._last = done
+        self._begun = True
         self._replaced = 0 if self._replaced < 2 else 3  # said once
         self._taken = self._loading.taken
 
@@ -109,6 +111,15 @@ class EpochRows:
                 # Of a device that computes beside the process nothing is read yet: it would have to wait for it.
                 value = value.item() if value.is_cpu else value.detach().clone()
             row[name] = value
+
+    @property
+    def reached(self) -> int:
+        """Batches that are done, with the one that the present epoch's body has come to; 0 before the first epoch."""
+        if not self._begun:
+            return 0
+        given = self._loading.taken - self._taken
+        # An epoch that counts as one batch is that batch, whether it takes one from a loader or not.
+        return self._done + min(max(given, int(self.epoch_length == 1)), self.epoch_length)
 
     def end_epoch(self) -> None:
         """Note that the epoch has ended."""

@@ -74,6 +74,9 @@ class EpochsTraining(TorchTraining):
         self.definition.validated(metrics)
         return metrics
 
+    def _count(self) -> int:
+        return max(self.done, self.rows.reached)
+
     def _batches_from(self, position: Any) -> Iterator[Any]:
         place = _Place(self.definition.further_generators(), self.epoch_length)
         if position is not None:

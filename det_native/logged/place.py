@@ -1,0 +1,72 @@
+"""Who takes what is logged in this process at this moment; nobody where nothing trains."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+
+class Taker(Protocol):
+    """Takes what is logged. None of it raises: what cannot be kept is told in a sentence."""
+
+    def log(self, metrics: Mapping[Any, Any]) -> None:
+        """Take scalars by name, as they are after the batches that are done."""
+
+    def log_image(self, name: Any, image: Any, caption: Any) -> None:
+        """Take a picture."""
+
+    def log_table(self, name: Any, table: Any, caption: Any) -> None:
+        """Take a table."""
+
+    def log_text(self, name: Any, text: Any) -> None:
+        """Take a text."""
+
+    def log_histogram(self, name: Any, values: Any, bins: Any) -> None:
+        """Take values, of which a histogram is kept."""
+
+    def show(self, shown: Any) -> bool:
+        """Take what a notebook would show, a figure or a table; False if it is neither."""
+
+
+_taker: Taker | None = None
+_said = False
+
+
+def taker() -> Taker | None:
+    """Return who takes what is logged; None where nothing trains, which is said once."""
+    if _taker is None:
+        _say_nothing_trains()
+    return _taker
+
+
+def taker_or_none() -> Taker | None:
+    """Return who takes what is logged, and say nothing where nobody does."""
+    return _taker
+
+
+@contextmanager
+def taken_by(taker: Taker | None) -> Iterator[None]:
+    """Make `taker` the one for the block; None leaves it as it is."""
+    global _taker
+    before = _taker
+    if taker is not None:
+        _taker = taker
+    try:
+        yield
+    finally:
+        _taker = before
+
+
+def _say_nothing_trains() -> None:
+    global _said
+    if _said:
+        return
+    _said = True
+    warnings.warn(
+        "Nothing trains here, so what is logged is not kept: call det.log() and det.log_...() while the training goes "
+        "on, in a callback, in train_batch() or in the body of the training loop. (This is said once.)",
+        UserWarning,
+        stacklevel=4,
+    )

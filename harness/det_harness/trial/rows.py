@@ -1,0 +1,89 @@
+"""Rows of metrics that wait to be reported, gathered by column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+# The most rows and the most values of one report, so that a request with it is not larger than the master takes.
+ROWS = 10_000
+_VALUES = 200_000
+
+Columns = dict[str, list[float | None]]
+
+
+class TrainingRows:
+    """Rows of training metrics, all of the same names.
+
+    Attributes
+    ----------
+    batches : list of int
+    columns : dict
+    """
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+        self.columns: Columns = {}
+
+    def takes(self, names: Collection[str], rows: int) -> bool:
+        """Return whether so many rows of these names can be added."""
+        return not self.batches or (names == self.columns.keys() and len(self.batches) + rows <= ROWS)
+
+    def add(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
+        """Add rows."""
+        if not self.batches:
+            self.columns = {name: [] for name in metrics}
+        self.batches += batches
+        columns = self.columns
+        for name, column in metrics.items():
+            columns[name] += column
+
+    def take(self) -> Iterator[tuple[list[int], Columns]]:
+        """Yield the rows in parts that a report can have; they are gone then."""
+        batches, columns = self.batches, self.columns
+        self.clear()
+        yield from _parts(batches, columns)
+
+    def clear(self) -> None:
+        """Forget the rows."""
+        self.batches, self.columns = [], {}
+
+
+class LoggedRows:
+    """Rows of logged metrics: one for each batch, of any names."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, dict[str, float]]] = []
+        self._last = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, batch: int, metrics: Mapping[str, float]) -> None:
+        """Add values to the row of a batch; none is before the last one."""
+        if batch < self._last:
+            batch = self._last
+        self._last = batch
+        if self._rows and self._rows[-1][0] == batch:
+            self._rows[-1][1].update(metrics)
+        else:
+            self._rows.append((batch, dict(metrics)))
+
+    def take(self) -> Iterator[tuple[list[int], Columns]]:
+        """Yield the rows in parts that a report can have; they are gone then."""
+        rows = self._rows
+        self.clear()
+        if rows:
+            names = dict.fromkeys(name for _, row in rows for name in row)
+            columns: Columns = {name: [row.get(name) for _, row in rows] for name in names}
+            yield from _parts([batch for batch, _ in rows], columns)
+
+    def clear(self) -> None:
+        """Forget the rows."""
+        self._rows = []
+
+
+def _parts(batches: list[int], columns: Columns) -> Iterator[tuple[list[int], Columns]]:
+    rows = max(1, min(ROWS, _VALUES // max(len(columns), 1)))
+    for first in range(0, len(batches), rows):
+        part = slice(first, first + rows)
+        yield batches[part], {name: column[part] for name, column in columns.items()}

@@ -1,0 +1,133 @@
+/** The outputs of one trial, kept up to date: asked for when an event says that there are more. */
+
+import type {
+  Artifact,
+  ExperimentId,
+  ExperimentView,
+  Medium,
+  OutputsState
+} from './model';
+import { outputsTrial } from './outputs';
+import { trialPath } from './paths';
+import type { StreamEvent } from './sse';
+import type { Query, Transport } from './transport';
+import { RequestError } from './transport';
+
+const PAGE = 1000;
+
+/** What of a trial is asked for. */
+type Part = 'media' | 'artifacts';
+const PARTS: readonly Part[] = ['media', 'artifacts'];
+
+/** Whether an event tells that a trial has logged or written something. */
+export function changesOutputs({ event }: Pick<StreamEvent, 'event'>): boolean {
+  return PARTS.some(part => part === event);
+}
+
+export class OutputsBook {
+  private _known: OutputsState | null = null;
+  private _chosen: number | null = null;
+  private _restarts = 0;
+  private readonly _stale = new Set<Part>();
+
+  constructor(
+    private readonly _transport: Transport,
+    private readonly _experimentId: ExperimentId
+  ) {}
+
+  /** Show what this trial has; null for the best one. */
+  choose(trialId: number | null): void {
+    this._chosen = trialId;
+  }
+
+  /** Note what an event tells; it is asked for by `newest`. */
+  note({ event, data }: StreamEvent): void {
+    const { trial_id: trialId } = data as { trial_id?: number | null };
+    const part = PARTS.find(each => each === event);
+    if (part && trialId === this._known?.trialId) {
+      this._stale.add(part);
+    }
+  }
+
+  /** What the trial of most interest has by now; `anew` even of what nothing was told. */
+  async newest(
+    view: ExperimentView,
+    signal: AbortSignal,
+    anew = false
+  ): Promise<{ outputs: OutputsState | null }> {
+    const chosen = this._chosen;
+    const trialId = chosen ?? outputsTrial(view);
+    if (trialId === null) {
+      return { outputs: this._known };
+    }
+    const trial = view.trials.find(({ id }) => id === trialId);
+    const restarts = trial?.restarts ?? 0;
+    const same = this._known?.trialId === trialId;
+    const whole = anew || !same || restarts !== this._restarts;
+    const wanted = new Set<Part>(whole ? PARTS : this._stale);
+    const before = same ? this._known : null;
+    this._stale.clear();
+    try {
+      const [media, files] = await Promise.all([
+        wanted.has('media')
+          ? this._media(trialId, whole ? [] : (before?.media ?? []), signal)
+          : (before?.media ?? []),
+        wanted.has('artifacts')
+          ? this._files(trialId, signal)
+          : (before?.files ?? [])
+      ]);
+      if (chosen !== this._chosen) {
+        return { outputs: this._known }; // that choice asks for its own
+      }
+      this._restarts = restarts;
+      if (wanted.size > 0 || this._known?.chosen !== (chosen !== null)) {
+        this._known = { trialId, chosen: chosen !== null, media, files };
+      }
+    } catch (error) {
+      wanted.forEach(part => this._stale.add(part));
+      throw error;
+    }
+    return { outputs: this._known };
+  }
+
+  /** What was logged after what is known. */
+  private async _media(
+    trialId: number,
+    known: readonly Medium[],
+    signal: AbortSignal
+  ): Promise<readonly Medium[]> {
+    const found = [...known];
+    for (;;) {
+      const query = { after: found.at(-1)?.id ?? 0, limit: PAGE };
+      const page = await this._ask<Medium>(trialId, 'media', query, signal);
+      found.push(...page);
+      if (page.length < PAGE) {
+        return found;
+      }
+    }
+  }
+
+  private _files(
+    trialId: number,
+    signal: AbortSignal
+  ): Promise<readonly Artifact[]> {
+    return this._ask<Artifact>(trialId, 'artifacts', {}, signal);
+  }
+
+  private async _ask<T>(
+    trialId: number,
+    part: Part,
+    query: Query,
+    signal: AbortSignal
+  ): Promise<T[]> {
+    const path = `${trialPath(this._experimentId, trialId)}/${part}`;
+    try {
+      return await this._transport.get<T[]>(path, query, signal);
+    } catch (error) {
+      if (error instanceof RequestError && error.status === 404) {
+        return []; // a master of an earlier version
+      }
+      throw error;
+    }
+  }
+}
