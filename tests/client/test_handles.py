@@ -81,6 +81,9 @@ def test_metrics_are_dictionaries_with_their_batch() -> None:
         {"trial": 2, "batch": 4, "val_loss": 0.5},
     ]
     LocalStore.find("local-1").write_samples(2, [rest.SystemSample(time=5.5, rank=1, metrics={"cpu_percent": 50.0})])
+    LocalStore.find("local-1").write_rows(2, "logged", [rest.MetricRow(batch=3, metrics={"f1": "NaN"})])
+    [logged] = trial.metrics("logged")
+    assert (logged["batch"], str(logged["f1"])) == (3, "nan")
     assert trial.metrics("system") == [{"time": 5.5, "rank": 1, "cpu_percent": 50.0}]
     assert experiment.metrics("system") == [{"trial": 2, "time": 5.5, "rank": 1, "cpu_percent": 50.0}]
     with pytest.raises(ArgumentError, match='"training", "validation", "logged" or "system"'):

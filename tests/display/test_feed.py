@@ -132,11 +132,12 @@ def test_not_a_number_is_a_gap_in_a_curve_that_was_read_from_its_file() -> None:
 def test_where_nothing_validates_nothing_is_drawn_as_a_validation() -> None:
     experiment = write_experiment()
     store = LocalStore.find(str(experiment.id))
+    store.write_rows(1, "logged", [rest.MetricRow(batch=2, metrics={"f1": 0.5})])
     kinds = {curve.kind for curve in read_curves(LocalSource(store), store.id, store.trials())}
     assert kinds == {MetricKind.TRAINING, MetricKind.VALIDATION}
     store.write_experiment(store.experiment().model_copy(update={"validates": False}))
     kinds = {curve.kind for curve in read_curves(LocalSource(store), store.id, store.trials())}
-    assert kinds == {MetricKind.TRAINING}
+    assert kinds == {MetricKind.TRAINING, MetricKind.LOGGED}
 
 
 @example([1.7e308, 1.7e308], 1)

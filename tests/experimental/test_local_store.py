@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from det_harness.local import bundle
 from local_experiments import write_experiment
 
 import det_native as det
@@ -17,7 +18,9 @@ from det_native.errors import NotFoundError
 from det_native.local import store as local_store
 from det_native.local.store import LocalStore
 from det_native.schema.manifests import BundleManifest, FileEntry, Program
+from det_native.schema.outputs import LoggedMedium, Medium
 from det_native.schema.states import ExperimentState
+from det_native.storage.blobs import BlobStore
 
 
 def root() -> Path:
@@ -73,6 +76,7 @@ def test_numbers_are_not_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_only_removed_runs_needed_goes_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_store, "KEPT", 2)
+    monkeypatch.setattr(bundle, "_UNREPORTED_SECONDS", -1.0)
     first = keep(write_experiment(), b"common", b"first")
     second = keep(write_experiment(), b"common", b"second")
     assert len(first & second) == 1
@@ -83,6 +87,26 @@ def test_what_only_removed_runs_needed_goes_with_them(monkeypatch: pytest.Monkey
     write_experiment()
     assert numbers() == [3, 4]
     assert blobs() == set()
+
+
+def test_what_a_run_has_logged_stays_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_store, "KEPT", 2)
+    keep(write_experiment(), b"first")
+    store = LocalStore.find(str(write_experiment().id))
+    contents = BlobStore(bundle.blobs_of(store.folder))
+    logged, young = (hashlib.sha256(content).hexdigest() for content in (b"logged", b"young"))
+    contents.put(logged, b"logged")
+    item = LoggedMedium(batch=1, kind="text", name="note", sha256=logged, size=6, format="txt")  # type: ignore[arg-type]
+    store.write_media(1, [Medium.of(item, 1)])
+    monkeypatch.setattr(bundle, "_UNREPORTED_SECONDS", -1.0)
+    write_experiment()
+    [medium] = store.media(1)
+    assert (medium.name, medium.trial_id, store.medium_content(medium)) == ("note", 1, b"logged")
+    assert blobs() == {logged}
+    contents.put(young, b"young")  # it is reported a moment later
+    monkeypatch.setattr(bundle, "_UNREPORTED_SECONDS", 3600.0)
+    write_experiment()
+    assert young in blobs()
 
 
 def test_a_run_that_ends_while_it_is_asked_for_has_not_died(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -286,6 +286,7 @@ def test_what_is_no_picture_is_left_out_in_one_sentence(training: Training, valu
     assert why in told
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_hundred_megabytes_is_made_smaller_and_told_once(training: Training) -> None:
     noise = np.random.default_rng(0).integers(0, 256, size=(6_000, 6_000, 3), dtype=np.uint8)
     det.log_image("large", noise)
@@ -474,3 +475,16 @@ def test_event_files_have_all_of_it(training: Training) -> None:
     texts = {tag: found.Tensors(tag)[0].tensor_proto.string_val[0] for tag in ("note", "table")}
     assert texts["note"] == b"hello"
     assert b"| a |" in texts["table"]
+
+
+def test_event_files_go_on_after_a_checkpoint_was_restored(training: Training) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    det.log(f1=0.5)
+    [path] = (training.events / "logged").iterdir()
+    path.unlink()
+    training.batch = 1
+    det.log(f1=0.75)
+    training.recorder.close()
+    found = EventAccumulator(str(training.events / "logged")).Reload()
+    assert (1, 0.75) in [(event.step, event.value) for event in found.Scalars("f1")]

@@ -18,6 +18,8 @@ logger = logging.getLogger("det_harness")
 
 # In the folder of a trial: those of the framework and of the user lie beside it.
 FOLDER = "logged"
+# Events that wait to be written, while the training goes on.
+_QUEUE = 1_000
 _STUB = "tensorboard.compat.notf"
 
 
@@ -33,6 +35,7 @@ class EventFiles:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._writer: Any = None
+        self._path = Path()
 
     def scalars(self, batch: int, metrics: Mapping[str, float]) -> None:
         """Write numbers."""
@@ -60,12 +63,21 @@ class EventFiles:
         self._folder = self._writer = None
 
     def _ready(self) -> bool:
-        if self._writer is None and self._folder is not None:
-            folder, self._folder = self._folder, None
+        if self._folder is None:
+            return False
+        if self._writer is not None and not self._path.exists():
+            # A checkpoint was restored since, and with it what the folder had then.
+            self._writer.close()
+            self._writer = None
+        if self._writer is None:
+            folder = self._folder / FOLDER
             try:
-                self._writer = _event_file_writer()(str(folder / FOLDER))
-            except Exception as error:  # noqa: BLE001 (not installed, of another version, no room: only files for a viewer)
+                before = set(folder.iterdir()) if folder.is_dir() else set()
+                self._writer = _event_file_writer()(str(folder), max_queue_size=_QUEUE)
+                self._path = next(path for path in folder.iterdir() if path not in before)
+            except Exception as error:  # noqa: BLE001 (not installed, of another version, no room)
                 logger.info("What is logged is not written as TensorBoard's event files: %s", error)
+                self._folder = self._writer = None
         return self._writer is not None
 
     def _add(self, batch: int, summary: Any) -> None:
@@ -75,7 +87,7 @@ class EventFiles:
             self._writer.add_event(Event(wall_time=time.time(), step=batch, summary=summary))
         except Exception as error:  # noqa: BLE001 (no room, say: the training goes on)
             logger.warning("No more is written as TensorBoard's event files: %s", error)
-            self._writer = None
+            self._folder = self._writer = None
 
 
 def _event_file_writer() -> Any:

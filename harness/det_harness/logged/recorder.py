@@ -343,35 +343,6 @@ class Recorder:
             self._reporter.warning(text[:_CAPTION])
 
 
-class DeafRecorder:
-    """Takes what is logged on the other ranks of a trial than the first, and keeps nothing of it."""
-
-    def log(self, metrics: Mapping[Any, Any]) -> None:
-        """Keep nothing: the first rank logs the same."""
-
-    def log_image(self, name: Any, image: Any, caption: Any = None) -> None:
-        """Keep nothing."""
-
-    def log_table(self, name: Any, table: Any, caption: Any = None) -> None:
-        """Keep nothing."""
-
-    def log_text(self, name: Any, text: Any) -> None:
-        """Keep nothing."""
-
-    def log_histogram(self, name: Any, values: Any, bins: Any = 64) -> None:
-        """Keep nothing."""
-
-    def show(self, shown: Any) -> bool:
-        """Keep nothing; figures and tables are shown by the first rank."""
-        from det_harness.logged.pictures import is_shown
-        from det_harness.logged.tables import is_frame
-
-        return is_frame(shown) or is_shown(shown)
-
-    def settle(self) -> None:
-        """Wait for nothing."""
-
-
 class _Kept:
     """A block in which something is taken; why it cannot be is told, and nothing is raised."""
 

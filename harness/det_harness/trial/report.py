@@ -7,12 +7,12 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
+from det_harness.trial.held import Held, HeldReports
 from det_harness.trial.metrics import check_names, refuse_long_names
 from det_harness.trial.rows import ROWS, LoggedRows, TrainingRows
 from det_harness.trial.spool import Spool, SpooledBatch
@@ -57,22 +57,10 @@ MOST_ROWS = 300  # of one report
 INTERVAL = 0.08
 HEARTBEAT = 2.0
 _LONGEST_BACKOFF = 5.0
-# Of reports for which the disk has no room: characters that wait in memory before the training waits too, and how many
-# reports are sent at once.
-_MOST_HELD = 64 << 20
+# Of reports for which the disk has no room: how many are sent at once.
 _HELD_AT_ONCE = 100
 _UNWANTED = frozenset({403, 404, 410})
 _REFUSED_FOR_GOOD = frozenset({400, 413, 422})
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A report that waits in memory; `then` is called once it is in the spool, or the master has it."""
-
-    seq: int
-    text: str
-    durable: bool
-    then: Callable[[], None] | None
 
 
 class Connection(Protocol):
@@ -137,10 +125,8 @@ class SpoolReporter:
         self._sending_ended = False
         self._failure: Exception | None = None
         self._waiting = self._told = ""
-        # What the disk does not take, in order; all later ones wait behind it.
-        self._held: list[_Held] = []
+        self._held = HeldReports()
         self._lack = WAITS_FOR_ROOM
-        self._held_bytes = 0
         self._own: list[float] = []
         self._best_known = True
         self._thread = threading.Thread(target=self._send_all, name="det-reports", daemon=True)
@@ -162,7 +148,7 @@ class SpoolReporter:
         end_forked_child()
         check_names(metrics, batches[-1] if batches else 0)
         with self._wake:
-            while self._held_bytes > _MOST_HELD and not self._stop:
+            while self._held.full and not self._stop:
                 self._wake.wait(_LONGEST_BACKOFF)
             if not self._had_rows:
                 self._had_rows = self._urgent = True
@@ -186,9 +172,7 @@ class SpoolReporter:
 
     def media(self, items: list[LoggedMedium]) -> None:
         """Report what the user's code has logged, and whose contents are stored."""
-        with self._wake:
-            self._append_rows()
-            self._append(MediaReport(seq=self._next(), items=items))
+        self._say(MediaReport, items=items)
 
     def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
         """Report the metrics of one validation."""
@@ -203,9 +187,7 @@ class SpoolReporter:
 
     def epoch(self, row: EpochRow) -> None:
         """Report what the framework's own history has of an epoch that has ended."""
-        with self._wake:
-            self._append_rows()
-            self._append(EpochReport(seq=self._next(), row=row))
+        self._say(EpochReport, row=row)
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Report a complete checkpoint."""
@@ -216,15 +198,11 @@ class SpoolReporter:
 
     def warning(self, text: str) -> None:
         """Report what has happened in the training and is no failure."""
-        with self._wake:
-            self._append_rows()
-            self._append(WarningReport(seq=self._next(), text=text))
+        self._say(WarningReport, text=text)
 
     def rows(self, rows: list[CaptureRow]) -> None:
         """Report rows for the experiment's report."""
-        with self._wake:
-            self._append_rows()
-            self._append(RowsReport(seq=self._next(), rows=rows[:MOST_ROWS]))
+        self._say(RowsReport, rows=rows[:MOST_ROWS])
 
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report by which metric trials are compared."""
@@ -235,9 +213,7 @@ class SpoolReporter:
 
     def no_validation(self) -> None:
         """Report that nothing validates."""
-        with self._wake:
-            self._append_rows()
-            self._append(NoValidationReport(seq=self._next()))
+        self._say(NoValidationReport)
 
     def system(self, samples: list[SystemSample]) -> None:
         """Report what processes of the trial use; not while a full disk has the reports wait in memory."""
@@ -326,23 +302,28 @@ class SpoolReporter:
             raise self._failure
         return complete
 
+    def _say(self, report: Callable[..., AnyReport], **fields: object) -> None:
+        """Report something that comes after the rows so far."""
+        with self._wake:
+            self._append_rows()
+            self._append(report(seq=self._next(), **fields))
+
     def _next(self) -> int:
         self._seq += 1
         return self._seq
 
     def _append(self, report: AnyReport, *, durable: bool = False, then: Callable[[], None] | None = None) -> None:
-        held = _Held(report.seq, report.model_dump_json(), durable, then)
+        held = Held(report.seq, report.model_dump_json(), durable, then)
         try:
             if self._held or not self._spooled(held):
-                self._held.append(held)
-                self._held_bytes += len(held.text)
+                self._held.add(held)
         except Exception:
             self._seq -= 1  # the number is free again: the master must not find a gap
             raise
         self._urgent = True
         self._wake.notify()
 
-    def _spooled(self, held: _Held) -> bool:
+    def _spooled(self, held: Held) -> bool:
         """Put a report into the spool; False if the disk takes none: it then waits in memory, to be sent from there."""
         try:
             self._spool.append(held.seq, held.text, durable=held.durable)
@@ -356,13 +337,8 @@ class SpoolReporter:
         return True
 
     def _spool_held(self) -> None:
-        while self._held and self._spooled(self._held[0]):
-            self._drop_held(1)
-
-    def _drop_held(self, count: int) -> None:
-        for held in self._held[:count]:
-            self._held_bytes -= len(held.text)
-        del self._held[:count]
+        while self._held and self._spooled(self._held.first(1)[0]):
+            self._held.drop(1)
 
     def _append_rows(self) -> None:
         for kind, rows in ((MetricKind.TRAINING, self._rows), (MetricKind.LOGGED, self._logged)):
@@ -377,7 +353,7 @@ class SpoolReporter:
         """The body of the sending thread."""
         backoff = 0.1
         last_contact = 0.0
-        batch: SpooledBatch | list[_Held] | None = None
+        batch: SpooledBatch | list[Held] | None = None
         while True:
             try:
                 batch = self._next_batch(last_contact)
@@ -407,7 +383,7 @@ class SpoolReporter:
             if time.monotonic() > self._deadline:
                 return
 
-    def _send(self, batch: SpooledBatch | list[_Held] | None) -> None:
+    def _send(self, batch: SpooledBatch | list[Held] | None) -> None:
         waiting = self._waits_for
         if waiting != self._told:  # by itself: the master may have no room for reports
             self._accept(self._connection.send([], activity.steps(), waiting), None)
@@ -420,7 +396,7 @@ class SpoolReporter:
         """What the trial waits for, or its reports do."""
         return self._waiting or (f"{self._lack} in {self._spool.directory}" if self._held else "")
 
-    def _next_batch(self, last_contact: float) -> SpooledBatch | list[_Held] | None:
+    def _next_batch(self, last_contact: float) -> SpooledBatch | list[Held] | None:
         """Wait for something to send; None means a heartbeat, or the end when closing."""
         with self._wake:
             while True:
@@ -434,7 +410,7 @@ class SpoolReporter:
                         self._append_rows_in_thread()
                     self._urgent = False
                     self._spool_held()
-                    return self._spool.read() or self._held[:_HELD_AT_ONCE] or None
+                    return self._spool.read() or self._held.first(_HELD_AT_ONCE) or None
                 if self._closing or now >= last_contact + HEARTBEAT:
                     return None
                 self._wake.wait((due if waiting else last_contact + HEARTBEAT) - now)
@@ -452,13 +428,13 @@ class SpoolReporter:
         self._failure = error
         self._stop = True
 
-    def _accept(self, accepted: ReportsAccepted, batch: SpooledBatch | list[_Held] | None) -> None:
+    def _accept(self, accepted: ReportsAccepted, batch: SpooledBatch | list[Held] | None) -> None:
         with self._wake:
             if isinstance(batch, list):
                 for held in batch:
                     if held.then is not None:
                         held.then()
-                self._drop_held(len(batch))
+                self._held.drop(len(batch))
                 self._wake.notify_all()
             elif batch is not None:
                 self._spool.confirm(batch)

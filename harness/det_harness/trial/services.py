@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from det_harness.logged.recorder import DeafRecorder, Recorder
+from det_harness.logged.deaf import DeafRecorder
+from det_harness.logged.recorder import Recorder
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial.batch_count import BatchCount
 from det_harness.trial.schedule import Schedule

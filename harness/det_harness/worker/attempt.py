@@ -17,7 +17,8 @@ from types import FrameType
 from pydantic import BaseModel
 
 from det_harness.frameworks.base import harness_of
-from det_harness.logged.recorder import DeafRecorder, Recorder
+from det_harness.logged.deaf import DeafRecorder
+from det_harness.logged.recorder import Recorder
 from det_harness.logged.showing import figures_kept
 from det_harness.program.earlier import files_on_worker
 from det_harness.program.host import WorkerHost
