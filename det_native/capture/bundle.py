@@ -25,15 +25,18 @@ from det_native.capture.files import (
     forget_scans,
     scan_tree,
 )
+from det_native.capture.folders import has_files
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
 from det_native.capture.interpreter import current_interpreter
 from det_native.capture.model import INCLUDED, Bundle, Capture, CapturedStreams, CapturedValue, SourceFile
 from det_native.capture.outside import Outside, settle_outside
+from det_native.capture.own_folder import own_places
 from det_native.capture.stored import Stored, leave_to_store, link_rows, sizes_of
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import (
     BundleManifest,
     FileEntry,
+    PlaceEntry,
     Sha256,
     StreamsEntry,
     ValueEntry,
@@ -97,6 +100,7 @@ def assemble(
     _check_limit(files, values, limit, context_dir)
     streams = tuple(_streams_entry(streams) for streams in capture.streams)
     wider = _wider(capture, values, (*inherited.files, *explicit))
+    outside.places += _own_places(capture, (*files, *links))
     manifest = _manifest(protocol, capture, files, values, streams, links, outside, wider)
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
@@ -272,6 +276,20 @@ def _overlaps(chosen: dict[str, Placed]) -> Iterator[Problem]:
             if folder in chosen:
                 what = f"is a file ({str(chosen[folder].source.path)!r}) and also the folder of {target!r}."
                 yield Problem(folder, what, "Rename one of them.")
+
+
+def _own_places(capture: Capture, entries: Sequence[FileEntry]) -> list[PlaceEntry]:
+    """Return the places of absolute paths in the folder of the user's files."""
+    root = capture.root
+    if root is None:
+        return []
+    sent = {part for entry in entries for part in (entry.path, *map(str, Path(entry.path).parents))}
+
+    def travels(path: Path) -> bool:
+        made = capture.made is not None and capture.made(root / path) is not None
+        return made or path.as_posix() in sent or not has_files(root / path)
+
+    return own_places(capture.own, (value.content for value in capture.values), root, travels)
 
 
 # The manifest -------------------------------------------------------------------------------------------------------

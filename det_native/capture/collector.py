@@ -305,7 +305,7 @@ class Collector:
             expanded = Path(text).expanduser()
             if expanded.is_absolute():
                 if expanded.exists():
-                    yield expanded.resolve(), False
+                    yield expanded.resolve(), True  # the worker's program is compiled with its own place of it
                 return
             anywhere = False
             for base, relative in self._bases():

@@ -11,6 +11,7 @@ from det_native.capture.data import collect_data
 from det_native.capture.explain_secrets import secret_problems
 from det_native.capture.model import Capture
 from det_native.capture.modules import ModuleFiles, collect_modules, imported_modules
+from det_native.capture.own_folder import own_paths
 from det_native.capture.packages import packages_of
 from det_native.capture.request import Request
 from det_native.capture.seen_files import SeenFiles
@@ -105,6 +106,8 @@ def add_files(
     capture.files = [*modules.files, *data.files]
     capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
     capture.outside = data.outside
+    capture.root = roots[0].resolve()
+    capture.own.extend(own_paths([*sources, *texts], arguments, capture.root))
     capture.rows.extend([*modules.rows, *data.rows])
     found = ProgramFiles(modules, data, texts, list(modules.problems), [*modules.warnings, *data.warnings])
     for file, (text, target) in zip(python, texts, strict=True):

@@ -191,8 +191,14 @@ class ProgramRunner:
             self._check_not_swallowed(self.source.title(self.source.unit(index)))
 
     def _bind(self, entries: Iterable[ValueEntry]) -> None:
+        bound, names = [*entries], vars(self.module)
         with rng.preserved():  # a model that is built for its weights draws
-            bind([*entries], vars(self.module), self._read_blob)
+            bind(bound, names, self._read_blob)
+        names.update({entry.name: self.placed(names[entry.name]) for entry in bound if entry.name in names})
+
+    def placed(self, value: Any) -> Any:
+        """Return a value that travelled, with the paths of the notebook's folder as they are here."""
+        return self._places.value(value)
 
     def _set_streams(self, index: int) -> None:
         """Have a cell draw the random numbers that it drew in the notebook, and make up the same names.
