@@ -36,6 +36,7 @@ from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import (
     BundleManifest,
     FileEntry,
+    FolderEntry,
     PlaceEntry,
     Sha256,
     StreamsEntry,
@@ -101,7 +102,8 @@ def assemble(
     streams = tuple(_streams_entry(streams) for streams in capture.streams)
     wider = _wider(capture, values, (*inherited.files, *explicit))
     outside.places += _own_places(capture, (*files, *links))
-    manifest = _manifest(protocol, capture, files, values, streams, links, outside, wider)
+    folders = _folders(capture, (*files, *links))
+    manifest = _manifest(protocol, capture, files, values, streams, links, outside, folders, wider)
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
@@ -292,6 +294,20 @@ def _own_places(capture: Capture, entries: Sequence[FileEntry]) -> list[PlaceEnt
     return own_places(capture.own, (value.content for value in capture.values), root, travels)
 
 
+def _folders(capture: Capture, entries: Sequence[FileEntry]) -> tuple[FolderEntry, ...]:
+    """Return the folders that have to be there, and those of files which travel that a cell makes itself."""
+    root = capture.root
+    if root is None:
+        return ()
+    inside = {str(folder) for entry in entries for folder in Path(entry.path).parents} - {"."}
+    made = {folder for folder in inside if capture.makes(root / folder)}
+    wanted = {folder: False for folder in capture.folders if folder not in inside}
+    return tuple(
+        FolderEntry(path=path, made=is_made)
+        for path, is_made in sorted({**wanted, **dict.fromkeys(made, True)}.items())
+    )
+
+
 # The manifest -------------------------------------------------------------------------------------------------------
 
 
@@ -328,6 +344,7 @@ def _wider(capture: Capture, values: Sequence[ValueEntry], files: Sequence[Place
     streams = tuple(map(_streams_entry, found.streams))
     sources = [placed.source for placed in files if placed.source.why != INCLUDED]
     made = {one.target for one in sources if found.made is not None and found.made(one.path) is not None}
+    made |= {one for one in capture.folders if capture.root is not None and found.makes(capture.root / one)}
     return WiderProgram(cells=found.cells, values=tuple(moved), streams=streams, made=tuple(sorted(made)))
 
 
@@ -342,6 +359,7 @@ def _manifest(
     streams: tuple[StreamsEntry, ...],
     links: tuple[FileEntry, ...],
     outside: Outside,
+    folders: tuple[FolderEntry, ...],
     wider: WiderProgram | None,
 ) -> BundleManifest:
     """Make the manifest; an equal one gives the very object of last time, of which the id may be known already."""
@@ -360,6 +378,7 @@ def _manifest(
         links=(*links, *outside.links),
         reads=tuple(outside.reads),
         places=tuple(outside.places),
+        folders=folders,
         wider=wider,
     )
     if _last_manifest is None or _last_manifest != manifest:

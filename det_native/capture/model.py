@@ -89,6 +89,7 @@ class CapturedWider:
     values: tuple[tuple[int, int], ...] = ()
     streams: tuple[CapturedStreams, ...] = ()
     made: Maker | None = None
+    makes: Callable[[Path], bool] = lambda folder: False
 
 
 @dataclass
@@ -101,7 +102,8 @@ class Capture:
     inputs than the notebook had. `proof_values` are values of inputs that travel with the
     proof, by hash. `seconds` is how long the cells took that go before the call, None where that is not known or one of
     them did something outside of the process. `earlier` are trainings whose weights its calls give. `made` knows the
-    files that the program makes where it runs. `init_streams` are states of the streams of random numbers as ``init()``
+    files that the program makes where it runs, `makes` whether a cell makes a folder, and `folders` are those that have
+    to be there, by their places. `init_streams` are states of the streams of random numbers as ``init()``
     left them, encoded, and `call_streams` those with which the call begins; empty where they are not known.
     """
 
@@ -121,6 +123,8 @@ class Capture:
     outside: list[OutsidePath] = field(default_factory=list)
     root: Path | None = None
     own: list[OwnPath] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    makes: Callable[[Path], bool] = lambda folder: False
     wider: CapturedWider | None = None
     seconds: float | None = None
     earlier: list[CapturedTraining] = field(default_factory=list)

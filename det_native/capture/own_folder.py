@@ -14,7 +14,7 @@ from pathlib import Path
 
 from det_native.capture.missing_files import program_texts
 from det_native.capture.model import OwnPath
-from det_native.capture.path_texts import HOLE, LONGEST, Role
+from det_native.capture.path_texts import HOLE, LONGEST, RESULTS, only_written
 from det_native.schema.manifests import PlaceEntry
 
 #: The place of the folder itself, relative to the working directory of a worker.
@@ -35,7 +35,9 @@ def own_paths(sources: Sequence[tuple[str, str]], arguments: Iterable[str], root
         The folder; it is the working directory on the workers.
     """
     words = (word.partition("=")[2] if word.startswith("-") else word for word in arguments)
-    texts = [(one.text, one.role is Role.WRITTEN) for one, _ in program_texts(sources)]
+    named = [one for one, _ in program_texts(sources)]
+    written = only_written(named)
+    texts = [(one.text, one.role in RESULTS or one.text in written) for one in named]
     folders: dict[str, str | None] = {}
     for text, is_written in (*((word, False) for word in words), *texts):
         known = _known_part(text)

@@ -106,7 +106,10 @@ def add_files(
     capture.files = [*modules.files, *data.files]
     capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
     capture.outside = data.outside
-    capture.root = roots[0].resolve()
+    capture.root = root = roots[0].resolve()
+    capture.folders = data.folders
+    made_by_text = {root / target for target in data.made}
+    capture.makes = lambda path: path in made_by_text or (seen is not None and seen.makes_folder(path))
     capture.own.extend(own_paths([*sources, *texts], arguments, capture.root))
     capture.rows.extend([*modules.rows, *data.rows])
     found = ProgramFiles(modules, data, texts, list(modules.problems), [*modules.warnings, *data.warnings])

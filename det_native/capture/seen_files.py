@@ -49,6 +49,8 @@ class SeenFiles:
         Files that were read and are not there any more, likewise.
     moves : list of str
         Folders that the runs made the working directory.
+    written : set of str
+        Folders in which the runs wrote, made or removed something.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class SeenFiles:
         self.labels = frozenset(label(index) for index in (*runs, *watched) if index in seen)
         self.optional = frozenset(map(label, optional))
         self.moves = [folder for paths in runs.values() for folder in paths.moves]
+        self.written = {os.path.dirname(path) for paths in runs.values() for path in paths.writes()}
         self.files: dict[str, str] = {}
         self.folders: dict[str, str] = {}
         self.patterns: dict[str, str] = {}
@@ -98,13 +101,20 @@ class SeenFiles:
             written = file.stat().st_ctime  # unlike the time of the content, nobody can set it
         except OSError:
             return None
-        # It was not there when its maker began: a time before that is the file system's, whose clock goes by ticks.
+        # A time shortly before a run began may be the file system's of what it wrote, whose clock goes by ticks.
         writers = {
             index
             for index, started, ended in self._spans
-            if started - (_TICK if index == maker else 0) <= written and (ended is None or written <= ended)
+            if started - (_TICK if index in self._makers else 0) <= written and (ended is None or written <= ended)
         }
         return maker if writers and writers <= self._makers else None
+
+    def makes_folder(self, folder: Path) -> bool:
+        """Whether a run made a folder, or one that it lies in, which was not there; it may have been filled later."""
+        if not self._first:
+            return False
+        _, index, was_there = self._of_folders(folder)[1]
+        return not was_there and index >= 0
 
     def _first_maker(self, file: Path) -> int | None:
         """Return the execution that found nothing there, if it is the first that came upon it or a folder of it."""

@@ -34,6 +34,7 @@ def sent(folder: Path, source: str) -> list[str]:
         "plt.savefig('here.txt', dpi=100)",
         "model.save('here.txt')",
         "torch.save(model.state_dict(), 'here.txt')",
+        "name = 'here.txt'\nfor epoch in range(3):\n    torch.save(model.state_dict(), name)",
     ],
 )
 def test_files_that_are_written_are_not_sent(source: str, tmp_path: Path) -> None:
@@ -49,6 +50,9 @@ def test_files_that_are_written_are_not_sent(source: str, tmp_path: Path) -> Non
         ("Path('here.txt').read_text()", ["here.txt"]),
         ("open('here.txt', 'w')\nopen('here.txt')", ["here.txt"]),
         ("name = 'here.txt'\nopen(name)", ["here.txt"]),
+        ("name = 'here.txt'\ntorch.save(1, name)\ntorch.load(name)", ["here.txt"]),
+        ("name = 'here.txt'\nif os.path.exists(name):\n    go_on()\ntorch.save(1, name)", ["here.txt"]),
+        ("name = 'here.txt'\nkeep = Keeper(name)\ntorch.save(1, name)", ["here.txt"]),
         ("numpy.savetxt('here.txt', numpy.loadtxt('in/x.txt'))", ["in/x.txt"]),
         ("clean(open('in/x.txt')).to_csv('here.txt')", ["in/x.txt"]),
     ],
@@ -337,3 +341,46 @@ def test_links_to_folders_are_followed_inside_and_named_outside(tmp_path: Path) 
     (tmp_path / "up.csv").write_text("1")
     [row] = found_in(root, "open('../up.csv')").rows
     assert row.note == "outside of what is sent: the worker has nothing by this name"
+
+
+@pytest.mark.parametrize(
+    ("source", "folders"),
+    [
+        ("torch.save(m, 'out/best.pt')", ["out"]),
+        ("torch.save(m, f'out/{name}.pt')", ["out"]),
+        ("ModelCheckpoint('out/best.keras')", ["out"]),
+        ("ModelCheckpoint('empty')", ["empty"]),
+        ("ModelCheckpoint('HERE/out/best.keras')", ["out"]),
+        ("shutil.rmtree('out')", []),  # its files travel
+        ("torch.save(m, 'missing/best.pt')", []),
+        ("torch.save(m, 'best.pt')", []),
+        ("os.makedirs('out')\ntorch.save(m, 'out/best.pt')", []),
+        ("p = Path('out')\np.mkdir()\ntorch.save(m, p / 'best.pt')", []),
+        ("os.makedirs('out', exist_ok=True)\ntorch.save(m, 'out/best.pt')", ["out"]),
+        ("if not os.path.exists('out'):\n    os.makedirs('out')\ntorch.save(m, 'out/best.pt')", []),  # its files travel
+    ],
+)
+def test_folders_that_have_to_be_there(source: str, folders: list[str], tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.txt").write_text("1")
+    (tmp_path / "empty").mkdir()
+    found = found_in(tmp_path, source.replace("HERE", str(tmp_path)))
+    sent = {file.target.rpartition("/")[0] for file in found.files}
+    assert [folder for folder in found.folders if folder not in sent] == folders
+
+
+def test_a_folder_of_which_the_user_leaves_out_the_files_is_there_to_be_written_to_only(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.txt").write_text("1")
+
+    def folders(source: str) -> list[str]:
+        return collect_data([(source, "[1]")], tmp_path, tmp_path, tmp_path).folders
+
+    assert folders("if not os.path.exists('out'):\n    download()\nread('out/old.txt')") == []
+    assert folders("torch.save(m, 'out/best.pt')") == ["out"]
+
+
+def test_folders_of_a_command_line(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    words = ["--output-dir", "results"]
+    assert collect_data([("", "train.py")], tmp_path, tmp_path, None, arguments=words).folders == ["results"]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.program.calls import CallMatcher, ProgramSource
+from det_harness.program.made_folders import made_folders
 from det_harness.program.notebook_names import notebook_names
 from det_harness.program.optional_cells import may_fail, passed_over
 from det_harness.program.placed_paths import PlacedPaths
@@ -140,6 +141,7 @@ class ProgramRunner:
         check_versions(self._bundle)
         with ExitStack() as stack:
             stack.enter_context(_working_directory(self._directory))
+            stack.enter_context(made_folders(self._bundle.folders, self._directory))
             stack.enter_context(self._places.imported())
             stack.enter_context(_main_module(self.module))
             stack.enter_context(notebook_names())
