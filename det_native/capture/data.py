@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -108,13 +109,17 @@ def _warn(collector: Collector, sources: Sequence[tuple[str, str]], words: Seque
     """Say what is not there, not sent, or not as it was."""
     collector.warn_of_gone()
     gone = {Path(name).name for name in seen.gone}
-    sources = [(source, label) for source, label in sources if label not in seen.optional]
+
+    def is_certain(label: str, line: int) -> bool:
+        return line < seen.optional.get(label, math.inf)
+
     for text, label, line in files_only_read(sources):
-        if Path(text).name not in gone:
+        if is_certain(label, line) and Path(text).name not in gone:
             collector.look_for(text, label, line)
     for text, label, line in reads_elsewhere(sources):
-        collector.note_read(text, label, line)
-    named = {text: (label, line) for text, label, line in paths_elsewhere(sources)}
+        if is_certain(label, line):
+            collector.note_read(text, label, line)
+    named = {text: (label, line) for text, label, line in paths_elsewhere(sources) if is_certain(label, line)}
     absolute = {word: (COMMAND_LINE, 0) for word in words if word.startswith(("/", "~/"))}
     for text, (label, line) in (absolute | named).items():
         collector.note_outside(text, label, line)

@@ -67,6 +67,7 @@ def _cell(step: Step, log: ExecutionLog) -> Cell:
         source=step.source,
         reason="can run again",
         optional_from=step.optional_from,
+        failed_line=step.failed_line,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from det_native.capture.folders import real_path
@@ -34,8 +34,8 @@ class SeenFiles:
         Returns how the report calls one.
     watched : iterable of int
         Executions of which a part runs again that reads nothing.
-    optional : iterable of int
-        Executions that nothing needs: what they name and the workers lack stands in no way.
+    optional : mapping of int to int
+        Executions with a line from which on they may fail: what they name there and the workers lack stands in no way.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ class SeenFiles:
         Absolute paths of what was opened, listed and searched for, each with the label of the first run that did so.
     labels : frozenset of str
         The runs that were looked at.
-    optional : frozenset of str
-        Those that nothing needs.
+    optional : dict of str to int
+        Those that may fail, and from which line on.
     gone : dict of str to str
         Files that were read and are not there any more, likewise.
     moves : list of str
@@ -59,14 +59,14 @@ class SeenFiles:
         program: Iterable[int] = (),
         label: Callable[[int], str] = lambda index: "",
         watched: Iterable[int] = (),
-        optional: Iterable[int] = (),
+        optional: Mapping[int, int] | None = None,
     ) -> None:
         executions = log.executions if log is not None else []
         seen = {each.index: each.paths for each in executions if each.paths is not None}
         runs = {index: seen[index] for index in sorted(program) if index in seen}
         self.label = label
         self.labels = frozenset(label(index) for index in (*runs, *watched) if index in seen)
-        self.optional = frozenset(map(label, optional))
+        self.optional = {label(index): line for index, line in (optional or {}).items()}
         self.moves = [folder for paths in runs.values() for folder in paths.moves]
         self.written = {os.path.dirname(path) for paths in runs.values() for path in paths.writes()}
         self.files: dict[str, str] = {}

@@ -95,7 +95,7 @@ class Cell(_Model):
     `source` is Python that compiles: magics, shell and display lines are blanked, so that line numbers stay those of
     the notebook. `number` is what the notebook shows in brackets; `reason` is one line for the report. From line
     `optional_from` on, an error ends the cell and not the program: 1 where the call needs nothing of it, and the line
-    that failed in the notebook, too.
+    that failed in the notebook, `failed_line`, too.
     """
 
     number: int | None
@@ -103,6 +103,7 @@ class Cell(_Model):
     source: str
     reason: str = ""
     optional_from: int | None = None
+    failed_line: int | None = None
 
 
 class CallSite(_Model):
@@ -264,8 +265,9 @@ class BundleManifest(_Model):
             del content["wider"]["made"]
         wider = content["wider"]["cells"] if content.get("wider") else ()
         for cell in (*content["program"]["cells"], *wider):
-            if not isinstance(cell, int) and cell["optional_from"] is None:
-                del cell["optional_from"]
+            for name in ("optional_from", "failed_line") if not isinstance(cell, int) else ():
+                if cell[name] is None:
+                    del cell[name]
         for read in content.get("reads", ()):
             if read["certain"]:
                 del read["certain"]

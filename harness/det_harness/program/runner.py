@@ -227,7 +227,7 @@ class ProgramRunner:
             except (Exception, SystemExit) as error:
                 if self.calls.taken or not may_fail(self._program.cells[index], place):
                     raise
-                if rows := passed_over(self._program, index, error):
+                if rows := passed_over(self._program, index, place, error):
                     self.add_rows(rows)
                 return
         if last is not None and not self._program.cells[index].source.rstrip().endswith(";"):
