@@ -25,15 +25,19 @@ from det_native.capture.files import (
     forget_scans,
     scan_tree,
 )
+from det_native.capture.folders import has_files
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
 from det_native.capture.interpreter import current_interpreter
 from det_native.capture.model import INCLUDED, Bundle, Capture, CapturedStreams, CapturedValue, SourceFile
 from det_native.capture.outside import Outside, settle_outside
+from det_native.capture.own_folder import own_places
 from det_native.capture.stored import Stored, leave_to_store, link_rows, sizes_of
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import (
     BundleManifest,
     FileEntry,
+    FolderEntry,
+    PlaceEntry,
     Sha256,
     StreamsEntry,
     ValueEntry,
@@ -97,7 +101,9 @@ def assemble(
     _check_limit(files, values, limit, context_dir)
     streams = tuple(_streams_entry(streams) for streams in capture.streams)
     wider = _wider(capture, values, (*inherited.files, *explicit))
-    manifest = _manifest(protocol, capture, files, values, streams, links, outside, wider)
+    outside.places += _own_places(capture, (*files, *links))
+    folders = _folders(capture, (*files, *links))
+    manifest = _manifest(protocol, capture, files, values, streams, links, outside, folders, wider)
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
@@ -274,6 +280,34 @@ def _overlaps(chosen: dict[str, Placed]) -> Iterator[Problem]:
                 yield Problem(folder, what, "Rename one of them.")
 
 
+def _own_places(capture: Capture, entries: Sequence[FileEntry]) -> list[PlaceEntry]:
+    """Return the places of absolute paths in the folder of the user's files."""
+    root = capture.root
+    if root is None:
+        return []
+    sent = {part for entry in entries for part in (entry.path, *map(str, Path(entry.path).parents))}
+
+    def travels(path: Path) -> bool:
+        made = capture.made is not None and capture.made(root / path) is not None
+        return made or path.as_posix() in sent or not has_files(root / path)
+
+    return own_places(capture.own, (value.content for value in capture.values), root, travels)
+
+
+def _folders(capture: Capture, entries: Sequence[FileEntry]) -> tuple[FolderEntry, ...]:
+    """Return the folders that have to be there, and those of files which travel that a cell makes itself."""
+    root = capture.root
+    if root is None:
+        return ()
+    inside = {str(folder) for entry in entries for folder in Path(entry.path).parents} - {"."}
+    made = {folder for folder in inside if capture.makes(root / folder)}
+    wanted = {folder: False for folder in capture.folders if folder not in inside}
+    return tuple(
+        FolderEntry(path=path, made=is_made)
+        for path, is_made in sorted({**wanted, **dict.fromkeys(made, True)}.items())
+    )
+
+
 # The manifest -------------------------------------------------------------------------------------------------------
 
 
@@ -310,6 +344,7 @@ def _wider(capture: Capture, values: Sequence[ValueEntry], files: Sequence[Place
     streams = tuple(map(_streams_entry, found.streams))
     sources = [placed.source for placed in files if placed.source.why != INCLUDED]
     made = {one.target for one in sources if found.made is not None and found.made(one.path) is not None}
+    made |= {one for one in capture.folders if capture.root is not None and found.makes(capture.root / one)}
     return WiderProgram(cells=found.cells, values=tuple(moved), streams=streams, made=tuple(sorted(made)))
 
 
@@ -324,6 +359,7 @@ def _manifest(
     streams: tuple[StreamsEntry, ...],
     links: tuple[FileEntry, ...],
     outside: Outside,
+    folders: tuple[FolderEntry, ...],
     wider: WiderProgram | None,
 ) -> BundleManifest:
     """Make the manifest; an equal one gives the very object of last time, of which the id may be known already."""
@@ -342,6 +378,7 @@ def _manifest(
         links=(*links, *outside.links),
         reads=tuple(outside.reads),
         places=tuple(outside.places),
+        folders=folders,
         wider=wider,
     )
     if _last_manifest is None or _last_manifest != manifest:

@@ -27,12 +27,13 @@ from det_native.capture.explain import (
 )
 from det_native.capture.explain_again import few, reason_of, risk_warnings, why_forced
 from det_native.capture.explain_secrets import secret_problems, secret_rows
+from det_native.capture.failure import until
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import SLOW, CallRecord, ExecutionLog, LoggedExecution
 from det_native.capture.model import Capture, CapturedStreams
 from det_native.capture.observation.process import is_library_class
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
-from det_native.capture.program.records import Plan, Read, Run
+from det_native.capture.program.records import Plan, Read, Run, Step
 from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.program.settings import done_for_effect
 from det_native.capture.program_files import add_files
@@ -251,6 +252,7 @@ class CellCapture:
                     source=step.source,
                     reason="makes the call" if step.run == self.calling else reason,
                     optional_from=step.optional_from,
+                    failed_line=step.failed_line,
                 )
             )
         return Program(
@@ -318,12 +320,12 @@ class CellCapture:
             for module in sorted(self.values.encoded[value.name].modules)
         ]
         runs = [step.run for step in self.plan.steps if step.kind != "settings"]
-        optional = [index for index in included if index not in self.plan.needed]
+        optional = {step.run: step.optional_from for step in self.plan.steps if step.optional_from is not None}
         seen = SeenFiles(self.log, runs, self._label, included, optional)
         capture.made = seen.maker
         files = add_files(
             capture,
-            [(step.source, self._label(step.run)) for step in self.plan.steps],
+            [(self._text_that_runs(step), self._label(step.run)) for step in self.plan.steps],
             self.request,
             self._roots(),
             Path.cwd(),
@@ -337,6 +339,10 @@ class CellCapture:
         self.problems.extend(files.problems)
         self.warnings.extend(stale_modules(names, self.log, ran))
         self.warnings.extend([*files.warnings, *changed_files(files.data.files, ran)])
+
+    def _text_that_runs(self, step: Step) -> str:
+        """Return the text of a step; what stands behind the recorded call does not run on the worker."""
+        return until(step.source, self.record.running_line) if step.run == self.calling else step.source
 
     # The report.
 

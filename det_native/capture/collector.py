@@ -44,6 +44,9 @@ class DataFiles:
     reads: list[tuple[str, str]] = field(default_factory=list)
     #: What lies here by an absolute path that leads out of what is sent.
     outside: list[OutsidePath] = field(default_factory=list)
+    #: Folders that have to be there, by their targets, and those that the program makes itself, wherever it runs.
+    folders: list[str] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
 
 
 class Collector:
@@ -80,6 +83,11 @@ class Collector:
         self._taken: set[Path] = set()
         self._elsewhere: set[Path] = set()
         self._homes: dict[Path, bool] = {}
+
+    @property
+    def folders(self) -> list[Path]:
+        """Folders in which the code looks for relative paths."""
+        return self._folders
 
     # What is sent.
 
@@ -305,7 +313,7 @@ class Collector:
             expanded = Path(text).expanduser()
             if expanded.is_absolute():
                 if expanded.exists():
-                    yield expanded.resolve(), False
+                    yield expanded.resolve(), True  # the worker's program is compiled with its own place of it
                 return
             anywhere = False
             for base, relative in self._bases():

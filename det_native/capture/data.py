@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from det_native.capture.collector import Collector, DataFiles
 from det_native.capture.missing_files import files_only_read, paths_elsewhere, program_texts, reads_elsewhere
+from det_native.capture.needed_folders import NeededFolders
 from det_native.capture.path_flow import Flow, Handed
-from det_native.capture.path_texts import Role
+from det_native.capture.path_texts import PathText, Role, only_written
 from det_native.capture.seen_files import SeenFiles
 from det_native.capture.syntax import tree_of
 from det_native.capture.value_paths import ValuePaths
@@ -65,31 +67,59 @@ def collect_data(
     collector.add_seen(sources)
     for word in words:
         collector.add(word, COMMAND_LINE)
+    results = only_written(one for one, _, _ in texts)
     for one, label, handed in texts:
-        for text in one.literals:
+        for text in one.literals if one.text not in results else ():
             was_sought = set("*?") & set(text) and any(pattern.endswith(text) for pattern in seen.patterns)
             if handed and not (label in seen.labels and was_sought):
                 collector.add(text, label)
-    collector.add_values(values.texts(flow.values))
+    of_values = [one for one in values.texts(flow.values) if one[0] not in results]
+    collector.add_values(of_values)
     # Last: what a name as it stands, or a folder, takes in needs no pattern.
     for one, label, handed in texts if context_dir is None else ():
         for pattern in one.patterns if handed is Handed.ANYWHERE else ():
             collector.add_pattern(pattern, label)
+    folders = NeededFolders(root.resolve(), collector.folders, context_dir is not None, seen)
+    _add_folders(folders, [(one, label in seen.labels) for one, label, _ in texts], of_values, arguments)
+    collector.found.folders, collector.found.made = folders.needed, folders.made
     _warn(collector, sources, words, seen)
     return collector.found
+
+
+def _add_folders(
+    folders: NeededFolders,
+    texts: Sequence[tuple[PathText, bool]],
+    of_values: Sequence[tuple[str, str]],
+    arguments: Sequence[str],
+) -> None:
+    """Take note of the folders that a program needs; of its texts it is given which stand in cells that were seen."""
+    folders.add_written()
+    for one, was_seen in texts:
+        if one.role is Role.MADE and not was_seen:
+            folders.add_made(one.text)
+    for one, _ in texts:
+        folders.add(one.text, is_written=one.role is Role.WRITTEN)
+    for text, _ in of_values:
+        folders.add(text)
+    for word in arguments:
+        folders.add(word.partition("=")[2] if word.startswith("-") else word, is_written=True)
 
 
 def _warn(collector: Collector, sources: Sequence[tuple[str, str]], words: Sequence[str], seen: SeenFiles) -> None:
     """Say what is not there, not sent, or not as it was."""
     collector.warn_of_gone()
     gone = {Path(name).name for name in seen.gone}
-    sources = [(source, label) for source, label in sources if label not in seen.optional]
+
+    def is_certain(label: str, line: int) -> bool:
+        return line < seen.optional.get(label, math.inf)
+
     for text, label, line in files_only_read(sources):
-        if Path(text).name not in gone:
+        if is_certain(label, line) and Path(text).name not in gone:
             collector.look_for(text, label, line)
     for text, label, line in reads_elsewhere(sources):
-        collector.note_read(text, label, line)
-    named = {text: (label, line) for text, label, line in paths_elsewhere(sources)}
+        if is_certain(label, line):
+            collector.note_read(text, label, line)
+    named = {text: (label, line) for text, label, line in paths_elsewhere(sources) if is_certain(label, line)}
     absolute = {word: (COMMAND_LINE, 0) for word in words if word.startswith(("/", "~/"))}
     for text, (label, line) in (absolute | named).items():
         collector.note_outside(text, label, line)

@@ -190,7 +190,8 @@ def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, re
     head = ""
     if execution.failed and kind != "settings":
         part = "as far as line" if kind == "until" else "only what stands before line"
-        head = f"; {part} {execution.failed_line}, which failed"
+        how = "was interrupted" if execution.interrupted else "failed"
+        head = f"; {part} {execution.failed_line}, which {how}"
     note = f"{reason}{took}{head}{early}"
     what = f"cell {execution.cell}".strip()
     yield CaptureRow(what=what, how="runs again", size=0, cell=execution.cell, note=note)
@@ -204,6 +205,9 @@ def stays_row(
     took = [f"took {human_time(seconds)}"] if seconds >= 1 else []
     reasons = took if took and why == TOOK_LONG else [why, *took]
     kept = ", but for its imports, definitions and plain settings" if has_settings else ""
+    if execution.failed_line is not None and not execution.skipped:
+        how = "was interrupted" if execution.interrupted else "failed"
+        reasons.append(f"{how} at line {execution.failed_line}: what it did until then counts")
     what, note = f"cell {execution.cell}".strip(), f"stays behind{kept}: {'; '.join(reasons)}"
     if undone:
         note += f"; what it does there is not done: {', '.join(undone)}"

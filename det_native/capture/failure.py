@@ -39,6 +39,17 @@ def divide(source: str, line: int, *, refused: bool = False) -> Divided:
     return Divided("".join(lines[:end]), head)
 
 
+def until(source: str, line: int) -> str:
+    """Return a text as far as and with the statement at a line."""
+    return divide(source, line).again
+
+
+def before(source: str, line: int) -> str:
+    """Return the statements of a text that end before a line."""
+    kept = [one for one in ast.parse(source).body if (one.end_lineno or one.lineno) < line]
+    return ast.unparse(ast.Module(kept, []))
+
+
 def _first_line(statement: ast.stmt) -> int:
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(one.lineno for one in decorators)])

@@ -18,6 +18,11 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(path for _, files in _walk(folder) for path in files if path.is_file())
 
 
+def has_files(path: Path) -> bool:
+    """Whether a path is a file, or a folder with one in it that is not hidden."""
+    return path.is_file() or any(file.is_file() for _, files in _walk(path) for file in files)
+
+
 def links_in(folder: Path) -> list[Path]:
     """Return the links in a folder that lead to folders, but for hidden ones."""
     return sorted(path for folders, _ in _walk(folder) for path in folders if path.is_symlink())

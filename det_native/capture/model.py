@@ -42,6 +42,15 @@ class OutsidePath:
 
 
 @dataclass(frozen=True)
+class OwnPath:
+    """An absolute path in the folder of the user's files: as it is written, how that calls the folder, and its use."""
+
+    text: str
+    folder: str
+    is_written: bool
+
+
+@dataclass(frozen=True)
 class CapturedValue:
     """A value to send, encoded. It is bound just before cell number `before_cell` of the program runs.
 
@@ -80,6 +89,7 @@ class CapturedWider:
     values: tuple[tuple[int, int], ...] = ()
     streams: tuple[CapturedStreams, ...] = ()
     made: Maker | None = None
+    makes: Callable[[Path], bool] = lambda folder: False
 
 
 @dataclass
@@ -87,11 +97,13 @@ class Capture:
     """A program and what it needs.
 
     `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences,
-    `reads` what it reads where it runs, `outside` what it names by a path that leads out of what is sent, and `wider`
-    what is run if it gives other inputs than the notebook had. `proof_values` are values of inputs that travel with the
+    `reads` what it reads where it runs, `outside` what it names by a path that leads out of what is sent, `own` what it
+    names by an absolute path in `root`, the folder of the user's files, and `wider` what is run if it gives other
+    inputs than the notebook had. `proof_values` are values of inputs that travel with the
     proof, by hash. `seconds` is how long the cells took that go before the call, None where that is not known or one of
     them did something outside of the process. `earlier` are trainings whose weights its calls give. `made` knows the
-    files that the program makes where it runs. `init_streams` are states of the streams of random numbers as ``init()``
+    files that the program makes where it runs, `makes` whether a cell makes a folder, and `folders` are those that have
+    to be there, by their places. `init_streams` are states of the streams of random numbers as ``init()``
     left them, encoded, and `call_streams` those with which the call begins; empty where they are not known.
     """
 
@@ -109,6 +121,10 @@ class Capture:
     proof_values: dict[Sha256, bytes] = field(default_factory=dict)
     reads: list[ReadEntry] = field(default_factory=list)
     outside: list[OutsidePath] = field(default_factory=list)
+    root: Path | None = None
+    own: list[OwnPath] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    makes: Callable[[Path], bool] = lambda folder: False
     wider: CapturedWider | None = None
     seconds: float | None = None
     earlier: list[CapturedTraining] = field(default_factory=list)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection, Iterator
 
+from det_native.capture.failure import before
 from det_native.capture.program.choose import ALWAYS_THERE
 from det_native.capture.reads import reads_of
 from det_native.capture.reads_record import Reads
@@ -40,7 +40,7 @@ def check_bundle_names(program: Program, values: Collection[str]) -> list[Proble
         bound |= code.bound.union(code.late_bound, *(star or () for star in stars))
         functions |= code.functions
         if cell.optional_from is not None:
-            code = reads_of(_before(cell.source, cell.optional_from))
+            code = reads_of(before(cell.source, cell.optional_from))
         problems.extend(_problem(where, name, "") for name in sorted(code.wanted - bound))
         late.extend((where, name, function) for name, function in _looked_up(code, functions, set(values)))
     problems.extend(
@@ -49,12 +49,6 @@ def check_bundle_names(program: Program, values: Collection[str]) -> list[Proble
         if name not in bound and "*" not in name
     )
     return problems
-
-
-def _before(source: str, line: int) -> str:
-    """Return the statements that end before a line."""
-    kept = [one for one in ast.parse(source).body if (one.end_lineno or one.lineno) < line]
-    return ast.unparse(ast.Module(kept, []))
 
 
 def _looked_up(code: Reads, functions: dict[str, frozenset[str]], seen: set[str]) -> Iterator[tuple[str, str]]:

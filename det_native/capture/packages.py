@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from det_native.capture.bindings import imports_in
 from det_native.capture.modules import is_local
@@ -14,7 +15,9 @@ _OWN = frozenset({"det_native", "det_harness", "determined"})
 
 
 def packages_of(
-    sources: Sequence[tuple[str, str]], others: Iterable[tuple[str, str]] = (), optional: Collection[str] = ()
+    sources: Sequence[tuple[str, str]],
+    others: Iterable[tuple[str, str]] = (),
+    optional: Mapping[str, int] | None = None,
 ) -> list[PackageUse]:
     """Return the modules of installed packages that pieces of source import, each once.
 
@@ -24,12 +27,13 @@ def packages_of(
         Cells and modules of the program.
     others : iterable of (module, label)
         Modules that are needed though no source imports them: values are made of what is in them.
-    optional : collection of str
-        Labels of cells that nothing needs: the program can do without what they import.
+    optional : mapping of str to int
+        Labels of cells that may fail, and from which line on: the program can do without what they import there.
     """
     found: dict[str, PackageUse] = {}
+    optional = optional or {}
     uses = [
-        PackageUse(one.module.partition(".")[0], label, one.required and label not in optional)
+        PackageUse(one.module.partition(".")[0], label, one.required and one.line < optional.get(label, math.inf))
         for source, label in sources
         for one in imports_in(tree_of(source))
         if one.module and not one.level

@@ -6,7 +6,7 @@ import ast
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from string import Formatter
@@ -43,6 +43,11 @@ class Role(Enum):
     READ = "read"  # with no remedy at hand if that fails
     WRITTEN = "written"
     ENTERED = "entered"  # it becomes the working directory
+    MADE = "made"  # a folder, which must not be there
+
+
+#: What needs nothing to be there.
+RESULTS = frozenset({Role.WRITTEN, Role.MADE})
 
 
 class PathText(NamedTuple):
@@ -57,12 +62,12 @@ class PathText(NamedTuple):
         """The text if it is known and not only written to; of one that goes on in a folder, the folder."""
         prefix = self.text.partition(HOLE)[0]
         is_whole = prefix == self.text or prefix.endswith("/")
-        return [prefix] if is_whole and self.role is not Role.WRITTEN and not isinstance(self.node, ast.Name) else []
+        return [prefix] if is_whole and self.role not in RESULTS and not isinstance(self.node, ast.Name) else []
 
     @property
     def patterns(self) -> list[str]:
         """The patterns of a glob for a relative path with holes, ``data/part*.csv`` of ``f"data/part{i}.csv"``."""
-        if self.role is Role.WRITTEN or isinstance(self.node, ast.Name) or len(self.text) > LONGEST:
+        if self.role in RESULTS or isinstance(self.node, ast.Name) or len(self.text) > LONGEST:
             return []
         texts = [self.text] if HOLE in self.text else [_with_fields(self.text), _with_percents(self.text)]
         return [_as_glob(text) for text in texts if text is not None and HOLE in text and _may_be_path(text)]
@@ -112,6 +117,15 @@ def _bindings(tree: ast.Module) -> tuple[tuple[str, ...], tuple[tuple[str, ast.e
     bound = tuple(name for node in ast.walk(tree) for name in bound_by(node))
     pairs = ((line.targets, line.value) for line in tree.body if isinstance(line, ast.Assign))
     return bound, tuple((targets[0].id, value) for targets, value in pairs if isinstance(targets[0], ast.Name))
+
+
+def only_written(texts: Iterable[PathText]) -> set[str]:
+    """Return the texts of a program that it only writes to, or makes, by whatever names it does."""
+    roles: dict[str, set[Role]] = {}
+    for one in texts:
+        if one.role is not Role.BOUND:
+            roles.setdefault(one.text, set()).add(one.role)
+    return {text for text, uses in roles.items() if uses <= RESULTS}
 
 
 def names_a_file(text: str) -> bool:
@@ -228,7 +242,8 @@ def _roles(tree: ast.Module, names: Names) -> dict[int, Role]:
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     roles |= {id(path): Role.READ for call in calls if id(call) not in tried for path in _read(call)}
     roles |= {id(path): Role.ENTERED for call in calls if call_name(call) == "chdir" for path in call.args[:1]}
-    return roles | {id(path): Role.WRITTEN for call in calls for path in _written(call)}
+    roles |= {id(path): Role.WRITTEN for call in calls for path in _written(call)}
+    return roles | {id(path): Role.MADE for path in _made(tree)}
 
 
 def _read(call: ast.Call) -> list[ast.expr]:
@@ -250,6 +265,8 @@ def _written(call: ast.Call) -> Iterator[ast.expr]:
         modes = [*call.args[0 if own else 1 :][:1], *named]
         if any(isinstance(mode, ast.Constant) and set("wax") & set(str(mode.value)) for mode in modes):
             yield from [receiver] if own and receiver is not None else [*call.args[:1], *_named_paths(call)]
+    elif name in {"mkdir", "makedirs"}:
+        yield from _folders(call)
     elif name in {"write_text", "write_bytes"} and receiver is not None:
         yield receiver
     elif _WRITING.match(name):
@@ -265,6 +282,22 @@ def only_writes(call: ast.Call) -> bool:
         return False
     writes = _WRITING.match(name) is not None or name in {"write_text", "write_bytes"}
     return writes or any(_EMPTIES.fullmatch(text) for text in texts)
+
+
+def _made(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the expressions for folders that a tree's own lines make whenever they run, so that none may be there."""
+    lines = [line for line in tree.body if isinstance(line, ast.Expr | ast.Assign)]
+    for call in (node for line in lines for node in ast.walk(line) if isinstance(node, ast.Call)):
+        if not any(one.arg == "exist_ok" for one in call.keywords):
+            yield from _folders(call)
+
+
+def _folders(call: ast.Call) -> list[ast.expr]:
+    """Return the expression for the folder that a call makes."""
+    if call_name(call) not in {"mkdir", "makedirs"}:
+        return []
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return call.args[:1] or ([receiver] if receiver is not None else [])
 
 
 def _named_paths(call: ast.Call) -> list[ast.expr]:

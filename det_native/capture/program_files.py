@@ -9,8 +9,10 @@ from pathlib import Path
 from det_native.capture.collector import DataFiles
 from det_native.capture.data import collect_data
 from det_native.capture.explain_secrets import secret_problems
+from det_native.capture.failure import before
 from det_native.capture.model import Capture
 from det_native.capture.modules import ModuleFiles, collect_modules, imported_modules
+from det_native.capture.own_folder import own_paths
 from det_native.capture.packages import packages_of
 from det_native.capture.request import Request
 from det_native.capture.seen_files import SeenFiles
@@ -85,12 +87,14 @@ def add_files(
     names += [*of_values, *((Path(one.file).stem, "") for one in calls if one is not None and one.file is not None)]
     context = request.context_dir
     modules = collect_modules(names, list(dict.fromkeys(roots)), request.include, context)
-    optional = seen.optional if seen is not None else frozenset[str]()
-    if modules.problems and optional:  # of cells that nothing needs, an import may fail
-        needed = [(name, label) for name, label in names if label not in optional]
+    optional = seen.optional if seen is not None else {}
+    if modules.problems and optional:  # what may fail there may fail to import
+        certain = [(before(text, optional[label]) if label in optional else text, label) for text, label in sources]
+        needed = [*((name, label) for text, label in certain for name in imported_modules(text)), *of_values]
         modules.problems = collect_modules(needed, list(dict.fromkeys(roots)), request.include, context).problems
-    python = [file for file in modules.files if file.path.suffix == ".py"]
-    texts = [(file.path.read_text("utf-8"), file.target) for file in python]
+    readable = {target: source for source, target in modules.sources}
+    python = [file for file in modules.files if file.target in readable]
+    texts = [(readable[file.target], file.target) for file in python]
     data = collect_data(
         [*(source for source in sources if source[0] not in without_data), *texts],
         roots[0],
@@ -105,6 +109,11 @@ def add_files(
     capture.files = [*modules.files, *data.files]
     capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
     capture.outside = data.outside
+    capture.root = root = roots[0].resolve()
+    capture.folders = data.folders
+    made_by_text = {root / target for target in data.made}
+    capture.makes = lambda path: path in made_by_text or (seen is not None and seen.makes_folder(path))
+    capture.own.extend(own_paths([*sources, *texts], arguments, capture.root))
     capture.rows.extend([*modules.rows, *data.rows])
     found = ProgramFiles(modules, data, texts, list(modules.problems), [*modules.warnings, *data.warnings])
     for file, (text, target) in zip(python, texts, strict=True):

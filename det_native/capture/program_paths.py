@@ -1,4 +1,4 @@
-"""A program with other paths in the stead of absolute ones that it names. Pure.
+"""A program, and its values, with other paths in the stead of absolute ones that they name. Pure.
 
 ``open("/data/big.csv")``, ``os.path.join("/data", "big.csv")``, and ``DATA = "/data"`` with ``f"{DATA}/big.csv"`` in
 another cell name the same file. What only the running code knows may follow: ``f"/data/images/{name}"``.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from det_native.capture.path_texts import Names, constant_names, known_text
 
-__all__ = ["constant_names", "put_places"]
+__all__ = ["constant_names", "place_of", "put_places"]
 
 #: What stands in the place of an expression: for what begins with one path, the same with another; else what it is.
 _PLACED = (
@@ -35,6 +35,13 @@ def put_places(tree: ast.AST, names: Names, places: Mapping[str, str]) -> None:
     _Placing(names, places).visit(tree)
 
 
+def place_of(text: str, places: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the longest of `places` that a path begins with, and where that is instead; None if there is none."""
+    starts = [path for path in places if text == path or text.startswith(f"{path.rstrip('/')}/")]
+    path = max(starts, key=len, default=None)
+    return None if path is None else (path.rstrip("/"), places[path].rstrip("/"))
+
+
 class _Placing(ast.NodeTransformer):
     def __init__(self, names: Names, places: Mapping[str, str]) -> None:
         self._names, self._places = names, places
@@ -43,11 +50,16 @@ class _Placing(ast.NodeTransformer):
         text = known_text(node, self._names)
         if text is None or isinstance(node, ast.Name):  # a name is what it was bound to
             return self.generic_visit(node)
-        for path, place in self._places.items():
-            start = path.rstrip("/")
-            if text == path or text.startswith(f"{start}/"):
-                return _placed(node, text, start, place.rstrip("/"))
-        return node
+        found = place_of(text, self._places)
+        if found is None:
+            return node
+        start, place = found
+        if place == start:  # it stays, in a folder that has another place: a name in it may be bound to that
+            outer = place_of(start.rpartition("/")[0], self._places)
+            if outer is None or isinstance(node, ast.Constant):
+                return node
+            start = outer[1] + place[len(outer[0]) :]
+        return _placed(node, text, start, place)
 
 
 def _placed(node: ast.AST, text: str, start: str, place: str) -> ast.expr:

@@ -8,6 +8,7 @@ from pathlib import Path
 from det_native.capture.data import collect_data
 from det_native.capture.log import ExecutionLog
 from det_native.capture.model import Capture, CapturedStreams, CapturedWider
+from det_native.capture.own_folder import own_paths
 from det_native.capture.program.records import Plan, Step
 from det_native.capture.seen_files import SeenFiles
 from det_native.inspection.streams import encoded
@@ -48,10 +49,14 @@ def second_program(
     data = collect_data([(step.source, "") for step in new], root, Path.cwd(), context, seen=seen)
     sent = {file.target for file in capture.files}
     capture.files.extend(file for file in data.files if file.target not in sent and made.maker(file.path) is None)
+    capture.folders.extend(one for one in data.folders if one not in capture.folders)
+    capture.own.extend(own_paths([(step.source, "") for step in new], (), root.resolve()))
     cells = [_cell(step, log) if place is None else place for step, place in zip(second.steps, same, strict=True)]
     at = {step.run: place for place, step in enumerate(second.steps)}
     values = tuple((places[value.name], at[value.before]) for value in second.values)
-    return CapturedWider(tuple(cells), values, tuple(_streams(second.steps, log, at, init)), made.maker)
+    return CapturedWider(
+        tuple(cells), values, tuple(_streams(second.steps, log, at, init)), made.maker, made.makes_folder
+    )
 
 
 def _cell(step: Step, log: ExecutionLog) -> Cell:
@@ -62,6 +67,7 @@ def _cell(step: Step, log: ExecutionLog) -> Cell:
         source=step.source,
         reason="can run again",
         optional_from=step.optional_from,
+        failed_line=step.failed_line,
     )
 
 

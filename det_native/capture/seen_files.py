@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from det_native.capture.folders import real_path
@@ -34,8 +34,8 @@ class SeenFiles:
         Returns how the report calls one.
     watched : iterable of int
         Executions of which a part runs again that reads nothing.
-    optional : iterable of int
-        Executions that nothing needs: what they name and the workers lack stands in no way.
+    optional : mapping of int to int
+        Executions with a line from which on they may fail: what they name there and the workers lack stands in no way.
 
     Attributes
     ----------
@@ -43,12 +43,14 @@ class SeenFiles:
         Absolute paths of what was opened, listed and searched for, each with the label of the first run that did so.
     labels : frozenset of str
         The runs that were looked at.
-    optional : frozenset of str
-        Those that nothing needs.
+    optional : dict of str to int
+        Those that may fail, and from which line on.
     gone : dict of str to str
         Files that were read and are not there any more, likewise.
     moves : list of str
         Folders that the runs made the working directory.
+    written : set of str
+        Folders in which the runs wrote, made or removed something.
     """
 
     def __init__(
@@ -57,15 +59,16 @@ class SeenFiles:
         program: Iterable[int] = (),
         label: Callable[[int], str] = lambda index: "",
         watched: Iterable[int] = (),
-        optional: Iterable[int] = (),
+        optional: Mapping[int, int] | None = None,
     ) -> None:
         executions = log.executions if log is not None else []
         seen = {each.index: each.paths for each in executions if each.paths is not None}
         runs = {index: seen[index] for index in sorted(program) if index in seen}
         self.label = label
         self.labels = frozenset(label(index) for index in (*runs, *watched) if index in seen)
-        self.optional = frozenset(map(label, optional))
+        self.optional = {label(index): line for index, line in (optional or {}).items()}
         self.moves = [folder for paths in runs.values() for folder in paths.moves]
+        self.written = {os.path.dirname(path) for paths in runs.values() for path in paths.writes()}
         self.files: dict[str, str] = {}
         self.folders: dict[str, str] = {}
         self.patterns: dict[str, str] = {}
@@ -98,13 +101,20 @@ class SeenFiles:
             written = file.stat().st_ctime  # unlike the time of the content, nobody can set it
         except OSError:
             return None
-        # It was not there when its maker began: a time before that is the file system's, whose clock goes by ticks.
+        # A time shortly before a run began may be the file system's of what it wrote, whose clock goes by ticks.
         writers = {
             index
             for index, started, ended in self._spans
-            if started - (_TICK if index == maker else 0) <= written and (ended is None or written <= ended)
+            if started - (_TICK if index in self._makers else 0) <= written and (ended is None or written <= ended)
         }
         return maker if writers and writers <= self._makers else None
+
+    def makes_folder(self, folder: Path) -> bool:
+        """Whether a run made a folder, or one that it lies in, which was not there; it may have been filled later."""
+        if not self._first:
+            return False
+        _, index, was_there = self._of_folders(folder)[1]
+        return not was_there and index >= 0
 
     def _first_maker(self, file: Path) -> int | None:
         """Return the execution that found nothing there, if it is the first that came upon it or a folder of it."""

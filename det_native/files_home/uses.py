@@ -311,4 +311,3 @@ class _Naming(ast.NodeTransformer):
                 self.values[name] = value
                 return ast.copy_location(ast.Name(name, ast.Load()), node)
         return self.generic_visit(node)
-

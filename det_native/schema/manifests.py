@@ -79,13 +79,23 @@ class PlaceEntry(_Model):
     target: str
 
 
+class FolderEntry(_Model):
+    """A folder of the working directory. It is there when the program begins, unless a cell makes it.
+
+    `made`: a cell makes it, which does not fail because files in it travel.
+    """
+
+    path: str
+    made: bool = False
+
+
 class Cell(_Model):
     """One execution of the log that the call needs.
 
     `source` is Python that compiles: magics, shell and display lines are blanked, so that line numbers stay those of
     the notebook. `number` is what the notebook shows in brackets; `reason` is one line for the report. From line
     `optional_from` on, an error ends the cell and not the program: 1 where the call needs nothing of it, and the line
-    that failed in the notebook, too.
+    that failed in the notebook, `failed_line`, too.
     """
 
     number: int | None
@@ -93,6 +103,7 @@ class Cell(_Model):
     source: str
     reason: str = ""
     optional_from: int | None = None
+    failed_line: int | None = None
 
 
 class CallSite(_Model):
@@ -160,7 +171,7 @@ class WiderProgram(_Model):
     """More cells for the same call: what is run if the program gives a worker other inputs than the notebook had.
 
     A cell of the program is named by its index there. `values` and `streams` refer to the places among these cells.
-    `made` are the places of files which these cells make, so that they must not be there before.
+    `made` are the places of files and folders which these cells make, so that they must not be there before.
     """
 
     cells: tuple[int | Cell, ...]
@@ -198,6 +209,7 @@ _LATER = (
     "links",
     "reads",
     "places",
+    "folders",
     "wider",
     "widened",
 )
@@ -229,8 +241,10 @@ class BundleManifest(_Model):
     links: tuple[FileEntry, ...] = ()
     # Paths and URLs that the program reads and that only the workers have.
     reads: tuple[ReadEntry, ...] = ()
-    # Absolute paths that lead to files of `links`.
+    # Absolute paths that lead to files of `links`, or into the working directory.
     places: tuple[PlaceEntry, ...] = ()
+    # Folders that the program writes to, or makes though files in them travel.
+    folders: tuple[FolderEntry, ...] = ()
     wider: WiderProgram | None = None
     # What was another input with the program that this wider one has replaced; empty where it is the first.
     widened: str = ""
@@ -251,8 +265,9 @@ class BundleManifest(_Model):
             del content["wider"]["made"]
         wider = content["wider"]["cells"] if content.get("wider") else ()
         for cell in (*content["program"]["cells"], *wider):
-            if not isinstance(cell, int) and cell["optional_from"] is None:
-                del cell["optional_from"]
+            for name in ("optional_from", "failed_line") if not isinstance(cell, int) else ():
+                if cell[name] is None:
+                    del cell[name]
         for read in content.get("reads", ()):
             if read["certain"]:
                 del read["certain"]
@@ -308,8 +323,16 @@ class BundleManifest(_Model):
                 "earlier": tuple(_earlier_moved(self.program.earlier, places)),
             }
         )
-        files = tuple(file for file in self.files if file.path not in self.wider.made)
-        changes = {"program": program, "values": self.wider.values, "streams": self.wider.streams, "files": files}
+        made = self.wider.made
+        changes = {
+            "program": program,
+            "values": self.wider.values,
+            "streams": self.wider.streams,
+            "files": tuple(file for file in self.files if file.path not in made),
+            "folders": tuple(
+                one if one.path not in made else FolderEntry(path=one.path, made=True) for one in self.folders
+            ),
+        }
         return self.model_copy(update={**changes, "wider": None, "widened": difference})
 
 

@@ -70,11 +70,20 @@ def captured(call, options):
         "requirements": capture.requirements,
         "rows": [row.model_dump(mode="json") for row in capture.rows],
         "warnings": capture.warnings,
+        "folders": folders_of(capture),
         "seconds": capture.seconds,
         "wider": capture.wider and [
             (capture.program.cells[one] if isinstance(one, int) else one).number for one in capture.wider.cells
         ],
     }
+
+
+def folders_of(capture):
+    if not (capture.folders or capture.files):
+        return []
+    from det_native.capture.bundle import assemble
+    manifest = assemble(capture, context_dir=None, protocol=1).manifest
+    return [folder.model_dump(mode="json") for folder in manifest.folders]
 
 
 def init(config=None):
@@ -109,9 +118,11 @@ INSTALL = (
 REPLAY = """
 import __future__, ast, asyncio, base64, importlib, inspect, json, os, sys, traceback, types
 import numpy  # once, and not in each fork
+from pathlib import Path
+from det_harness.program.made_folders import made_folders
 from det_harness.program.values import bind
 from det_harness.trial import rng
-from det_native.schema.manifests import Program, ValueEntry
+from det_native.schema.manifests import FolderEntry, Program, ValueEntry
 from det_native.capture.call import capture_call  # as the stand-in for fit() does
 from det_native.capture.names import check_bundle_names
 
@@ -150,6 +161,8 @@ def replay(job):
     namespace = vars(module)
     namespace.update({"display": print, "get_ipython": lambda: None})
     reached, futures = False, 0
+    folders = made_folders([FolderEntry(**one) for one in job["folders"]], Path(job["folder"]))
+    folders.__enter__()
     try:
         for running, cell in enumerate(program.cells):
             counts.clear()
@@ -243,6 +256,7 @@ class Found:
     values: list[list[Any]] = field(default_factory=list)
     streams: list[list[Any]] = field(default_factory=list)
     files: list[list[str]] = field(default_factory=list)
+    folders: list[dict[str, Any]] = field(default_factory=list)
     requirements: list[str] = field(default_factory=list)
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -439,6 +453,7 @@ def answer_of(worker: Worker, found: Found, shared: Path, folder: Path, *show: s
         "values": found.values,
         "streams": found.streams,
         "folder": str(folder),
+        "folders": found.folders,
         "shared": str(shared),
         "show": list(show),
     }

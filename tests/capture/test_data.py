@@ -34,6 +34,7 @@ def sent(folder: Path, source: str) -> list[str]:
         "plt.savefig('here.txt', dpi=100)",
         "model.save('here.txt')",
         "torch.save(model.state_dict(), 'here.txt')",
+        "name = 'here.txt'\nfor epoch in range(3):\n    torch.save(model.state_dict(), name)",
     ],
 )
 def test_files_that_are_written_are_not_sent(source: str, tmp_path: Path) -> None:
@@ -49,6 +50,9 @@ def test_files_that_are_written_are_not_sent(source: str, tmp_path: Path) -> Non
         ("Path('here.txt').read_text()", ["here.txt"]),
         ("open('here.txt', 'w')\nopen('here.txt')", ["here.txt"]),
         ("name = 'here.txt'\nopen(name)", ["here.txt"]),
+        ("name = 'here.txt'\ntorch.save(1, name)\ntorch.load(name)", ["here.txt"]),
+        ("name = 'here.txt'\nif os.path.exists(name):\n    go_on()\ntorch.save(1, name)", ["here.txt"]),
+        ("name = 'here.txt'\nkeep = Keeper(name)\ntorch.save(1, name)", ["here.txt"]),
         ("numpy.savetxt('here.txt', numpy.loadtxt('in/x.txt'))", ["in/x.txt"]),
         ("clean(open('in/x.txt')).to_csv('here.txt')", ["in/x.txt"]),
     ],
@@ -87,8 +91,7 @@ def test_cells_are_called_by_their_titles(tmp_path: Path) -> None:
     source = f"read({str(tmp_path / 'numbers.csv')!r})"
     sources = [(source, "[1]"), ("read('words.txt')", "helper.py")]
     found = collect_data(sources, tmp_path, tmp_path, None, {"[1]": "Code cell 1"})
-    (warning,) = found.warnings
-    assert warning.startswith("Code cell 1 names '/")
+    assert found.warnings == []  # the worker has another path in its place
     assert [(file.cell, file.why.partition(" as ")[0]) for file in found.files] == [
         ("[1]", "named in code cell 1"),
         ("helper.py", "named in helper.py"),
@@ -231,12 +234,12 @@ def test_words_of_a_command_line_for_results_are_not_sent(tmp_path: Path) -> Non
     assert collect_data([("", "train.py")], tmp_path, tmp_path, None, arguments=words).files == []
 
 
-def test_what_a_command_line_names_absolutely_is_warned_of(tmp_path: Path) -> None:
+def test_what_a_command_line_names_absolutely_is_sent(tmp_path: Path) -> None:
     folds(tmp_path)
     words = [str(tmp_path / "train.csv")]
-    (warning,) = collect_data([("", "train.py")], tmp_path, tmp_path, None, arguments=words).warnings
-    assert warning.startswith("The command line names '/")
-    assert "the worker has as 'train.csv'" in warning
+    found = collect_data([("", "train.py")], tmp_path, tmp_path, None, arguments=words)
+    assert [file.target for file in found.files] == ["train.csv"]
+    assert found.warnings == []
 
 
 def test_paths_are_looked_for_where_the_code_goes(tmp_path: Path) -> None:
@@ -338,3 +341,46 @@ def test_links_to_folders_are_followed_inside_and_named_outside(tmp_path: Path) 
     (tmp_path / "up.csv").write_text("1")
     [row] = found_in(root, "open('../up.csv')").rows
     assert row.note == "outside of what is sent: the worker has nothing by this name"
+
+
+@pytest.mark.parametrize(
+    ("source", "folders"),
+    [
+        ("torch.save(m, 'out/best.pt')", ["out"]),
+        ("torch.save(m, f'out/{name}.pt')", ["out"]),
+        ("ModelCheckpoint('out/best.keras')", ["out"]),
+        ("ModelCheckpoint('empty')", ["empty"]),
+        ("ModelCheckpoint('HERE/out/best.keras')", ["out"]),
+        ("shutil.rmtree('out')", []),  # its files travel
+        ("torch.save(m, 'missing/best.pt')", []),
+        ("torch.save(m, 'best.pt')", []),
+        ("os.makedirs('out')\ntorch.save(m, 'out/best.pt')", []),
+        ("p = Path('out')\np.mkdir()\ntorch.save(m, p / 'best.pt')", []),
+        ("os.makedirs('out', exist_ok=True)\ntorch.save(m, 'out/best.pt')", ["out"]),
+        ("if not os.path.exists('out'):\n    os.makedirs('out')\ntorch.save(m, 'out/best.pt')", []),  # its files travel
+    ],
+)
+def test_folders_that_have_to_be_there(source: str, folders: list[str], tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.txt").write_text("1")
+    (tmp_path / "empty").mkdir()
+    found = found_in(tmp_path, source.replace("HERE", str(tmp_path)))
+    sent = {file.target.rpartition("/")[0] for file in found.files}
+    assert [folder for folder in found.folders if folder not in sent] == folders
+
+
+def test_a_folder_of_which_the_user_leaves_out_the_files_is_there_to_be_written_to_only(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old.txt").write_text("1")
+
+    def folders(source: str) -> list[str]:
+        return collect_data([(source, "[1]")], tmp_path, tmp_path, tmp_path).folders
+
+    assert folders("if not os.path.exists('out'):\n    download()\nread('out/old.txt')") == []
+    assert folders("torch.save(m, 'out/best.pt')") == ["out"]
+
+
+def test_folders_of_a_command_line(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    words = ["--output-dir", "results"]
+    assert collect_data([("", "train.py")], tmp_path, tmp_path, None, arguments=words).folders == ["results"]

@@ -161,6 +161,35 @@ HISTORIES = [
         out=(2,),
     ),
     History(
+        "a file that is not there, and an absolute path",
+        (
+            ("t", "import math\nx = math.floor(2.5)\ny = open('missing.csv').read()"),
+            ("u", "import json\nz = open('/nowhere/missing.csv').read()"),
+            ("v", "fit(json.dumps(x))"),
+        ),
+        ("x",),
+    ),
+    History(
+        "an assertion behind a training",
+        (("t", "model = Model()\nmodel.add(1)\nfit(model, local=True)\nbest = 4\nassert best > 5"), ("u", "fit(best)")),
+        ("best",),
+        out=(2,),
+    ),
+    History(
+        "a file of the training, behind it, and what was made of it before",
+        (
+            ("t", "import math\nfit(local=True)\nscore = math.floor(2.5)\nbest = load_model('/nowhere/best.keras')"),
+            ("u", "fit(score)"),
+        ),
+        ("score",),
+        out=(2,),
+    ),
+    History(
+        "a block whose end ran",
+        (("t", "log = []\ntry:\n    a = 1\n    1 / 0\nfinally:\n    log.append(a)"), ("u", "fit(log)")),
+        ("log",),
+    ),
+    History(
         "an import of which only the failed cell knows",
         (("t", "import math\nimport no_such_module"), ("u", "x = math.floor(2.5)\nfit(x)")),
         ("x",),
@@ -425,3 +454,40 @@ def test_what_a_statement_did_before_it_failed_is_done_again(
 ) -> None:
     kernel.cells(*cells)
     assert replayed(kernel.found(), "len(model.layers)") == kernel.live("len(model.layers)")
+
+
+@pytest.mark.parametrize("text", ["1 / 0\n", "1 +\n"])
+def test_a_module_that_cannot_be_imported(kernel: Kernel, replayed: Replayed, text: str) -> None:
+    (kernel.folder / "broken.py").write_text(text)
+    kernel.cells("import math\nimport broken", "x = math.floor(2.5)\nfit(x)")
+    found = kernel.found()
+    assert found.error == ""
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_what_stands_behind_the_call_that_is_sent_needs_nothing(kernel: Kernel) -> None:
+    (kernel.folder / "best.keras").write_text("of an earlier try")
+    (kernel.folder / "broken.py").write_text("1 +\n")
+    kernel.cells(
+        "x = 1\nfit(x)\nload_model('best.keras')\nopen('/nowhere/best.keras')\nopen('missing.csv')\nimport broken"
+    )
+    found = kernel.found()
+    assert found.error == ""
+    assert found.files == []
+    assert found.warnings == []
+
+
+def test_the_report_says_what_of_a_failed_cell_counts(kernel: Kernel) -> None:
+    kernel.cells(
+        "import math\n1 / 0",
+        "fit(local=True)\nx = [2]\n1 / 0",
+        "def wait():\n    raise KeyboardInterrupt\ny = math.floor(1.5)\nwait()",
+        "fit(",
+        "fit(x, y)",
+    )
+    found = kernel.found()
+    notes = {row.cell: row.note for row in found.rows}
+    assert notes["[2]"].endswith("as far as line 2, which failed")
+    assert notes["[3]"] == "stays behind: trained; failed at line 3: what it did until then counts"
+    assert notes["[4]"].endswith("only what stands before line 4, which was interrupted")
+    assert notes["[5]"] == "stays behind: nothing of it ran"

@@ -33,5 +33,5 @@ def test_each_is_named_once_where_it_is_required() -> None:
 
 def test_what_only_unneeded_cells_import_is_not_required() -> None:
     sources = [("import seaborn, pandas", "[1]"), ("import pandas", "[2]")]
-    uses = packages_of(sources, optional={"[1]"})
+    uses = packages_of(sources, optional={"[1]": 1})
     assert {use.module: use.required for use in uses} == {"seaborn": False, "pandas": True}

@@ -97,3 +97,14 @@ def test_a_place_inside_of_the_path_itself_is_put_once() -> None:
 )
 def test_what_is_read_by_a_name(source: str, certain: bool) -> None:
     assert bool(reads_elsewhere([(source, "[1]")])) is certain
+
+
+def test_what_stays_in_a_folder_that_has_another_place() -> None:
+    places = {"/nb": "/w", "/nb/big": "/nb/big"}
+    trees = [ast.parse("D = '/nb'"), ast.parse("found = [D, D + '/big/a', '/nb/big', D + '/bigger', f'{D}/big/{1}']")]
+    names = constant_names(trees)
+    space: dict[str, Any] = {}
+    for tree in trees:
+        put_places(tree, names, places)
+        exec(compile(ast.fix_missing_locations(tree), "<cell>", "exec"), space)  # noqa: S102 (of this file)
+    assert space["found"] == ["/w", "/nb/big/a", "/nb/big", "/w/bigger", "/nb/big/1"]

@@ -52,6 +52,20 @@ def test_a_cell_that_nothing_needs_is_passed_over_where_it_fails(
     assert "/no/such/port" in caplog.text
 
 
+def test_nothing_is_said_of_a_statement_that_failed_in_the_notebook_too(tmp_path: Path) -> None:
+    failed = {"optional_from": 1, "failed_line": 2}
+    cells = [
+        cell(1, f"{TRAIN}\nseen = []"),
+        cell(2, "seen.append(2)\n1 / 0").model_copy(update=failed),
+        cell(3, "missing\n1 / 0").model_copy(update=failed),
+        cell(4, "train(seen)  # <- call"),
+    ]
+    rows: list[CaptureRow] = []
+    host, _ = run(tmp_path, cells, call_in(cells), add_rows=rows.extend)
+    assert host.payload == [2]
+    assert [row.cell for row in rows] == ["[3]"]
+
+
 def test_a_cell_that_failed_in_the_notebook_fails_again_at_its_line_and_not_before(tmp_path: Path) -> None:
     failed = cell(2, "seen.append(2)\nfor n in (2, 1, 0):\n    seen.append(1 // n)").model_copy(
         update={"optional_from": 3}

@@ -201,7 +201,7 @@ class _Choice:
 
     def _run(self, index: int, run: Run, state: _State) -> None:
         kind, line = ("whole", None) if run.failed_line is None else ("until", run.failed_line)
-        state.plan.steps.append(Step(index, kind, run.source, line))  # type: ignore[arg-type]
+        state.plan.steps.append(Step(index, kind, run.source, line, line))  # type: ignore[arg-type]
         for name in run.bound | run.removed:
             state.stale.pop(name, None)
         state.known |= run.bound

@@ -99,13 +99,15 @@ class Travel(NamedTuple):
 class Step(NamedTuple):
     """A run, or a part of it, that runs again.
 
-    `optional_from` is the line from which on an error of it is passed over: 1 where nothing needs it.
+    `optional_from` is the line from which on an error of it is passed over: 1 where nothing needs it. `failed_line` is
+    the one at which it failed.
     """
 
     run: int
     kind: Kind
     source: str
     optional_from: int | None = None
+    failed_line: int | None = None
 
 
 class Value(NamedTuple):

@@ -109,7 +109,9 @@ def _never(execution: Execution, source: str, code: Reads, names: Collection[str
     if "input" in code.loaded and "input" not in names:
         return "asks for input()"
     if all(isinstance(one, ast.Pass) for one in ast.parse(source).body):
-        return "failed before it did anything" if execution.failed else NOTHING
+        if execution.failed:
+            return "its first statement did not end" if execution.failed_line is not None else "nothing of it ran"
+        return NOTHING
     return ""
 
 

@@ -17,6 +17,7 @@ from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import describe
 from det_harness.program.values import decode
 from det_native.capture.bindings import imports_in
+from det_native.capture.failure import before
 from det_native.capture.names import check_bundle_names
 from det_native.errors import DetError, Problem, ProblemsError
 from det_native.frameworks import get_framework
@@ -104,7 +105,11 @@ def _import_modules(runner: ProgramRunner, bundle: BundleManifest, work: Path) -
 
 def _imported_names(bundle: BundleManifest, work: Path) -> list[str]:
     local = {entry.path.split("/")[0].removesuffix(".py") for entry in bundle.files if entry.path.endswith(".py")}
-    sources = [cell.source for cell in bundle.program.cells if cell.optional_from != 1]  # of others it may fail
+    # What may fail there may fail to import.
+    sources = [
+        cell.source if cell.optional_from is None else before(cell.source, cell.optional_from)
+        for cell in bundle.program.cells
+    ]
     if bundle.program.kind == "script":
         sources = [(work / bundle.program.command[0]).read_text(encoding="utf-8")]
     names: dict[str, None] = {}

@@ -49,7 +49,14 @@ def dry_run(job: CheckJob) -> BundleChecked:
     runner = ProgramRunner(job.bundle, blobs.read, work)
     runner.own_seed = True
     environment = TrialEnvironment(config=job.config, hparams=proof.hparams, trial_seed=proof.seed)
-    check = InputCheck(proof, job.bundle.program, "error", job.bundle.program.title, read_blob=blobs.read)
+    check = InputCheck(
+        proof,
+        job.bundle.program,
+        "error",
+        job.bundle.program.title,
+        read_blob=blobs.read,
+        placed=runner.placed,
+    )
     host = _DryHost(
         environment, runner.calls, "worker", check=check, read_blob=blobs.read, files=files_on_worker(job.earlier)
     )

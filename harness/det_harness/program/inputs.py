@@ -63,6 +63,8 @@ class InputCheck:
         Takes rows for the report of the experiment.
     before : callable
         Is called before the comparison.
+    placed : callable
+        Gives a value that travelled with the paths that are here.
     widened : str
         What differed with the program that this one has replaced; empty if it is the first.
     """
@@ -79,6 +81,7 @@ class InputCheck:
         fresh: bool = True,
         add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None,
         before: Callable[[], object] = lambda: None,
+        placed: Callable[[Any], Any] = lambda value: value,
         widened: str = "",
     ) -> None:
         self._proof = proof
@@ -90,6 +93,7 @@ class InputCheck:
         self._fresh = fresh
         self._add_rows = add_rows
         self._before = before
+        self._placed = placed
         self._widened = widened
         self._models: frozenset[int] = frozenset()
 
@@ -189,7 +193,7 @@ class InputCheck:
         if there.value is not None and there.value.codec == "state":
             return content_of(here.value, skipped=self._models).exact == there.exact
         try:
-            value = notebook_value(there, self._read_blob)
+            value = notebook_value(there, self._read_blob, self._placed)
         except Exception as error:  # noqa: BLE001 (of a blob that another Python has pickled, say)
             logger.info("%s cannot be taken from the notebook: %s", _title_of(difference), error)
             return False
@@ -270,6 +274,7 @@ def input_check(
     read_blob: Callable[[str], bytes],
     add_rows: Callable[[list[CaptureRow]], object],
     before: Callable[[], object] = lambda: None,
+    placed: Callable[[Any], Any] = lambda value: value,
 ) -> InputCheck | None:
     """Return what compares the inputs of this attempt; None where nothing is known of them, or nobody wants it.
 
@@ -289,6 +294,7 @@ def input_check(
         fresh=job.resume is None and job.warm_start is None,
         add_rows=add_rows,
         before=before,
+        placed=placed,
         widened=job.bundle.widened,
     )
 

@@ -15,16 +15,17 @@ def may_fail(cell: Cell, place: int) -> bool:
     """Whether an error of a statement, by its place in the cell, ends the cell only."""
     if cell.optional_from is None:
         return False
-    statement = ast.parse(cell.source).body[place]
-    return (statement.end_lineno or statement.lineno) >= cell.optional_from
+    return _last_line(cell, place) >= cell.optional_from
 
 
-def passed_over(program: Program, index: int, error: BaseException) -> list[CaptureRow]:
+def passed_over(program: Program, index: int, place: int, error: BaseException) -> list[CaptureRow]:
     """Say in the log that a cell has failed and the program goes on, and return a row of the report that does.
 
-    There is nothing to say of one that failed in the notebook, and fails again.
+    There is nothing to say of a statement, by its place in the cell, that failed in the notebook, and fails again.
     """
-    if program.cells[index].optional_from != 1:
+    cell = program.cells[index]
+    fails_again = cell.failed_line is not None and _last_line(cell, place) >= cell.failed_line
+    if cell.optional_from != 1 or fails_again:
         return []
     text = f"{type(error).__name__}: {error}".rstrip(": ")
     title = program.title(index)
@@ -32,3 +33,8 @@ def passed_over(program: Program, index: int, error: BaseException) -> list[Capt
     note = f"failed there, and the training needs nothing of it: {text}"
     number = program.cells[index].number
     return [CaptureRow(what=title, how="passed over", size=0, cell="" if number is None else f"[{number}]", note=note)]
+
+
+def _last_line(cell: Cell, place: int) -> int:
+    statement = ast.parse(cell.source).body[place]
+    return statement.end_lineno or statement.lineno

@@ -1,8 +1,9 @@
-"""Absolute paths of the notebook's machine, read here where the store of data has been linked to."""
+"""Absolute paths of the notebook's machine: here they lead into the working directory, or to the store of data."""
 
 from __future__ import annotations
 
 import ast
+import os
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -10,8 +11,10 @@ from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
+from typing import Any
 
-from det_native.capture.program_paths import constant_names, put_places
+from det_harness.program.placed_values import PlacedValue
+from det_native.capture.program_paths import constant_names, place_of, put_places
 from det_native.schema.manifests import BundleManifest
 
 
@@ -36,13 +39,32 @@ class PlacedPaths:
         """Return a word of the command line, which may be a path or an option with one: ``--data=/data/a.csv``."""
         name, equals, value = word.partition("=")
         if word.startswith("-") and equals:
-            return f"{name}={self._places.get(value, value)}"
-        return self._places.get(word, word)
+            return f"{name}={self._place(value)}"
+        return self._place(word)
+
+    def value(self, value: Any) -> Any:
+        """Return a value that travelled with the paths that are there; what can be changed is, and stays the object."""
+        return PlacedValue(self._place_in_value).of(value) if self._places else value
+
+    def _place(self, text: str) -> str:
+        found = place_of(text, self._places)
+        return text if found is None else found[1] + text[len(found[0]) :]
+
+    def _place_in_value(self, text: str) -> str:
+        """Return the place of a path in a value; of what did not travel it is where it was, if that is here."""
+        place = self._place(text)
+        stays = place != text and os.path.exists(text) and not os.path.lexists(place) and not _is_empty(text)
+        return text if stays else place
 
     def put_into(self, cell: ast.Module) -> None:
         """Change the paths of a cell."""
         if self._places:
             put_places(cell, self._names, self._places)
+
+    def names_one(self, module: Path) -> bool:
+        """Whether a module may name one of the paths: what of them begins its text."""
+        source = module.read_text("utf-8", errors="replace")
+        return any("/".join(text.split("/")[:2]) in source for text in self._places)
 
     def compiled(self, source: bytes, filename: str) -> types.CodeType:
         """Compile a script or module.
@@ -71,6 +93,10 @@ class PlacedPaths:
             sys.meta_path.remove(finder)
 
 
+def _is_empty(path: str) -> bool:
+    return os.path.isdir(path) and not os.listdir(path)
+
+
 class _Finder(MetaPathFinder):
     def __init__(self, paths: PlacedPaths, folder: Path) -> None:
         self._paths, self._folder = paths, folder
@@ -81,7 +107,7 @@ class _Finder(MetaPathFinder):
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.origin is None or not isinstance(spec.loader, SourceFileLoader):
             return spec
-        if self._folder in Path(spec.origin).resolve().parents:
+        if self._folder in Path(spec.origin).resolve().parents and self._paths.names_one(Path(spec.origin)):
             spec.loader = _Loader(fullname, spec.origin, self._paths)
             spec.cached = None
         return spec

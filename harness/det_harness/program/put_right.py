@@ -17,8 +17,10 @@ from det_native.proof.leaves import Leaf
 from det_native.schema.proof import InputLeaf
 
 
-def notebook_value(there: InputLeaf, read_blob: Callable[[str], bytes]) -> Any:
-    """Return the value that a part of an input had in the notebook.
+def notebook_value(
+    there: InputLeaf, read_blob: Callable[[str], bytes], placed: Callable[[Any], Any] = lambda value: value
+) -> Any:
+    """Return the value that a part of an input had in the notebook, with paths as they are here.
 
     Raises
     ------
@@ -35,6 +37,7 @@ def notebook_value(there: InputLeaf, read_blob: Callable[[str], bytes]) -> Any:
         raise ValueError("only its state travelled")
     else:
         value = decode(there.value.codec, read_blob(there.value.sha256))
+    value = placed(value)
     if content_of(value).exact != there.exact:
         raise ValueError("the value came back as another one")
     return value

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.program.calls import CallMatcher, ProgramSource
+from det_harness.program.made_folders import made_folders
 from det_harness.program.notebook_names import notebook_names
 from det_harness.program.optional_cells import may_fail, passed_over
 from det_harness.program.placed_paths import PlacedPaths
@@ -140,6 +141,7 @@ class ProgramRunner:
         check_versions(self._bundle)
         with ExitStack() as stack:
             stack.enter_context(_working_directory(self._directory))
+            stack.enter_context(made_folders(self._bundle.folders, self._directory))
             stack.enter_context(self._places.imported())
             stack.enter_context(_main_module(self.module))
             stack.enter_context(notebook_names())
@@ -191,8 +193,14 @@ class ProgramRunner:
             self._check_not_swallowed(self.source.title(self.source.unit(index)))
 
     def _bind(self, entries: Iterable[ValueEntry]) -> None:
+        bound, names = [*entries], vars(self.module)
         with rng.preserved():  # a model that is built for its weights draws
-            bind([*entries], vars(self.module), self._read_blob)
+            bind(bound, names, self._read_blob)
+        names.update({entry.name: self.placed(names[entry.name]) for entry in bound if entry.name in names})
+
+    def placed(self, value: Any) -> Any:
+        """Return a value that travelled, with the paths of the notebook's folder as they are here."""
+        return self._places.value(value)
 
     def _set_streams(self, index: int) -> None:
         """Have a cell draw the random numbers that it drew in the notebook, and make up the same names.
@@ -219,7 +227,7 @@ class ProgramRunner:
             except (Exception, SystemExit) as error:
                 if self.calls.taken or not may_fail(self._program.cells[index], place):
                     raise
-                if rows := passed_over(self._program, index, error):
+                if rows := passed_over(self._program, index, place, error):
                     self.add_rows(rows)
                 return
         if last is not None and not self._program.cells[index].source.rstrip().endswith(";"):

@@ -1094,6 +1094,11 @@ export interface components {
        */
       files: components['schemas']['FileEntry'][];
       /**
+       * Folders
+       * @default []
+       */
+      folders: components['schemas']['FolderEntry'][];
+      /**
        * Format
        * @default 1
        * @constant
@@ -1245,11 +1250,13 @@ export interface components {
      *     `source` is Python that compiles: magics, shell and display lines are blanked, so that line numbers stay those of
      *     the notebook. `number` is what the notebook shows in brackets; `reason` is one line for the report. From line
      *     `optional_from` on, an error ends the cell and not the program: 1 where the call needs nothing of it, and the line
-     *     that failed in the notebook, too.
+     *     that failed in the notebook, `failed_line`, too.
      */
     Cell: {
       /** Cell Id */
       cell_id: string | null;
+      /** Failed Line */
+      failed_line?: number | null;
       /** Number */
       number: number | null;
       /** Optional From */
@@ -1800,6 +1807,21 @@ export interface components {
       sha256: string;
       /** Size */
       size: number;
+    };
+    /**
+     * FolderEntry
+     * @description A folder of the working directory. It is there when the program begins, unless a cell makes it.
+     *
+     *     `made`: a cell makes it, which does not fail because files in it travel.
+     */
+    FolderEntry: {
+      /**
+       * Made
+       * @default false
+       */
+      made: boolean;
+      /** Path */
+      path: string;
     };
     /**
      * FoundFile
@@ -2742,7 +2764,7 @@ export interface components {
      * @description More cells for the same call: what is run if the program gives a worker other inputs than the notebook had.
      *
      *     A cell of the program is named by its index there. `values` and `streams` refer to the places among these cells.
-     *     `made` are the places of files which these cells make, so that they must not be there before.
+     *     `made` are the places of files and folders which these cells make, so that they must not be there before.
      */
     WiderProgram: {
       /** Cells */
