@@ -110,7 +110,7 @@ def submit(
     config = config.with_variables(_variables_here(framework))
     experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
     if payload is not None:  # else the program is no part of this process
-        cells = [cell.source for cell in capture.program.cells]
+        cells = [(cell.source, cell.optional_from != 1) for cell in capture.program.cells]
         several = config.searcher.name != "single"
         note_files(experiment, payload, cells, search=several, submitted=begun, show=settings.show)
     return experiment

@@ -40,13 +40,13 @@ def expected_uses(
     folder : str
         The working directory.
     seen_of_cells : callable
-        Whether the cells that are sent were seen to read or write a file here, before the call: what functions do
+        Whether cells that the call needs were seen to read or write a file here, before the call: what functions do
         with it has been done then.
     """
     several = list(given)
     classes = classes_of(several)
     certain, likely = PathReader(folder, classes), PathReader(folder, classes)
-    made = PathReader(folder, classes)
+    made, now = PathReader(folder, classes), PathReader(folder, classes)
     for source in cells:
         try:
             body = tree_of(transform(source).source).body
@@ -55,7 +55,7 @@ def expected_uses(
         likely.read([node for node in body if isinstance(node, _DEFINITIONS)], namespace.get)
         made.read([node for node in body if not isinstance(node, _DEFINITIONS)], namespace.get)
     for statements, lookup, variables in running:
-        likely.read(statements, lookup)
+        now.read(statements, lookup)
         for value in variables.values():
             if is_plain_object(value):
                 likely.read_value(value)
@@ -65,7 +65,8 @@ def expected_uses(
     found = [
         *certain.uses,
         *(use for use in made.uses if use.given),
-        *(use for use in likely.uses if _may_be_written(use, seen_of_cells)),
+        *(use for use in now.uses if use.role is Role.WRITTEN),
+        *(use for use in (*now.uses, *likely.uses) if _may_be_written(use, seen_of_cells)),
     ]
     return tuple(dict.fromkeys(found))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,13 @@ _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def note_files(
-    experiment: Experiment, payload: Any, cells: Sequence[str], *, search: bool, submitted: float, show: Show
+    experiment: Experiment,
+    payload: Any,
+    cells: Sequence[tuple[str, bool]],
+    *,
+    search: bool,
+    submitted: float,
+    show: Show,
 ) -> None:
     """Note that the files of a training which is being submitted are to come home.
 
@@ -34,8 +40,8 @@ def note_files(
     experiment : Experiment
     payload : FitCall, TorchCall, EstimatorCall or type
         What was submitted.
-    cells : sequence of str
-        Texts of the cells that were sent.
+    cells : sequence of (str, bool)
+        Texts of the cells that were sent, and whether the call needs them.
     search : bool
         There are several trials: their files stay on the cluster.
     submitted : float
@@ -46,12 +52,12 @@ def note_files(
     around = around_call(loop=_is_loop(payload)) or []
     given, folder = _called_back(payload), _folder()
     expected = expected_uses(
-        cells,
+        [source for source, _ in cells],
         _running(around),
         given,
         namespace=main_namespace(),
         folder=str(Path.cwd()),
-        seen_of_cells=_seen_of(cells).__contains__,
+        seen_of_cells=_seen_of({source for source, needed in cells if needed}).__contains__,
     )
     files = PendingFiles(experiment, folder, submitted, expected, search, show, classes_of(given))
     files.trainers = frozenset(one.frame.f_code for one in around if not one.frame.f_code.co_name.startswith("<"))
@@ -107,12 +113,12 @@ def _running(around: Sequence[Around]) -> Iterator[tuple[Sequence[ast.stmt], Loo
             yield scope.body, one.lookup(), one.frame.f_locals
 
 
-def _seen_of(cells: Sequence[str]) -> set[str]:
-    """Return the files that the cells which are sent were seen to read or write here."""
-    log, sent = current_log(), frozenset(cells)
+def _seen_of(sources: Collection[str]) -> set[str]:
+    """Return the files that cells of these texts were seen to read or write here."""
+    log = current_log()
     seen: set[str] = set()
     for execution in log.executions if log is not None else ():
-        if execution.source in sent and execution.paths is not None:
+        if execution.source in sources and execution.paths is not None:
             seen.update(path for _, path in execution.paths.reads())
             seen.update(execution.paths.writes())
     return seen

@@ -152,10 +152,11 @@ def test_a_training_that_fails_leaves_what_it_has_written(kernel: Kernel) -> Non
 
 def test_a_killed_training_leaves_what_it_has_written(kernel: Kernel, gate: Gate) -> None:
     kernel.run(loop(gate.port))
-    gate.next()
+    visitor = gate.next()
     kernel.run("context.experiment.kill()")
     kernel.run("read = torch.load('best.pt')")
     assert seen(kernel, "read") == {"epoch": 0}
+    visitor.line.close()
 
 
 def test_a_file_over_the_limit_stays_and_reading_an_old_one_is_refused(kernel: Kernel) -> None:
@@ -170,9 +171,12 @@ def test_a_file_over_the_limit_stays_and_reading_an_old_one_is_refused(kernel: K
     kernel.run("read = open('large.bin', 'rb').read()")
 
 
-def test_a_folder_that_cannot_be_written_is_told(kernel: Kernel) -> None:
-    kernel.run("open('out', 'w').write('a file')")
-    ran = kernel.run(f"{loop()}\ncontext.experiment.wait()")
+def test_a_folder_that_cannot_be_written_is_told(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+    kernel.run(loop(gate.port))
+    visitor = gate.next()
+    (cluster.folder / FOLDER / "out").write_text("a file")
+    visitor.go()
+    ran = kernel.run("context.experiment.wait()")
     assert "out/epoch_0.json of experiment" in ran.text
     assert "has not come" in ran.text
     assert seen(kernel, "open('out').read()") == "a file"
