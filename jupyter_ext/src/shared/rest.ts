@@ -1989,7 +1989,9 @@ export interface components {
      *         Counts what was logged under one name after one batch, from 0.
      *     format : str
      *         How the content is to be read: ``png``, ``jpeg``, ``svg``, ``gif``, ``webp``; ``json`` (tables and histograms);
-     *         ``txt``.
+     *         ``txt``. A table is ``{"columns": [name, ...], "rows": [[cell, ...], ...], "total": rows that there were}``:
+     *         cells are numbers, texts, booleans or null, and numbers that are not finite are ``"NaN"``, ``"Infinity"`` or
+     *         ``"-Infinity"``. A histogram is ``{"counts": [n, ...], "edges": [one more], "not_finite": values left out}``.
      *     width, height : int or None
      *         Of a picture in pixels; of a table its columns and rows.
      */
