@@ -147,6 +147,8 @@ class PathReader:
     def _take_text(self, text: PathText, parents: dict[int, ast.AST], values: dict[str, Any]) -> None:
         if text.role in (Role.BOUND, Role.ENTERED) or (isinstance(text.node, ast.Name) and text.node.id in values):
             return
+        if _is_key(text.node, parents):
+            return
         calls = list(_calls_around(text.node, parents))
         self._add(text.text, calls, text.role, values)
 
@@ -209,11 +211,19 @@ def _calls_around(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.Ca
     """Yield the calls that an expression is given to, or that are made on it, the innermost first."""
     child, parent = node, parents.get(id(node))
     while parent is not None and not isinstance(parent, ast.stmt | ast.Lambda):
-        if isinstance(parent, ast.Subscript) and child is parent.slice:
-            return
         if isinstance(parent, ast.Call) and not (child is parent.func and _is_text_method(parent.func)):
             yield parent
         child, parent = parent, parents.get(id(parent))
+
+
+def _is_key(node: ast.AST, parents: dict[int, ast.AST]) -> bool:
+    """Whether an expression is (part of) a key, which names what is in a container."""
+    child, parent = node, parents.get(id(node))
+    while isinstance(parent, ast.expr) and not isinstance(parent, ast.Call):
+        if isinstance(parent, ast.Subscript) and child is parent.slice:
+            return True
+        child, parent = parent, parents.get(id(parent))
+    return False
 
 
 def _is_within(node: ast.AST, outer: ast.AST) -> bool:

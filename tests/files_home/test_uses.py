@@ -111,6 +111,7 @@ def test_what_is_read(source: str, expected: set[str]) -> None:
         "saver = Saver('best.keras')",
         "model.fit(x, callbacks=[Saver(os.path.join('out', 'best.keras'))])",
         "plt.plot(history['val_loss'])",
+        "experiment.artifacts['best.keras'].download()",
     ],
 )
 def test_what_is_not_read(source: str) -> None:
