@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
 from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
+from det_native.capture.call import notebook_folder
 from det_native.capture.log import current_log
 from det_native.capture.model import Bundle, Capture
 from det_native.capture.stored import Stored
@@ -60,7 +62,8 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     call.check(replace(environment, config=config.model_dump(mode="json"), hparams=sample))
     if config.reproducibility.experiment_seed is None:  # the one that init() has drawn, and seeded this process by
         config = config.with_seed(environment.config["reproducibility"]["experiment_seed"])
-    noted = proof_of(call, replace(environment, config=config.model_dump(mode="json")), origin.early)
+    folder = Path(settings.context_dir).expanduser() if settings.context_dir else notebook_folder()
+    noted = proof_of(call, replace(environment, config=config.model_dump(mode="json")), origin.early, folder=folder)
     return submit(call.kind, call, config, call.framework, settings, origin, noted)
 
 

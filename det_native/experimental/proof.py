@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from det_native.capture.carry import CannotSendError, encode, has_state, pack
@@ -20,6 +21,7 @@ from det_native.proof.call import facts_of, in_words
 from det_native.proof.inputs import Input, as_inputs
 from det_native.proof.leaves import Leaf
 from det_native.proof.lookups import identities_of, read_by
+from det_native.proof.own_values import relative_to
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Codec
 from det_native.schema.proof import SECRET, CallProof, InputFact, InputLeaf, LeafValue
@@ -51,7 +53,9 @@ def _forget(identity: int, reference: weakref.ref[Any]) -> None:
     _trained.pop(identity, None)
 
 
-def proof_of(call: Any, environment: TrialEnvironment, early: EarlyContents | None = None) -> NotedInputs | None:
+def proof_of(
+    call: Any, environment: TrialEnvironment, early: EarlyContents | None = None, *, folder: Path | None = None
+) -> NotedInputs | None:
     """Return what is known of the inputs of a call; None for one that does not tell its inputs.
 
     Whatever goes wrong here keeps no training from being submitted: it is a sentence of the proof.
@@ -62,13 +66,16 @@ def proof_of(call: Any, environment: TrialEnvironment, early: EarlyContents | No
     environment : TrialEnvironment
     early : EarlyContents, optional
         What there was when ``init()`` was called.
+    folder : Path, optional
+        The folder of the user's files, by default the working directory.
     """
     inputs = getattr(call, "inputs", None)
     if inputs is None or environment.config.get("proof") == "off":
         return None
     luggage = _Luggage(early or EarlyContents())
     try:
-        facts, reason = _facts(call, as_inputs(inputs()), luggage), ""
+        with relative_to((folder or Path.cwd()).resolve()):
+            facts, reason = _facts(call, as_inputs(inputs()), luggage), ""
     except Exception as error:  # noqa: BLE001 (a user's model or data may raise anything)
         facts, reason = (), f"What reaches the training is not compared: {in_words(error)}"
     proof = CallProof(facts=facts, hparams=environment.hparams, seed=environment.trial_seed, not_compared=reason)

@@ -13,8 +13,11 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
+#: Where the user's files are; empty where only the working directory is known.
+_folder = ""
 _DAY = 86_400.0
 _LONGEST = 4_096  # characters; a longer text is data
 _SHORTEST_NAME = 6  # of a folder among the temporary ones that is named without its place
@@ -85,11 +88,23 @@ def portable_text(text: str, *, masked: bool) -> str:
     return masked_text(relative)
 
 
+@contextlib.contextmanager
+def relative_to(folder: pathlib.Path) -> Iterator[None]:
+    """Have absolute paths be relative to the folder of the user's files in the block, wherever the code goes."""
+    global _folder
+    before, _folder = _folder, str(folder)
+    try:
+        yield
+    finally:
+        _folder = before
+
+
 def without_folder(text: str) -> str:
-    """Return an absolute path relative to the working directory, or its last part if it lies elsewhere."""
+    """Return an absolute path relative to the folder of the user's files, or its last part if it lies elsewhere."""
     if not os.path.isabs(text):
         return text
-    for folder in dict.fromkeys((os.getcwd(), os.path.realpath(os.getcwd()))):
+    of_files = (_folder, os.path.realpath(_folder)) if _folder else ()
+    for folder in dict.fromkeys((*of_files, os.getcwd(), os.path.realpath(os.getcwd()))):
         if text == folder:
             return "."
         if text.startswith(folder + os.sep):

@@ -9,6 +9,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from det_native.experimental.proof import proof_of
 from det_native.proof.call import Severity, differences, facts_of
 from det_native.proof.content import content_of
+from det_native.proof.own_values import relative_to
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Program
 from det_native.schema.proof import CallProof
@@ -378,3 +380,18 @@ def test_a_generator_is_compared_by_its_code_and_arguments() -> None:
     next(begun)
     assert differences(_proof({"x": begun}), {"x": rows(3)}) == []
     assert differences(_proof({"x": rows(4)}), {"x": rows(3)})
+
+
+def test_paths_are_those_of_the_users_folder_wherever_the_code_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook, work = tmp_path / "notebook", tmp_path / "worker"
+    (notebook / "data").mkdir(parents=True)
+    work.mkdir()
+    monkeypatch.chdir(notebook / "data")
+    with relative_to(notebook):
+        here = [content_of(str(notebook / name)).exact for name in ("out/best.pt", "data/x.csv", ".")]
+    monkeypatch.chdir(work)
+    with relative_to(work):
+        assert [content_of(str(work / name)).exact for name in ("out/best.pt", "data/x.csv", ".")] == here
+        assert content_of(str(work / "best.pt")).exact not in here
