@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ _LONGEST_PAUSE_OF_SMALL = 60.0
 # Files of which it is said one by one that they are not kept.
 _MOST_NOTES = 50
 _ATTEMPTS = 3
+_CERTAINLY_SHORT = 255  # for every part of a path
 _HASHED_AT_ONCE = 1 << 20
 
 
@@ -96,7 +98,13 @@ def shown_name(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")[:NAME_LENGTH]
 
 
+# Most names are like this, of which there may be very many at each look.
+_PLAIN = re.compile(r"[\w-][\w. -]*(/[\w-][\w. -]*)*", re.ASCII)
+
+
 def _fault(name: str) -> str:
+    if len(name) <= _CERTAINLY_SHORT and _PLAIN.fullmatch(name):
+        return ""
     try:
         check_relative(name)
     except UnsafePathError as error:
