@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,13 +31,15 @@ FILES_VARIABLE = "DET_ARTIFACTS_FILES"
 STILL_NS = 1_000_000_000
 # What is left of the disk for others.
 _SPARE_BYTES = 64 << 20
-# A file that changes all the time is stored while the training goes on after pauses that grow with every version: each
-# version takes room. Small ones do not matter.
-_LARGE_BYTES = 4 << 20
+# A file that changes all the time is stored after pauses that grow with every version, since each takes room: of one
+# that changes for a day there are about fifteen, of a small one a version a minute at most.
 _FIRST_PAUSE = 5.0
+_SMALL_BYTES = 64 << 10
+_LONGEST_PAUSE_OF_SMALL = 60.0
 # Files of which it is said one by one that they are not kept.
 _MOST_NOTES = 50
 _ATTEMPTS = 3
+_CERTAINLY_SHORT = 255  # for every part of a path
 _HASHED_AT_ONCE = 1 << 20
 
 
@@ -95,7 +98,13 @@ def shown_name(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")[:NAME_LENGTH]
 
 
+# Most names are like this, of which there may be very many at each look.
+_PLAIN = re.compile(r"[\w-][\w. -]*(/[\w-][\w. -]*)*", re.ASCII)
+
+
 def _fault(name: str) -> str:
+    if len(name) <= _CERTAINLY_SHORT and _PLAIN.fullmatch(name):
+        return ""
     try:
         check_relative(name)
     except UnsafePathError as error:
@@ -200,8 +209,7 @@ class FileCollection:
             return True
         if time.time_ns() - max(state[3], state[4]) < STILL_NS:
             return False
-        large = state[2] > _LARGE_BYTES or (known is not None and known.sha256 is None)
-        return known is None or not large or time.monotonic() - known.at >= known.pause
+        return known is None or time.monotonic() - known.at >= known.pause
 
     def _take(self, changes: Changes, file: WrittenFile | None) -> None:
         if file is None:
@@ -232,6 +240,8 @@ class FileCollection:
                 break
         known = self._stored.get(name)
         pause = _FIRST_PAUSE if known is None else 2 * known.pause
+        if size <= _SMALL_BYTES:
+            pause = min(pause, _LONGEST_PAUSE_OF_SMALL)
         self._stored[name] = _Stored(state, sha256, time.monotonic(), pause)
         return WrittenFile(path=name, sha256=sha256, size=size, batch=batch, note="" if sha256 else note)
 

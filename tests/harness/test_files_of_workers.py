@@ -23,6 +23,7 @@ from det_native.schema.outputs import ArtifactsReport, WrittenFile
 from det_native.schema.rest import ExitReport
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
+from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.file_states import BASELINE_NAME, Baseline, Limits
 from det_native.storage.written_files import limits_of
 
@@ -148,6 +149,26 @@ def test_too_much_is_told_and_the_training_goes_on(worker: Worker, master: Repor
     assert "DET_ARTIFACTS_MB" in huge.note
     assert worker.output(job).count("huge.bin, which the training has written, is not kept") == 1
     assert worker.exit(job).reason is ExitReason.COMPLETED
+
+
+def test_a_run_that_goes_on_has_the_files_of_its_checkpoint_and_reports_them_anew(
+    worker: Worker, starter: Starter
+) -> None:
+    act = "fate('batch', batch + 1)"
+    bundle = worker.bundle(cells=cells(act), files=FILES, deaths={("batch", 31)})
+    first = worker.job(bundle)
+    assert worker.run(first) == -signal.SIGKILL
+    saved = max(CheckpointStorage(worker.checkpoints).list(), key=lambda manifest: manifest.batch)
+    assert 0 < saved.batch < 31
+    master = ReportsMaster()
+    with serving(master):
+        worker.url = master.url
+        second = worker.job(bundle, resume=saved)
+        assert worker.run(second) == 0, worker.output(second)
+    files = shown(list(master.reports))
+    assert {"in-init.txt", "log.csv", "best.pt", "samples/0.txt", "samples/1.txt", "samples/2.txt"} == set(files)
+    assert text(worker, files["log.csv"]).splitlines() == [str(number) for number in range(60)]
+    assert text(worker, files["samples/0.txt"]) == "19"  # of the first run
 
 
 class Reported:

@@ -150,9 +150,8 @@ def test_a_file_that_has_just_changed_waits(training: Training, monkeypatch: pyt
     assert [file.path for file in training.look(last=False).files] == ["a"]
 
 
-def test_a_large_file_that_always_changes_is_stored_seldom(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_always_changes_is_stored_seldom(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(written_files, "STILL_NS", 0)
-    monkeypatch.setattr(written_files, "_LARGE_BYTES", 0)
     training.write("best.pt", "1")
     assert training.look(last=False)
     training.write("best.pt", "22")

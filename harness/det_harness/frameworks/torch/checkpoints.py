@@ -61,6 +61,7 @@ class TorchCheckpoints:
         self._writing: Future[None] | None = None
         self._position: Callable[[], Any] = lambda: None
         self._digest_at_end: bytes | None = None
+        self._files = services.files
         changed.note_beginning(context)
 
     def restore(self) -> Any:
@@ -158,6 +159,10 @@ class TorchCheckpoints:
         self._reduction.reset()
         if folder is not None:
             self._restore_state(folder)
+        if self._files is not None:
+            if folder is not None:
+                self._files.restore(folder)
+            self._files.begin()
         return facts.get("position")
 
     def _restore_state(self, folder: Path) -> None:
@@ -201,6 +206,8 @@ class TorchCheckpoints:
     def _write(self, folder: Path) -> Callable[[Throttle], None] | None:
         state, sharded = sharded_state.take_out(self._state())
         write_weights = trial_state.save(folder, state, self._schedule.snapshot(), self._position(), self._memory)
+        if self._files is not None:
+            self._files.save(folder)
         checkpoint_files.unpack(folder, self._communicator.all_gather_object(None))
         write_shards = self._shards.copied(folder, sharded) if sharded else None  # on every rank, or on none
 
