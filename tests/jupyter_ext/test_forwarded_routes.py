@@ -38,10 +38,7 @@ def test_what_a_user_interface_does_is_passed_on_as_post_only(action: str) -> No
     [
         *(("GET", path) for path in ("", "runs/01/reports", "blobs/ab", "bundles/ab", "openapi.json", "MASTER")),
         *(("GET", path) for path in ("master/shutdown", "experiments/", "experiments/x", "experiments/7/trials/3")),
-        *(
-            ("GET", f"trials/3/{path}")
-            for path in ("media/x/content", "media/1/other", "logs/content")
-        ),
+        *(("GET", f"trials/3/{path}") for path in ("media/x/content", "media/1/other", "logs/content")),
         *(("GET", path) for path in ("../v1/runs", "experiments/../runs", "checkpoints/..", "events?after=1")),
         *(("GET", f"checkpoints/{UUID}/files/{path}") for path in ("", "..", "a/../b", "a//b", "a\\b", "a\0", "./a")),
         *(("POST", path) for path in ("master/shutdown", "experiments", "blobs", "bundles", "runs/01/reports")),
