@@ -239,7 +239,7 @@ def test_the_front_end_is_told_everything_and_then_what_changes_also_while_a_cel
     display = shown(watched.run("b = GoingOn('told')\nb.experiment"))
     comm = display["content"]["data"][WIDGET_TYPE]["model_id"]
     first = state_of(watched.until(tells("experiment"), place))
-    assert set(first) == {"experiment", "trials", "checkpoints", "curves", "logs"}, "without being asked"
+    assert set(first) == {"experiment", "trials", "checkpoints", "curves", "logs", "outputs"}, "without being asked"
     assert first["experiment"]["name"] == "told"
 
     place = len(watched.published)

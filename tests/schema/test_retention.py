@@ -86,7 +86,7 @@ def test_the_rule_by_ranks(
     found = [checkpoint(number, *row) for number, row in enumerate(rows)]
     scored = sorted(
         (one for one in found if isinstance(one.metrics.get("loss"), float)),
-        key=lambda one: (one.metrics["loss"], one.created),
+        key=lambda one: (one.metrics["loss"], one.trial_id, one.batch, one.created),
     )
     expected = set()
     for one in found:
