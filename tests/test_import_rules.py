@@ -116,6 +116,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.callsite",
         "det_native.capture.first_imports",
         "det_native.capture.bindings",
+        "det_native.capture.failure",
         "det_native.capture.names",
         "det_native.capture.program_paths",
         "det_native.client.session",
@@ -123,6 +124,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "det_jupyter": {
         "det_native.client.addresses",
+        "det_native.client.local_source",
         "det_native.client.remote.target",
         "det_native.client.session",
         "det_native.client.connect",
