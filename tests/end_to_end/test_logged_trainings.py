@@ -330,3 +330,59 @@ def test_the_command_lists_and_writes_what_was_logged(keras_cells: Kernel, keras
     assert (folder / "samples-4.png").read_bytes().startswith(b"\x89PNG")
     rows = json.loads(keras_cluster.det("trial", "metrics", number, "--kind", "logged", "--json"))
     assert rows[0] == {"batch": 1, "number": 0.0, "rate": 0.5}
+
+
+ESTIMATORS = """
+import det_native as det
+import numpy as np
+import tensorflow as tf
+
+X = np.random.default_rng(0).random((32, 4)).astype("float32")
+Y = X[:, :3].argmax(1)
+
+class Hook(tf.estimator.SessionRunHook):
+    def __init__(self, log):
+        self.log = log
+
+    def after_run(self, run_context, run_values):
+        self.log(step=1)
+
+    def end(self, session):
+        det.log_text("note", "end")
+
+def records():
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y))
+"""
+ESTIMATOR_TRIAL = """
+class Iris(det.estimator.EstimatorTrial):
+    def build_estimator(self):
+        optimizer = self.context.wrap_optimizer(tf.compat.v1.train.AdagradOptimizer(0.1))
+        columns = [tf.compat.v1.feature_column.numeric_column("x", shape=4)]
+        return tf.compat.v1.estimator.DNNClassifier([8], columns, n_classes=3, optimizer=optimizer)
+
+    def build_train_spec(self):
+        data = lambda: self.context.wrap_dataset(records()).repeat().batch(8)
+        return tf.estimator.TrainSpec(data, hooks=[Hook(self.context.log)])
+
+    def build_validation_spec(self):
+        return tf.estimator.EvalSpec(lambda: self.context.wrap_dataset(records()).batch(8), steps=None)
+
+searcher = {"name": "single", "metric": "accuracy", "smaller_is_better": False, "max_length": {"batches": 4}}
+det.experimental.create(Iris, {"hyperparameters": {"global_batch_size": 8}, "searcher": searcher})
+"""
+UNCHANGED = """
+context = det.experimental.estimator.init(config={"hyperparameters": {"global_batch_size": 8}})
+columns = [tf.feature_column.numeric_column("x", shape=4)]
+estimator = tf.estimator.DNNClassifier([8], columns, n_classes=3, model_dir="model")
+training = tf.estimator.TrainSpec(lambda: records().repeat().batch(8), max_steps=4, hooks=[Hook(det.log)])
+tf.estimator.train_and_evaluate(estimator, training, tf.estimator.EvalSpec(lambda: records().batch(8)))
+"""
+
+
+@pytest.mark.parametrize("program", [ESTIMATOR_TRIAL, UNCHANGED], ids=["trial", "unchanged"])
+def test_hooks_of_estimators_log_at_the_step_that_they_see(keras_cluster: Cluster, program: str) -> None:
+    with running_kernel(keras_cluster, f"estimators {len(program)}", ESTIMATORS) as kernel:
+        kernel.run(program)
+        rows, media = logged(kernel)
+    assert rows == [{"batch": batch, "step": 1} for batch in range(1, 5)]
+    assert media == [["text", "note", 4]]
