@@ -19,7 +19,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from det_native.client.local_source import LocalSource
 from det_native.errors import NotFoundError
 from det_native.local.artifacts import written_here
 from det_native.local.curves import GrowingColumns
@@ -128,7 +127,7 @@ def content_of_medium(store: LocalStore, number: int, medium_id: int) -> tuple[b
     """
     for medium in store.media(number):
         if medium.id == medium_id:
-            return LocalSource(store).medium_content(medium), MIME_TYPES.get(medium.format, "application/octet-stream")
+            return store.medium_content(medium), MIME_TYPES.get(medium.format, "application/octet-stream")
     raise NotFoundError(f"Trial {number} of experiment {store.id} has logged nothing by the number {medium_id}.")
 
 
