@@ -15,6 +15,8 @@ from det_native.capture.transform import transform
 _NEVER = (math.inf, -1, True)
 #: Seconds: the longest tick of the clock by which a file system notes times.
 _TICK = 0.01
+#: Seconds by which two numbers of the same time may differ.
+_ROUNDING = 1e-6
 
 
 class SeenFiles:
@@ -101,11 +103,11 @@ class SeenFiles:
             written = file.stat().st_ctime  # unlike the time of the content, nobody can set it
         except OSError:
             return None
-        # A time shortly before a run began may be the file system's of what it wrote, whose clock goes by ticks.
+        # It was not there when its maker began: a time before that is the file system's, whose clock goes by ticks.
         writers = {
             index
             for index, started, ended in self._spans
-            if started - (_TICK if index in self._makers else 0) <= written and (ended is None or written <= ended)
+            if started - (_TICK if index == maker else _ROUNDING) <= written and (ended is None or written <= ended)
         }
         return maker if writers and writers <= self._makers else None
 

@@ -6,7 +6,6 @@ import csv
 import importlib
 import json
 import pickle
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,15 +102,11 @@ def _tensors(path: Path) -> Any:
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def _keras_model(path: Path) -> Any:
-    keras = sys.modules.get("keras") or getattr(sys.modules.get("tensorflow"), "keras", None)
-    if keras is None:
-        raise MissingDependencyError(f"Import keras (or tensorflow) first: {path.name!r} is a model of Keras.")
-    if path.name.endswith((".weights.h5", ".weights.keras")):
-        raise UnsupportedFeatureError(
-            f"{path.name!r} has weights only: model.load_weights(artifact.download()) loads them into a model."
-        )
-    return keras.models.load_model(path)
+def _model(path: Path) -> Any:
+    call = "model.load_weights" if ".weights." in path.name else "keras.models.load_model"
+    raise UnsupportedFeatureError(
+        f"{path.name!r} is a model, and reading it may run code that is in it: {call}(artifact.path) does that."
+    )
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {
@@ -125,7 +120,7 @@ _READERS: dict[str, Callable[[Path], Any]] = {
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp"), _picture),
     ".pt": _tensors,
     ".pth": _tensors,
-    ".keras": _keras_model,
-    ".h5": _keras_model,
-    ".hdf5": _keras_model,
+    ".keras": _model,
+    ".h5": _model,
+    ".hdf5": _model,
 }

@@ -53,7 +53,7 @@ def test_what_the_cell_made_is_made_again(cell: str, kernel: Kernel, replayed: R
 
 
 def test_the_report_says_which_cell_makes_it(kernel: Kernel) -> None:
-    row = captured(kernel, f"os.makedirs('d')\n{SAVED}").row("d")
+    row = captured(kernel, f"os.makedirs('d')\n{SAVED}").row("d/x.npy")
     assert (row.status, row.note) == ("not sent", "made by cell [3], which runs again")
 
 

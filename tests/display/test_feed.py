@@ -134,7 +134,7 @@ def test_where_nothing_validates_nothing_is_drawn_as_a_validation() -> None:
     store = LocalStore.find(str(experiment.id))
     store.write_rows(1, "logged", [rest.MetricRow(batch=2, metrics={"f1": 0.5})])
     kinds = {curve.kind for curve in read_curves(LocalSource(store), store.id, store.trials())}
-    assert kinds == {MetricKind.TRAINING, MetricKind.VALIDATION}
+    assert kinds == {MetricKind.TRAINING, MetricKind.VALIDATION, MetricKind.LOGGED}
     store.write_experiment(store.experiment().model_copy(update={"validates": False}))
     kinds = {curve.kind for curve in read_curves(LocalSource(store), store.id, store.trials())}
     assert kinds == {MetricKind.TRAINING, MetricKind.LOGGED}

@@ -30,6 +30,8 @@ def _api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 class FailingServices:
     """Stands for the services of a controller that is never reached."""
 
+    recorder = None
+
 
 def error_of(tmp_path: Path, cells: Sequence[Cell], **contents: Any) -> Any:
     """Run a program that fails; returns the description of the error."""
