@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import stat
 import threading
 import time
 from collections.abc import Iterable
@@ -102,12 +104,26 @@ class PendingFiles:
             None,
         )
 
+    def leaves_old_ones(self) -> bool:
+        """Whether a file from before the submit has a name to which the training may write, and has not written."""
+        paths = {path.pattern for path in self.expected} - self.arrived
+        return any(is_from_before(path, self.submitted) for path in paths)
+
     def passes_over(self, use: PathUse) -> bool:
         """Whether a use is left alone: of a folder around all that is written, or of what is forgotten."""
         around = use.role is not Role.READ and (
             self.folder == Path(use.pattern) or Path(use.pattern) in self.folder.parents
         )
         return around or any(concerns(use.pattern, pattern) for pattern in self.forgotten)
+
+
+def is_from_before(path: str, submitted: float) -> bool:
+    """Whether there is a file that has not changed since a time, in seconds since 1970."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(status.st_mode) and max(status.st_mtime, status.st_ctime) <= submitted
 
 
 _pending: list[PendingFiles] = []

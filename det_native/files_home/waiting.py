@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any
@@ -18,7 +17,7 @@ from det_native.errors import DetError, FilesNotHereError, MasterError, NotFound
 from det_native.files_home import registry
 from det_native.files_home.bringing import bring, bring_ended
 from det_native.files_home.patterns import concerns
-from det_native.files_home.registry import PendingFiles
+from det_native.files_home.registry import PendingFiles, is_from_before
 from det_native.files_home.uses import Lookup, PathReader, PathUse
 
 _Reads = list[tuple[PendingFiles, PathUse]]
@@ -132,7 +131,7 @@ def _tell(files: PendingFiles, uses: Sequence[PathUse]) -> None:
     experiment, said = files.experiment, []
     for use in uses:
         stayed = [path for path in files.stayed if concerns(use.pattern, path)]
-        stale = (path for path in stayed if path == use.pattern and _is_from_before(path, files.submitted))
+        stale = (path for path in stayed if path == use.pattern and is_from_before(path, files.submitted))
         certain = next(stale, None)
         if certain is not None:
             artifact = f"det.experiment({experiment.id}).artifacts[{os.path.relpath(certain, files.folder)!r}]"
@@ -145,7 +144,7 @@ def _tell(files: PendingFiles, uses: Sequence[PathUse]) -> None:
             said.append(f"{use.text} of experiment {experiment.id} is not here: {files.stayed[stayed[0]]}.")
         elif files.search:
             said.append(_of_search(files, use))
-        elif use.pattern not in files.arrived and _is_from_before(use.pattern, files.submitted):
+        elif use.pattern not in files.arrived and is_from_before(use.pattern, files.submitted):
             said.append(f"{use.text} is from before experiment {experiment.id}, which has not written it.")
     for sentence in dict.fromkeys(said):
         if sentence not in files.told:
@@ -160,14 +159,6 @@ def _of_search(files: PendingFiles, use: PathUse) -> str:
         f"Each trial of experiment {number}, a search, writes its own files, and {here}: "
         f"det.experiment({number}).artifacts.download() brings those of the best trial."
     )
-
-
-def _is_from_before(path: str, submitted: float) -> bool:
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISREG(status.st_mode) and max(status.st_mtime, status.st_ctime) <= submitted
 
 
 def _has_written(files: PendingFiles, use: PathUse) -> bool:

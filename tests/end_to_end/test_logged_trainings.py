@@ -86,8 +86,8 @@ def keras_cells(keras_cluster: Cluster) -> Iterator[Kernel]:
 
 
 def logged(kernel: Kernel) -> tuple[list[dict[str, Any]], list[list[Any]]]:
-    [line] = [line for line in kernel.run(LOGGED).text.splitlines() if line.startswith('{"rows": ')]
-    found = json.loads(line)
+    text = kernel.run(LOGGED).text  # a line may stand before it: which files have come
+    found, _ = json.JSONDecoder().raw_decode(text[text.index('{"rows": ') :])
     return found["rows"], found["media"]
 
 
