@@ -86,10 +86,14 @@ class PyTorchTrialContext(TrialContext):
         """
         check_model(self._wrapping("wrap_model"), model, self.models)
         self._steps.prepare(model)
-        model.to(self.device)
+        self._move(model)
         self.models.append(model)
         self.as_wrapped.add_model(model)
         return model
+
+    def _move(self, model: torch.nn.Module) -> None:
+        """Move a model to where it trains."""
+        model.to(self.device)
 
     def wrap_optimizer(
         self, optimizer: torch.optim.Optimizer, backward_passes_per_step: int = 1

@@ -72,7 +72,8 @@ class PyTorchNativeContext(PyTorchRunContext):
     def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
         """Move `model` to the trial's device, and make the trial checkpoint it; returns it.
 
-        See ``PyTorchTrialContext.wrap_model``. Gradients that a loop by hand has left are dropped where it is trained:
+        See ``PyTorchTrialContext.wrap_model``. Of one that trains on the cluster, the kernel's stays on its device.
+        Gradients that a loop by hand has left are dropped where it is trained:
         the first step would add them, and on the cluster only the weights arrive.
         """
         wrapped = super().wrap_model(model)
@@ -80,6 +81,11 @@ class PyTorchNativeContext(PyTorchRunContext):
             for parameter in wrapped.parameters():
                 parameter.grad = None
         return wrapped
+
+    def _move(self, model: torch.nn.Module) -> None:
+        """Leave a model that trains on the cluster where it is: there the cells below use it."""
+        if self.role != "cluster":
+            super()._move(model)
 
     def wrap_optimizer(
         self, optimizer: torch.optim.Optimizer, backward_passes_per_step: int = 1

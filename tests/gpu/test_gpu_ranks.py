@@ -74,7 +74,7 @@ def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path)
     ended = run_ranks(tmp_path, {"leaves_out": case}, long_seconds=1.0)
     assert ended.codes == [3, 3], "\n".join(ended.outputs)
     errors = [ended.error(rank) for rank in range(2)]
-    assert any("rank 0: in step_optimizer() of rank_trials.py" in text for _, text in errors), errors
+    assert any("rank 0: in backward() of rank_trials.py" in text for _, text in errors), errors
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 import time
 from datetime import timedelta
 from types import FrameType
@@ -133,19 +134,31 @@ class DeadlockDetection:
         )
 
     def _place(self, frame: FrameType | None) -> str:
-        """Return in which call of the user's a frame is, in words that follow "rank 0:"."""
+        """Return in which call of the user's a frame is, in words that follow "rank 0:".
+
+        Hooks of gradients on a GPU run in a thread of PyTorch's, while the user's code waits in the main one.
+        """
+        place, is_known = self._place_in_thread(frame)
+        main = threading.main_thread()
+        if not is_known and threading.current_thread() is not main:
+            other, is_known = self._place_in_thread(sys._current_frames().get(main.ident or 0))
+            place = other if is_known else place
+        return place
+
+    def _place_in_thread(self, frame: FrameType | None) -> tuple[str, bool]:
+        """Return the place of a frame, and whether it is one of the user's."""
         called = ""
         while frame is not None:
             unit = self._source.resolve(frame.f_code.co_filename) if self._source is not None else None
             if self._source is not None and unit is not None:
-                return f"in {called}() of {self._source.title(unit)}, line {frame.f_lineno}"
+                return f"in {called}() of {self._source.title(unit)}, line {frame.f_lineno}", True
             package, _, module = str(frame.f_globals.get("__name__")).partition(".")
             if package == "det_harness" and _OF_A_LOOP.fullmatch(module):
-                return _BETWEEN
+                return _BETWEEN, True
             if package in _HARNESS or (package == "torch" and frame.f_code.co_name in _OF_TORCH):
                 called = frame.f_code.co_name
             frame = frame.f_back
-        return f"in {called}()"
+        return f"in {called}()", False
 
 
 class _MonitoredWork:
