@@ -13,6 +13,7 @@ import re
 import textwrap
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,7 @@ READS_NO_FILES = "_det_reads_no_files"
 _MAKES_FOLDERS = re.compile(r"(make|mk)dirs?")
 #: Functions of the user's that are looked into for one piece of code.
 _MOST_FUNCTIONS = 200
+_DATA = (str, os.PathLike, list, tuple, dict, set)
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ class PathReader:
 
     def read_function(self, function: Any, call: str = "") -> None:
         """Take in a function of the user's, and the paths that its parameters are by default."""
-        function = inspect.unwrap(function) if callable(function) else function
+        with suppress(Exception):  # objects may raise whatever they are asked
+            function = inspect.unwrap(function)
         if not isinstance(function, types.FunctionType) or id(function) in self._functions:
             return
         if len(self._functions) >= _MOST_FUNCTIONS or not _is_users(function.__module__):
@@ -283,7 +286,8 @@ def _resolved(statements: Sequence[ast.stmt], lookup: Lookup) -> tuple[ast.Modul
     bound = {name for node in ast.walk(tree) for name in bound_by(node)}
     naming = _Naming(lookup, bound)
     tree = ast.Module([naming.visit(_copy(statement)) for statement in statements], [])
-    texts = {name: os.fspath(value) for name, value in naming.values.items() if isinstance(value, str | os.PathLike)}
+    paths = (str, os.PathLike)
+    texts = {name: os.fspath(value) for name, value in naming.values.items() if issubclass(type(value), paths)}
     others = {name: value for name, value in naming.values.items() if name not in texts}
     return tree, {name: text for name, text in texts.items() if isinstance(text, str)}, others
 
@@ -316,7 +320,7 @@ class _Naming(ast.NodeTransformer):
     def _named(self, node: ast.Attribute | ast.Subscript) -> ast.AST:
         if isinstance(node.ctx, ast.Load):
             value = static_value(node, lambda name: None if name in self._bound else self._lookup(name))
-            if isinstance(value, str | os.PathLike | list | tuple | dict | set) or is_plain_object(value):
+            if issubclass(type(value), _DATA) or is_plain_object(value):
                 name = ast.unparse(node)
                 self.values[name] = value
                 return ast.copy_location(ast.Name(name, ast.Load()), node)

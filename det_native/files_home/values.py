@@ -7,13 +7,14 @@ import ast
 import os
 import types
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from typing import Any
 
 from det_native.capture.observation.kinds import is_of_det_native, is_own
 from det_native.capture.value_paths import may_be_path
 from det_native.inspection.attributes import is_library_of_ours
 
-_CONTAINERS = (list, tuple, set, frozenset)
+_CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset)
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 #: Parts of values that are looked at for one question.
 _MOST = 10_000
@@ -46,14 +47,14 @@ def static_value(node: ast.expr, lookup: Callable[[str], Any]) -> Any:
 def is_plain_object(value: Any) -> bool:
     """Whether an object is of a class of the user's, and gives its attributes as Python does."""
     kind = type(value)
-    if isinstance(value, type | types.ModuleType | types.FunctionType) or not hasattr(value, "__dict__"):
+    if issubclass(kind, (type, types.ModuleType, types.FunctionType)):
         return False
-    if isinstance(value, _NAMESPACES):
+    if issubclass(kind, _NAMESPACES):
         return True
     home = kind.__module__
-    if is_of_det_native(kind) or not (home == "__main__" or is_own(home)):
+    if is_of_det_native(kind) or not isinstance(home, str) or not (home == "__main__" or is_own(home)):
         return False
-    return all("__getattribute__" not in vars(base) for base in kind.__mro__[:-1])
+    return kind.__dictoffset__ != 0 and all("__getattribute__" not in vars(base) for base in kind.__mro__[:-1])
 
 
 def texts_in(value: Any, ends: Collection[type], *, attributes: bool = False) -> Iterator[str]:
@@ -68,23 +69,26 @@ def texts_in(value: Any, ends: Collection[type], *, attributes: bool = False) ->
     attributes : bool
         Look into any object's attributes.
     """
-    waiting, seen, room = [value], set(), _MOST
+    waiting, seen, room = [value], dict[int, Any](), _MOST
+    last = frozenset(ends)
     while waiting and room:
         room -= 1
         part = waiting.pop()
-        if isinstance(part, str):
+        kind = type(part)  # what an object says of its own class need not be so
+        if issubclass(kind, str):
             if may_be_path(part):
                 yield part
-        elif isinstance(part, os.PathLike):
+        elif issubclass(kind, os.PathLike):
             yield os.fsdecode(part)
-        elif id(part) in seen or not {*ends}.isdisjoint(type(part).__mro__[:-1]):
+        elif id(part) in seen or not last.isdisjoint(kind.__mro__[:-1]):
             continue
-        elif isinstance(part, dict):
-            seen.add(id(part))
+        elif issubclass(kind, dict):
+            seen[id(part)] = part
             waiting.extend(dict.values(part))
-        elif isinstance(part, _CONTAINERS):
-            seen.add(id(part))
-            waiting.extend(part)
-        elif is_plain_object(part) or (attributes and hasattr(part, "__dict__") and not callable(part)):
-            seen.add(id(part))
-            waiting.extend(vars(part).values())
+        elif base := next((base for base in _CONTAINERS if issubclass(kind, base)), None):
+            seen[id(part)] = part
+            waiting.extend(base.__iter__(part))
+        elif is_plain_object(part) or (attributes and not callable(part)):
+            seen[id(part)] = part
+            with suppress(Exception):  # objects may raise whatever they are asked
+                waiting.extend(vars(part).values())

@@ -22,7 +22,7 @@ def wait_while_the_second_attempt_stands(kernel: Kernel, gate: Gate, message: st
 
 def assert_told(waited: Executed, place: str, message: str) -> None:
     """Check that an error that came twice was shown once in full, with its place."""
-    assert waited.text.count(message) == 1
+    assert waited.text.count(message) == 1, waited.shown
     assert re.search(rf"failed .*, in {re.escape(place.lower())}:\n", waited.text)
     assert "failed again" in waited.text
     assert waited.error.startswith("UserCodeError: Experiment")
