@@ -90,7 +90,7 @@ export class MediaSection {
       this._show(media);
     }
     this._section.show(
-      `Logged${whose(view, outputs)}${this._title && `: ${this._title}`}`,
+      `Gallery${whose(view, outputs)}${this._title && `: ${this._title}`}`,
       media.length > 0 ? null : TEXTS.noMedia
     );
   }

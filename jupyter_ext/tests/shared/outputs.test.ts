@@ -287,7 +287,7 @@ describe('the gallery', () => {
       {},
       { chooseOutputs }
     );
-    expect(text('details summary')).toContain('Logged of trial 3: 1 picture');
+    expect(text('details summary')).toContain('Gallery of trial 3: 1 picture');
     const select = root.querySelector<HTMLSelectElement>(
       'select[aria-label="Trial whose pictures are shown"]'
     )!;
