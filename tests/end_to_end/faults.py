@@ -257,6 +257,7 @@ class Executed:
     request: str
     number: int = 0
     shown: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
     error: str = ""
 
     @property
@@ -338,6 +339,7 @@ class Kernel:
             match kind:
                 case "stream":
                     begun.shown.append(content["text"])
+                    begun.printed.append(content["text"])
                 case "execute_result" | "display_data" | "update_display_data":
                     begun.shown.append(content["data"].get("text/plain", ""))
                 case "error":
