@@ -77,7 +77,9 @@ def test_pictures_come_under_the_cell_while_it_trains_and_the_slider_stays(
     samples = card(view, "samples")
     expect(samples).to_be_visible()
     samples.scroll_into_view_if_needed()
-    expect(section(view, "Gallery").locator("summary")).to_have_text("Gallery: 2 pictures, 1 histogram, 1 table, 1 text")
+    expect(section(view, "Gallery").locator("summary")).to_have_text(
+        "Gallery: 2 pictures, 1 histogram, 1 table, 1 text"
+    )
     wait_until(lambda: is_drawn(samples.locator("img").first), "a picture is drawn")
 
     first = batch_of(samples)

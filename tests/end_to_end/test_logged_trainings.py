@@ -137,8 +137,17 @@ context.fit(DataLoader(data, batch_size=8), train_batch=train_batch, epochs=2)
 """
 
 
-@pytest.mark.parametrize("where", ["cluster", "local"])
-@pytest.mark.parametrize("program", [LOOP_OVER_EPOCHS, LOOP_OVER_BATCHES, FIT], ids=["epochs", "batches", "fit"])
+@pytest.mark.parametrize(
+    ("program", "where"),
+    [
+        pytest.param(LOOP_OVER_EPOCHS, "cluster", id="epochs-cluster"),
+        pytest.param(LOOP_OVER_EPOCHS, "local", id="epochs-local"),
+        pytest.param(LOOP_OVER_BATCHES, "cluster", id="batches-cluster"),
+        pytest.param(LOOP_OVER_BATCHES, "local", id="batches-local", marks=pytest.mark.soak),
+        pytest.param(FIT, "cluster", id="fit-cluster"),
+        pytest.param(FIT, "local", id="fit-local", marks=pytest.mark.soak),
+    ],
+)
 def test_a_training_of_pytorch_logs_at_the_batch_that_it_is_at(loop_cells: Kernel, program: str, where: str) -> None:
     options = "local=True" if where == "local" else ""
     if program is not LOOP_OVER_EPOCHS:
@@ -379,7 +388,9 @@ tf.estimator.train_and_evaluate(estimator, training, tf.estimator.EvalSpec(lambd
 """
 
 
-@pytest.mark.parametrize("program", [ESTIMATOR_TRIAL, UNCHANGED], ids=["trial", "unchanged"])
+@pytest.mark.parametrize(
+    "program", [pytest.param(ESTIMATOR_TRIAL, marks=pytest.mark.soak), UNCHANGED], ids=["trial", "unchanged"]
+)
 def test_hooks_of_estimators_log_at_the_step_that_they_see(keras_cluster: Cluster, program: str) -> None:
     with running_kernel(keras_cluster, f"estimators {len(program)}", ESTIMATORS) as kernel:
         kernel.run(program)
