@@ -22,6 +22,6 @@ FIRST = (
 LAST = ("keras2_home_gan", "keras2_home_kfold", "keras2_home_tabular_stopping", "keras2_home_tokenizer_lstm")
 
 
-@pytest.mark.parametrize("path", notebooks("keras2", FIRST, LAST))
+@pytest.mark.parametrize("path", [*notebooks("keras2", FIRST, LAST), *notebooks("estimator")])
 def test_a_notebook_trains_the_same_everywhere(path: Path, keras_kernels: Kernels, tmp_path: Path) -> None:
     check(path, keras_kernels, tmp_path)
