@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import linecache
 import os
 import re
 import textwrap
@@ -30,6 +31,7 @@ from det_native.capture.path_texts import (
     template_text,
 )
 from det_native.capture.syntax import tree_of
+from det_native.files_home.commands import paths_of_command
 from det_native.files_home.patterns import pattern_of
 from det_native.files_home.values import is_plain_object, static_value, texts_in
 
@@ -108,6 +110,10 @@ class PathReader:
                 self._take_value(node, values[node.id], parents, values)
             if isinstance(node, ast.Call):
                 self._take_call(node, values)
+
+    def read_command(self, command: str, lookup: Lookup) -> None:
+        """Take in the words of a command of a shell, or of a magic."""
+        self._take_texts(paths_of_command(command, lookup), "")
 
     def read_function(self, function: Any, call: str = "") -> None:
         """Take in a function of the user's, and the paths that its parameters are by default."""
@@ -247,12 +253,24 @@ def _is_users(module: str | None) -> bool:
 
 def _body_of(function: types.FunctionType) -> list[ast.stmt] | None:
     """Return the statements of a function; None if its text cannot be had."""
+    if function.__name__ == "<lambda>":
+        return _body_of_lambda(function.__code__)
     try:
         source = textwrap.dedent(inspect.getsource(function))
         first = tree_of(source).body[0]
     except (OSError, TypeError, SyntaxError, IndexError, ValueError):
         return None
     return first.body if isinstance(first, ast.FunctionDef | ast.AsyncFunctionDef) else None
+
+
+def _body_of_lambda(code: types.CodeType) -> list[ast.stmt] | None:
+    """Return what a lambda evaluates; None if another one begins in the line where it does."""
+    try:
+        tree = tree_of("".join(linecache.getlines(code.co_filename)))
+    except (SyntaxError, ValueError):
+        return None
+    several = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno]
+    return [ast.Expr(several[0].body, lineno=1, col_offset=0)] if len(several) == 1 else None
 
 
 def _constants(code: types.CodeType) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import os
 import types
 from collections.abc import Callable, Collection, Iterator
@@ -81,10 +82,23 @@ def texts_in(value: Any, ends: Collection[type], *, attributes: bool = False) ->
             continue
         elif isinstance(part, dict):
             seen.add(id(part))
-            waiting.extend(dict.values(part))
+            waiting.extend(dict.values(part) if issubclass(type(part), dict) else part.values())  # or a wrapper of it
         elif isinstance(part, _CONTAINERS):
             seen.add(id(part))
             waiting.extend(part)
         elif is_plain_object(part) or (attributes and hasattr(part, "__dict__") and not callable(part)):
             seen.add(id(part))
             waiting.extend(vars(part).values())
+
+
+def functions_in(value: Any) -> Iterator[types.FunctionType]:
+    """Yield the functions that are attributes of an object: callbacks have them of their users."""
+    waiting = list(vars(value).values()) if hasattr(value, "__dict__") else []
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, functools.partial):
+            waiting.append(part.func)
+        elif isinstance(part, types.MethodType):
+            waiting.append(part.__func__)
+        elif isinstance(part, types.FunctionType):
+            yield part

@@ -17,6 +17,7 @@ from det_native.client.waiting import interrupt_is_told, patiently
 from det_native.errors import DetError, FilesNotHereError, MasterError, NotFoundError, shown_shortly
 from det_native.files_home import registry
 from det_native.files_home.bringing import bring, bring_ended
+from det_native.files_home.commands import command_lines
 from det_native.files_home.patterns import concerns
 from det_native.files_home.registry import PendingFiles
 from det_native.files_home.uses import Lookup, PathReader, PathUse
@@ -51,17 +52,24 @@ def reads_of_cell(source: str, lookup: Lookup) -> _Reads:
         body = tree_of(transformed.source).body + tree_of(transformed.repeated).body
     except SyntaxError:
         return []
-    return reads_of([body], lookup, several)
+    return reads_of([body], lookup, several, command_lines(source, transformed))
 
 
-def reads_of(pieces: Iterable[Sequence[ast.stmt]], lookup: Lookup, several: Collection[PendingFiles]) -> _Reads:
-    """Return the same for pieces of code."""
+def reads_of(
+    pieces: Iterable[Sequence[ast.stmt]],
+    lookup: Lookup,
+    several: Collection[PendingFiles],
+    commands: Iterable[str] = (),
+) -> _Reads:
+    """Return the same for pieces of code, and for lines that are commands."""
     found: _Reads = []
     given = frozenset[type]().union(*(files.given for files in several))
     trainers = frozenset[CodeType]().union(*(files.trainers for files in several))
     reader = PathReader(os.getcwd(), given, trainers)
     for statements in pieces:
         reader.read(statements, lookup)
+    for command in commands:
+        reader.read_command(command, lookup)
     for use in dict.fromkeys(reader.uses):
         if use.role is not Role.WRITTEN and not use.given:
             found += [(files, use) for files in several if files.expects(use) or _has_written(files, use)]

@@ -57,6 +57,7 @@ def note_files(
         given,
         namespace=main_namespace(),
         folder=str(Path.cwd()),
+        folders=[path for path in getattr(payload, "folders", ()) if path],
         seen_of_cells=_seen_of({source for source, needed in cells if needed}).__contains__,
     )
     files = PendingFiles(experiment, folder, submitted, expected, search, show, classes_of(given))
@@ -80,7 +81,7 @@ def wait_if_read(experiment: Experiment, payload: Any) -> None:
     if files is None or getattr(payload, "wait", None) is False:
         return
     around = around_call(loop=_is_loop(payload)) or []
-    bring_read([read for one in around for read in reads_of(one.segments, one.lookup(), [files])], AGAIN)
+    bring_read([read for one in around for read in reads_of(one.segments, one.lookup(), [files], one.commands)], AGAIN)
 
 
 def _is_loop(payload: Any) -> bool:

@@ -47,6 +47,11 @@ class UnchangedCall:
         check_spec(self.eval_spec, tf.estimator.EvalSpec, _NAME, "give")
 
     @property
+    def folders(self) -> list[str | None]:
+        """Folders in which the training writes."""
+        return [self.estimator.model_dir]
+
+    @property
     def assumed(self) -> frozenset[str]:
         """Fields among ``configuration_fills`` that nobody typed: they contradict no configuration."""
         fields = {"searcher.metric"}
