@@ -62,9 +62,9 @@ class EstimatorCall:
         check_serving(self.serving, "context.serving_input_receiver_fns is, or has,", "set it to")
 
     @property
-    def folders(self) -> list[str | None]:
-        """Folders in which the training writes."""
-        return [self.estimator.model_dir]
+    def owners(self) -> list[tuple[Any, str | None]]:
+        """What reads by itself what the training writes, with the folder of that."""
+        return [(self.estimator, self.estimator.model_dir)]
 
     @property
     def assumed(self) -> frozenset[str]:

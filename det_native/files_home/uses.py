@@ -81,10 +81,19 @@ class PathReader:
         Classes of objects that trainings are given (callbacks): a path that one is made with is used by a training.
     trainers : collection of code
         Of functions that contain a training call: a path that one is given is used by that training.
+    owners : iterable of (object, str)
+        Objects that read a folder by themselves, with the folder: code that names one uses it.
     """
 
-    def __init__(self, folder: str, given: Collection[type] = (), trainers: Collection[types.CodeType] = ()) -> None:
+    def __init__(
+        self,
+        folder: str,
+        given: Collection[type] = (),
+        trainers: Collection[types.CodeType] = (),
+        owners: Iterable[tuple[Any, str]] = (),
+    ) -> None:
         self._folder = folder
+        self._owners = list(owners)
         self._given = frozenset(given)
         self._trainers = frozenset(trainers)
         self._functions: set[int] = set()
@@ -107,6 +116,7 @@ class PathReader:
             self._take_text(text, parents, values)
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and node.id in values and isinstance(node.ctx, ast.Load):
+                self._take_texts((path for owner, path in self._owners if owner is values[node.id]), "")
                 self._take_value(node, values[node.id], parents, values)
             if isinstance(node, ast.Call):
                 self._take_call(node, values)

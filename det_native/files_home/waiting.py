@@ -65,7 +65,7 @@ def reads_of(
     found: _Reads = []
     given = frozenset[type]().union(*(files.given for files in several))
     trainers = frozenset[CodeType]().union(*(files.trainers for files in several))
-    reader = PathReader(os.getcwd(), given, trainers)
+    reader = PathReader(os.getcwd(), given, trainers, [owner for files in several for owner in files.owners])
     for statements in pieces:
         reader.read(statements, lookup)
     for command in commands:
@@ -153,6 +153,11 @@ def _tell(files: PendingFiles, uses: Sequence[PathUse]) -> None:
             said.append(f"{use.text} of experiment {experiment.id} is not here: {files.stayed[stayed[0]]}.")
         elif files.search:
             said.append(_of_search(files, use))
+        elif any(use.text == folder for _, folder in files.owners) and not files.has_filled(use.pattern):
+            said.append(
+                f"{use.text} has no files of experiment {experiment.id}: name a folder in {files.folder} to have them "
+                f"there. det.experiment({experiment.id}).artifacts has what there is."
+            )
         elif use.pattern not in files.arrived and _is_from_before(use.pattern, files.submitted):
             said.append(f"{use.text} is from before experiment {experiment.id}, which has not written it.")
     for sentence in dict.fromkeys(said):

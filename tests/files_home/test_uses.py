@@ -131,3 +131,12 @@ def test_an_object_of_the_users_is_looked_into_where_a_method_is_called() -> Non
 def test_a_template_stands_for_all_that_it_may_become() -> None:
     (use,) = uses_of("Saver('epoch_{epoch:03d}.keras')")
     assert (use.pattern, use.given) == ("/n/epoch_*.keras", True)
+
+
+def test_who_names_what_reads_a_folder_by_itself_uses_that() -> None:
+    estimator, other = object(), object()
+    reader = PathReader("/n", owners=[(estimator, "model_dir")])
+    reader.read(ast.parse("print(other)").body, {"other": other}.get)
+    assert reader.uses == []
+    reader.read(ast.parse("estimator.evaluate(data)").body, {"estimator": estimator}.get)
+    assert [use.pattern for use in reader.uses] == ["/n/model_dir"]

@@ -1,5 +1,5 @@
-# train_and_evaluate() of TensorFlow itself with an exporter; the SavedModel and the checkpoints are found by glob in a later cell.
-# same: probabilities, names, latest, sorted(os.listdir("iris_model/export"))
+# train_and_evaluate() of TensorFlow itself with an exporter; below, the estimator is evaluated, the SavedModel and the checkpoints are found by glob.
+# same: accuracy, probabilities, names, latest, sorted(os.listdir("iris_model/export"))
 # %%
 import os, glob
 import numpy as np
@@ -31,10 +31,13 @@ train_spec = tf.estimator.TrainSpec(lambda: input_fn(x_train, y_train), max_step
 eval_spec = tf.estimator.EvalSpec(lambda: input_fn(x_test, y_test, 1), steps=None, exporters=exporter, start_delay_secs=0, throttle_secs=0)
 tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
 # %%
+accuracy = float(estimator.evaluate(lambda: input_fn(x_test, y_test, 1))["accuracy"])
+assert accuracy > 0.6
+# %%
 export_dir = sorted(glob.glob("iris_model/export/final/*"))[-1]
 served = tf.saved_model.load(export_dir)
 probabilities = served.signatures["predict"](x=tf.constant(x_test))["probabilities"].numpy()
-print("accuracy", (probabilities.argmax(1) == y_test).mean())
+assert (probabilities.argmax(1) == y_test).mean() == accuracy
 # %%
 latest = os.path.relpath(tf.train.latest_checkpoint("iris_model"))
 names = [name for name, _ in tf.train.list_variables(latest)]

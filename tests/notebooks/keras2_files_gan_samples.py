@@ -1,5 +1,5 @@
-# A GAN whose callback draws samples into a folder each epoch; then glob and imread in a cell below, and one that was run before is run again.
-# runs: 1 2 3 4 5 6 7 4 6 7
+# A GAN whose callback draws samples into a folder each epoch, glob and imread in a cell below; cells run out of order, and twice.
+# runs: 1 2 4 3 5 4 6 7 3 7
 # same: shapes, means, [path.name for path in files], sorted(os.listdir(".")), last.shape, generator.get_weights()
 # %%
 import os

@@ -47,9 +47,9 @@ class UnchangedCall:
         check_spec(self.eval_spec, tf.estimator.EvalSpec, _NAME, "give")
 
     @property
-    def folders(self) -> list[str | None]:
-        """Folders in which the training writes."""
-        return [self.estimator.model_dir]
+    def owners(self) -> list[tuple[Any, str | None]]:
+        """What reads by itself what the training writes, with the folder of that."""
+        return [(self.estimator, self.estimator.model_dir)]
 
     @property
     def assumed(self) -> frozenset[str]:
