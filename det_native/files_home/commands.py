@@ -50,8 +50,10 @@ def paths_of_command(command: str, lookup: Callable[[str], Any]) -> Iterator[str
         if words[0] in _MAKES:
             continue
         for word in words[1:]:
-            option, _, value = word.partition("=")
-            yield value if option.startswith("-") else word
+            if not word.startswith("-"):
+                yield word
+            elif value := word.partition("=")[2]:
+                yield value
 
 
 def _commands(text: str) -> Iterable[str]:

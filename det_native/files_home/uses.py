@@ -26,6 +26,7 @@ from det_native.capture.path_texts import (
     Role,
     call_name,
     constant_names,
+    only_reads,
     only_writes,
     path_texts,
     template_text,
@@ -201,7 +202,9 @@ class PathReader:
         given = any(self._is_given(function) or self._is_trainer(function) for function in functions)
         # What a method is called of that another call has returned (`open(...).write(...)`) is no path any more.
         paths = [call for call in serious if call is serious[0] or not _is_within(serious[0], call.func)]
-        if any(only_writes(call) or _MAKES_FOLDERS.fullmatch(call_name(call)) for call in paths):
+        if serious and only_reads(serious[0]):  # `save(load("best.pt")["model"], ...)` reads it
+            role = Role.READ
+        elif any(only_writes(call) or _MAKES_FOLDERS.fullmatch(call_name(call)) for call in paths):
             role = Role.WRITTEN
         elif role is Role.WRITTEN:  # it adds to what is there
             role = Role.NAMED

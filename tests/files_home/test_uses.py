@@ -74,6 +74,8 @@ def read_by(source: str) -> set[str]:
         ("model = load_model('best.keras')", {"best.keras"}),
         ("load_model(BEST)", {"named.keras"}),
         ("imread(OUT / 'x.png')", {"out/x.png"}),
+        ("torch.save(torch.load('best.pt')['model'], 'weights.pt')", {"best.pt"}),
+        ("json.dump(json.load(open('a.json')), open('b.json', 'w'))", {"a.json"}),
         ("imread(str(OUT / 'x.png'))", {"out/x.png"}),
         ("(OUT / 'm.json').read_text()", {"out/m.json"}),
         ("load(cfg.best)", {"attribute.pt"}),
