@@ -43,7 +43,7 @@ class OwnCallback:
     """A callback of the notebook."""
 
     def on_epoch_end(self) -> None:
-        save("own.npy", open("val.h5"))
+        save("own.npy", load("val.h5"))
 
 
 OwnCallback.__module__ = OwnCallback.on_epoch_end.__module__ = "__main__"

@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.slow, only_keras_2]
 #: Those of `make test`.
 FIRST = (
     "keras2_everything_in_one_cell",
+    "keras2_files_best_model",
     "keras2_home_autoencoder",
     "keras2_home_predict_in_the_cell",
     "keras2_loss_metric_and_lambda",
