@@ -338,7 +338,8 @@ class CellCapture:
         names, ran = files.modules.names, {self._label(i): self.log.executions[i] for i in included}
         self.problems.extend(files.problems)
         self.warnings.extend(stale_modules(names, self.log, ran))
-        self.warnings.extend([*files.warnings, *changed_files(files.data.files, ran)])
+        needed = {self._label(i): self.log.executions[i] for i in included if optional.get(i) != 1}
+        self.warnings.extend([*files.warnings, *changed_files(files.data.files, needed)])
 
     def _text_that_runs(self, step: Step) -> str:
         """Return the text of a step; what stands behind the recorded call does not run on the worker."""

@@ -284,6 +284,14 @@ def only_writes(call: ast.Call) -> bool:
     return writes or any(_EMPTIES.fullmatch(text) for text in texts)
 
 
+def only_reads(call: ast.Call) -> bool:
+    """Whether a call says by its name that it reads, and by no mode that it writes."""
+    modes = [*call.args[:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    texts = [mode.value for mode in modes if isinstance(mode, ast.Constant) and isinstance(mode.value, str)]
+    writes = any(_EMPTIES.fullmatch(text) or _KEEPS.fullmatch(text) for text in texts)
+    return _READING.match(call_name(call)) is not None and not writes
+
+
 def _made(tree: ast.Module) -> Iterator[ast.expr]:
     """Yield the expressions for folders that a tree's own lines make whenever they run, so that none may be there."""
     lines = [line for line in tree.body if isinstance(line, ast.Expr | ast.Assign)]

@@ -49,7 +49,7 @@ def changed_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecution
     ----------
     files : sequence of SourceFile
     ran : mapping of str to LoggedExecution
-        The executions that are sent, by how files name them.
+        The executions that the call needs, by how files name them.
     """
     for file in files:
         reader = ran.get(file.cell)

@@ -62,6 +62,11 @@ class EstimatorCall:
         check_serving(self.serving, "context.serving_input_receiver_fns is, or has,", "set it to")
 
     @property
+    def owners(self) -> list[tuple[Any, str | None]]:
+        """What reads by itself what the training writes, with the folder of that."""
+        return [(self.estimator, self.estimator.model_dir)]
+
+    @property
     def assumed(self) -> frozenset[str]:
         """Fields among ``configuration_fills`` that nobody typed: they contradict no configuration."""
         fields = {"searcher.metric", "hyperparameters.global_batch_size", "min_validation_period"}

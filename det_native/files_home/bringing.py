@@ -38,7 +38,7 @@ def bring(files: PendingFiles) -> None:
         files.stayed = {str(files.folder / path): why for path, why in placed.stayed.items()}
         files.arrived = frozenset(str(files.folder / artifact.path) for artifact in artifacts)
         files.ended = True
-    if not (files.stayed or files.leaves_old_ones()):
+    if not (files.stayed or files.owners or files.leaves_old_ones()):
         registry.end(files)
     say(placed, files)
 

@@ -11,7 +11,7 @@ from det_native.capture.syntax import tree_of
 from det_native.capture.transform import transform
 from det_native.capture.value_paths import may_be_path
 from det_native.files_home.uses import Lookup, PathReader, PathUse
-from det_native.files_home.values import is_plain_object, texts_in
+from det_native.files_home.values import functions_in, is_plain_object, texts_in
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -23,6 +23,7 @@ def expected_uses(
     *,
     namespace: Mapping[str, Any],
     folder: str,
+    folders: Iterable[str] = (),
     seen_of_cells: Callable[[str], bool] = lambda path: False,
 ) -> tuple[PathUse, ...]:
     """Return the paths to which a training may write.
@@ -39,6 +40,8 @@ def expected_uses(
         The notebook's.
     folder : str
         The working directory.
+    folders : iterable of str
+        Folders that are the training's own.
     seen_of_cells : callable
         Whether cells that the call needs were seen to read or write a file here, before the call: what functions do
         with it has been done then.
@@ -46,7 +49,7 @@ def expected_uses(
     several = list(given)
     classes = classes_of(several)
     certain, likely = PathReader(folder, classes), PathReader(folder, classes)
-    made, now = PathReader(folder, classes), PathReader(folder, classes)
+    made, now, called = (PathReader(folder, classes) for _ in range(3))
     for source in cells:
         try:
             body = tree_of(transform(source).source).body
@@ -59,14 +62,20 @@ def expected_uses(
         for value in variables.values():
             if is_plain_object(value):
                 likely.read_value(value)
+    for text in folders:
+        certain.read_text(text)
     for value in several:
         for text in texts_in(value, (), attributes=True):
             certain.read_text(text)
+        called.read_class(type(value))
+        for function in functions_in(value):
+            called.read_function(function)
     found = [
         *certain.uses,
         *(use for use in made.uses if use.given),
-        *(use for use in now.uses if use.role is Role.WRITTEN),
-        *(use for use in (*now.uses, *likely.uses) if _may_be_written(use, seen_of_cells)),
+        # What runs in the training writes, whatever has been written here before.
+        *(use for use in (*now.uses, *called.uses) if use.role is Role.WRITTEN),
+        *(use for use in (*now.uses, *called.uses, *likely.uses) if _may_be_written(use, seen_of_cells)),
     ]
     return tuple(dict.fromkeys(found))
 

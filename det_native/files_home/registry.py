@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 from det_native.capture.path_texts import Role
 from det_native.client.arguments import Show
@@ -44,6 +45,8 @@ class PendingFiles:
         Classes of what the training calls back: a path that such an object is made with is used by a training.
     trainers : frozenset of code
         Of the functions around the training call.
+    owners : tuple of (object, str)
+        What was trained and reads its files by itself (an estimator its checkpoints), with their folder.
     stayed : dict of str to str
         Files that have not come, by their absolute paths, with the reason; known once it has ended.
     arrived : frozenset of str
@@ -66,6 +69,7 @@ class PendingFiles:
     show: Show = "view"
     given: frozenset[type] = frozenset()
     trainers: frozenset[CodeType] = frozenset()
+    owners: tuple[tuple[Any, str], ...] = ()
     stayed: dict[str, str] = field(default_factory=dict)
     arrived: frozenset[str] = frozenset()
     told: set[str] = field(default_factory=set)
@@ -87,6 +91,10 @@ class PendingFiles:
                 )
             self._seen = time.monotonic(), paths
         return self._seen[1]
+
+    def has_filled(self, pattern: str) -> bool:
+        """Whether a file of the training lies where a pattern says."""
+        return any(concerns(pattern, path) for path in self.arrived)
 
     def expects(self, use: PathUse) -> PathUse | None:
         """Return which of the expected paths a piece of code may come upon; None if it does not.

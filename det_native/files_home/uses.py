@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import linecache
 import os
 import re
 import textwrap
@@ -26,11 +27,13 @@ from det_native.capture.path_texts import (
     Role,
     call_name,
     constant_names,
+    only_reads,
     only_writes,
     path_texts,
     template_text,
 )
 from det_native.capture.syntax import tree_of
+from det_native.files_home.commands import paths_of_command
 from det_native.files_home.patterns import pattern_of
 from det_native.files_home.values import is_plain_object, static_value, texts_in
 
@@ -81,10 +84,19 @@ class PathReader:
         Classes of objects that trainings are given (callbacks): a path that one is made with is used by a training.
     trainers : collection of code
         Of functions that contain a training call: a path that one is given is used by that training.
+    owners : iterable of (object, str)
+        Objects that read a folder by themselves, with the folder: code that names one uses it.
     """
 
-    def __init__(self, folder: str, given: Collection[type] = (), trainers: Collection[types.CodeType] = ()) -> None:
+    def __init__(
+        self,
+        folder: str,
+        given: Collection[type] = (),
+        trainers: Collection[types.CodeType] = (),
+        owners: Iterable[tuple[Any, str]] = (),
+    ) -> None:
         self._folder = folder
+        self._owners = list(owners)
         self._given = frozenset(given)
         self._trainers = frozenset(trainers)
         self._functions: set[int] = set()
@@ -107,9 +119,14 @@ class PathReader:
             self._take_text(text, parents, values)
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and node.id in values and isinstance(node.ctx, ast.Load):
+                self._take_texts((path for owner, path in self._owners if owner is values[node.id]), "")
                 self._take_value(node, values[node.id], parents, values)
             if isinstance(node, ast.Call):
                 self._take_call(node, values)
+
+    def read_command(self, command: str, lookup: Lookup) -> None:
+        """Take in the words of a command of a shell, or of a magic."""
+        self._take_texts(paths_of_command(command, lookup), "")
 
     def read_function(self, function: Any, call: str = "") -> None:
         """Take in a function of the user's, and the paths that its parameters are by default."""
@@ -188,7 +205,9 @@ class PathReader:
         given = any(self._is_given(function) or self._is_trainer(function) for function in functions)
         # What a method is called of that another call has returned (`open(...).write(...)`) is no path any more.
         paths = [call for call in serious if call is serious[0] or not _is_within(serious[0], call.func)]
-        if any(only_writes(call) or _MAKES_FOLDERS.fullmatch(call_name(call)) for call in paths):
+        if serious and only_reads(serious[0]):  # `save(load("best.pt")["model"], ...)` reads it
+            role = Role.READ
+        elif any(only_writes(call) or _MAKES_FOLDERS.fullmatch(call_name(call)) for call in paths):
             role = Role.WRITTEN
         elif role is Role.WRITTEN:  # it adds to what is there
             role = Role.NAMED
@@ -250,12 +269,24 @@ def _is_users(module: str | None) -> bool:
 
 def _body_of(function: types.FunctionType) -> list[ast.stmt] | None:
     """Return the statements of a function; None if its text cannot be had."""
+    if function.__name__ == "<lambda>":
+        return _body_of_lambda(function.__code__)
     try:
         source = textwrap.dedent(inspect.getsource(function))
         first = tree_of(source).body[0]
     except (OSError, TypeError, SyntaxError, IndexError, ValueError):
         return None
     return first.body if isinstance(first, ast.FunctionDef | ast.AsyncFunctionDef) else None
+
+
+def _body_of_lambda(code: types.CodeType) -> list[ast.stmt] | None:
+    """Return what a lambda evaluates; None if another one begins in the line where it does."""
+    try:
+        tree = tree_of("".join(linecache.getlines(code.co_filename)))
+    except (SyntaxError, ValueError):
+        return None
+    several = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno]
+    return [ast.Expr(several[0].body, lineno=1, col_offset=0)] if len(several) == 1 else None
 
 
 def _constants(code: types.CodeType) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import os
 import types
 from collections.abc import Callable, Collection, Iterator
@@ -88,7 +89,24 @@ def texts_in(value: Any, ends: Collection[type], *, attributes: bool = False) ->
         elif base := next((base for base in _CONTAINERS if issubclass(kind, base)), None):
             seen[id(part)] = part
             waiting.extend(base.__iter__(part))
+        elif isinstance(part, dict):  # a wrapper of one
+            seen[id(part)] = part
+            with suppress(Exception):
+                waiting.extend(part.values())
         elif is_plain_object(part) or (attributes and not callable(part)):
             seen[id(part)] = part
             with suppress(Exception):  # objects may raise whatever they are asked
                 waiting.extend(vars(part).values())
+
+
+def functions_in(value: Any) -> Iterator[types.FunctionType]:
+    """Yield the functions that are attributes of an object: callbacks have them of their users."""
+    waiting = list(vars(value).values()) if hasattr(value, "__dict__") else []
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, functools.partial):
+            waiting.append(part.func)
+        elif isinstance(part, types.MethodType):
+            waiting.append(part.__func__)
+        elif isinstance(part, types.FunctionType):
+            yield part

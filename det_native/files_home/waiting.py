@@ -16,6 +16,7 @@ from det_native.client.waiting import interrupt_is_told, patiently
 from det_native.errors import DetError, FilesNotHereError, MasterError, NotFoundError, shown_shortly
 from det_native.files_home import registry
 from det_native.files_home.bringing import bring, bring_ended
+from det_native.files_home.commands import command_lines
 from det_native.files_home.patterns import concerns
 from det_native.files_home.registry import PendingFiles, is_from_before
 from det_native.files_home.uses import Lookup, PathReader, PathUse
@@ -50,17 +51,24 @@ def reads_of_cell(source: str, lookup: Lookup) -> _Reads:
         body = tree_of(transformed.source).body + tree_of(transformed.repeated).body
     except SyntaxError:
         return []
-    return reads_of([body], lookup, several)
+    return reads_of([body], lookup, several, command_lines(source, transformed))
 
 
-def reads_of(pieces: Iterable[Sequence[ast.stmt]], lookup: Lookup, several: Collection[PendingFiles]) -> _Reads:
-    """Return the same for pieces of code."""
+def reads_of(
+    pieces: Iterable[Sequence[ast.stmt]],
+    lookup: Lookup,
+    several: Collection[PendingFiles],
+    commands: Iterable[str] = (),
+) -> _Reads:
+    """Return the same for pieces of code, and for lines that are commands."""
     found: _Reads = []
     given = frozenset[type]().union(*(files.given for files in several))
     trainers = frozenset[CodeType]().union(*(files.trainers for files in several))
-    reader = PathReader(os.getcwd(), given, trainers)
+    reader = PathReader(os.getcwd(), given, trainers, [owner for files in several for owner in files.owners])
     for statements in pieces:
         reader.read(statements, lookup)
+    for command in commands:
+        reader.read_command(command, lookup)
     for use in dict.fromkeys(reader.uses):
         if use.role is not Role.WRITTEN and not use.given:
             found += [(files, use) for files in several if files.expects(use) or _has_written(files, use)]
@@ -144,6 +152,11 @@ def _tell(files: PendingFiles, uses: Sequence[PathUse]) -> None:
             said.append(f"{use.text} of experiment {experiment.id} is not here: {files.stayed[stayed[0]]}.")
         elif files.search:
             said.append(_of_search(files, use))
+        elif any(use.text == folder for _, folder in files.owners) and not files.has_filled(use.pattern):
+            said.append(
+                f"{use.text} has no files of experiment {experiment.id}: name a folder in {files.folder} to have them "
+                f"there. det.experiment({experiment.id}).artifacts has what there is."
+            )
         elif use.pattern not in files.arrived and is_from_before(use.pattern, files.submitted):
             said.append(f"{use.text} is from before experiment {experiment.id}, which has not written it.")
     for sentence in dict.fromkeys(said):

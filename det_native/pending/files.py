@@ -51,15 +51,18 @@ def note_files(
     """
     around = around_call(loop=_is_loop(payload)) or []
     given, folder = _called_back(payload), _folder()
+    owners = tuple((owner, path) for owner, path in getattr(payload, "owners", ()) if path)
     expected = expected_uses(
         [source for source, _ in cells],
         _running(around),
         given,
         namespace=main_namespace(),
         folder=str(Path.cwd()),
+        folders=[path for _, path in owners],
         seen_of_cells=_seen_of({source for source, needed in cells if needed}).__contains__,
     )
     files = PendingFiles(experiment, folder, submitted, expected, search, show, classes_of(given))
+    files.owners = owners
     files.trainers = frozenset(one.frame.f_code for one in around if not one.frame.f_code.co_name.startswith("<"))
     registry.add(files)
     watch_ends()
@@ -80,7 +83,7 @@ def wait_if_read(experiment: Experiment, payload: Any) -> None:
     if files is None or getattr(payload, "wait", None) is False:
         return
     around = around_call(loop=_is_loop(payload)) or []
-    bring_read([read for one in around for read in reads_of(one.segments, one.lookup(), [files])], AGAIN)
+    bring_read([read for one in around for read in reads_of(one.segments, one.lookup(), [files], one.commands)], AGAIN)
 
 
 def _is_loop(payload: Any) -> bool:

@@ -11,7 +11,7 @@ import copy
 import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -20,6 +20,7 @@ from det_native.capture.log import ExecutionLog, current_log
 from det_native.capture.syntax import tree_of
 from det_native.capture.tracebacks import MAGIC_FILES
 from det_native.capture.transform import transform
+from det_native.files_home.commands import command_lines
 from det_native.pending.reach import Reach, in_namespace
 from det_native.pending.reading import Reading, main_namespace, reading_of, reading_of_lines
 from det_native.pending.registry import PendingTraining
@@ -46,11 +47,14 @@ class Around:
         The nodes of its text from the root to the call.
     segments : list of list of ast.stmt
         The pieces of it that may run after the call; none is sure to run before another one.
+    commands : list of str
+        Lines of the cell that are no Python, and may run after the call.
     """
 
     frame: FrameType
     path: list[ast.AST]
     segments: list[list[ast.stmt]]
+    commands: list[str] = field(default_factory=list)
 
     def lookup(self) -> Callable[[str], Any]:
         """Return what gives the value of a name there."""
@@ -80,7 +84,7 @@ def around_call(*, loop: bool) -> list[Around] | None:
         segments = _following(path, frame.f_code.co_name, loop=loop) if path is not None else None
         if path is None or segments is None:
             return None
-        several.append(Around(frame, path, segments))
+        several.append(Around(frame, path, segments, _commands_after(frame, log, path)))
     return several
 
 
@@ -130,11 +134,29 @@ def _is_around_magic(frame: FrameType, log: ExecutionLog | None) -> bool:
 
 def _lines_after(frame: FrameType, log: ExecutionLog | None, path: Sequence[ast.AST]) -> Reading:
     """Return what lines of the cell read that are no Python, and may run after the place where it stands."""
-    running = log.running if log is not None else None
-    if running is None or not _is_top(frame, frame.f_globals):
+    cell = _cell_of(frame, log)
+    if cell is None:
         return Reading()
-    transformed, first = transform(running.source), getattr(path[1], "lineno", 0)  # those of a loop run again
+    transformed, first = transform(cell), _first_line(path)
     return reading_of_lines([(line, text) for line, text in transformed.left_out if line > first], transformed.hidden)
+
+
+def _commands_after(frame: FrameType, log: ExecutionLog | None, path: Sequence[ast.AST]) -> list[str]:
+    """Return the same lines as commands."""
+    cell = _cell_of(frame, log)
+    return [] if cell is None else command_lines(cell, transform(cell), after=_first_line(path))
+
+
+def _cell_of(frame: FrameType, log: ExecutionLog | None) -> str | None:
+    """Return the text of the running cell if a frame is its top level."""
+    running = log.running if log is not None else None
+    return running.source if running is not None and _is_top(frame, frame.f_globals) else None
+
+
+def _first_line(path: Sequence[ast.AST]) -> int:
+    """Return the line of the statement of the cell in which a call stands: what is within a loop runs again."""
+    line: int = getattr(path[1], "lineno", 0)
+    return line
 
 
 def _frames(frame: FrameType | None, namespace: Mapping[str, Any]) -> list[FrameType] | None:

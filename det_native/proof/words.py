@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import types
 from typing import Any
 
 
@@ -11,8 +12,11 @@ def describe(value: Any) -> str:
     """Return a value in a few words: kind, shape, mean."""
     if value is None or isinstance(value, bool | int | float | str):
         return f"{value!r:.80}"
-    shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and kind is not None and not callable(shape):
+    if isinstance(value, type | types.ModuleType):
+        return f"{'class' if isinstance(value, type) else 'module'} {value.__name__}"
+    shape = getattr(value, "shape", None)
+    if _is_array(value):
+        kind = value.dtype
         return f"{_sizes(shape)} {getattr(kind, 'name', str(kind)).removeprefix('torch.')}{_mean(value)}"
     if shape is not None and hasattr(value, "columns"):
         return f"table of {shape[0]:,} rows and {shape[1]} columns{_mean_of_table(value)}"
@@ -22,6 +26,14 @@ def describe(value: Any) -> str:
     data = getattr(value, "dataset", value)
     size = _size(data)
     return type(data).__name__ + (f" of {size:,}" if size is not None else "") + _inner(data)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value has a shape and a type of elements; `numpy` itself, and its classes, have these names, too."""
+    if isinstance(value, type | types.ModuleType):
+        return False
+    shape = getattr(value, "shape", None)
+    return shape is not None and not callable(shape) and getattr(value, "dtype", None) is not None
 
 
 def _sizes(shape: Any) -> str:
@@ -65,7 +77,7 @@ def _inner(data: Any) -> str:
         return f" ({describe(elements)})"
     held = vars(data) if isinstance(getattr(data, "__dict__", None), dict) else {}
     arrays = [one for value in held.values() for one in (value if isinstance(value, tuple | list) else (value,))[:4]]
-    found = [describe(one) for one in arrays if hasattr(one, "shape") and hasattr(one, "dtype")][:3]
+    found = [describe(one) for one in itertools.islice(filter(_is_array, arrays), 3)]
     numbers = next((value for name, value in held.items() if name == "indices"), None)
     if not found and isinstance(numbers, list | tuple) and numbers:
         found = [f"rows {', '.join(map(str, numbers[:4]))}, ..."]

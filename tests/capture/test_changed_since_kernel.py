@@ -14,6 +14,18 @@ pytestmark = pytest.mark.slow
 Replayed = Callable[..., dict[str, Any]]
 
 
+def test_data_that_only_a_cell_has_read_of_which_nothing_is_needed(kernel: Kernel) -> None:
+    (kernel.folder / "log.csv").write_text("1\n2\n")
+    kernel.cells(
+        "x = 1",
+        "print(open('log.csv').read())",
+        "import time; time.sleep(0.1)",
+        "open('log.csv', 'w').write('3')",
+        "fit(x)",
+    )
+    assert [one for one in kernel.found().warnings if "log.csv" in one] == []
+
+
 def test_data_that_were_written_again_after_they_were_read(kernel: Kernel) -> None:
     (kernel.folder / "rows.csv").write_text("1\n2\n")
     kernel.cells(

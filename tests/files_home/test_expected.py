@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+import wrapt
+
 from det_native.files_home.expected import expected_uses
 
 FOLDER = "/n"
@@ -20,8 +22,44 @@ class Saver:
 Saver.__module__ = "library.callbacks"
 
 
+class Calling:
+    """A callback that calls what it was given."""
+
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+Calling.__module__ = "library.callbacks"
+
+
+def save(path: str, value: Any) -> None:
+    """Stands for a function of a library."""
+
+
+def load(path: str) -> Any:
+    """Stands for another one."""
+
+
+save.__module__ = load.__module__ = "library.files"
+
+
+class OwnCallback:
+    """A callback of the notebook."""
+
+    def on_epoch_end(self) -> None:
+        save("own.npy", load("val.h5"))
+
+
+OwnCallback.__module__ = OwnCallback.on_epoch_end.__module__ = "__main__"
+
+
 def expected(
-    *cells: str, running: str = "", given: tuple[Any, ...] = (), seen: frozenset[str] = frozenset(), **namespace: Any
+    *cells: str,
+    running: str = "",
+    given: tuple[Any, ...] = (),
+    folders: tuple[str, ...] = (),
+    seen: frozenset[str] = frozenset(),
+    **namespace: Any,
 ) -> set[str]:
     names = {"Saver": Saver, **namespace}
     uses = expected_uses(
@@ -30,6 +68,7 @@ def expected(
         given,
         namespace=names,
         folder=FOLDER,
+        folders=folders,
         seen_of_cells=seen.__contains__,
     )
     return {use.pattern.removeprefix("/n/") for use in uses}
@@ -65,6 +104,23 @@ def test_a_file_that_functions_have_read_here_before_the_call_is_an_input() -> N
     cell = "def load():\n    return h5py.File('data.h5')"
     assert expected(cell) == {"data.h5"}
     assert expected(cell, seen=frozenset({"/n/data.h5"})) == set()
+
+
+def test_what_is_called_back_writes_again_what_was_written_here_before() -> None:
+    seen = frozenset({"/n/own.npy", "/n/lambda.npy", "/n/val.h5"})
+    assert expected(given=(OwnCallback(), Calling(on_end=lambda: save("lambda.npy", 1))), seen=seen) == {
+        "own.npy",
+        "lambda.npy",
+    }
+
+
+def test_a_folder_of_the_training_is_written() -> None:
+    assert expected(folders=("iris_model",)) == {"iris_model"}
+
+
+def test_values_that_wrap_a_dictionary_are_looked_into() -> None:
+    wrapped = wrapt.ObjectProxy({"path": "wrapped.npy"})
+    assert expected(given=(Calling(settings=wrapped),)) == {"wrapped.npy"}
 
 
 def test_lines_that_are_no_python_do_not_matter() -> None:

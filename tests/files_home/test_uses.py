@@ -74,6 +74,8 @@ def read_by(source: str) -> set[str]:
         ("model = load_model('best.keras')", {"best.keras"}),
         ("load_model(BEST)", {"named.keras"}),
         ("imread(OUT / 'x.png')", {"out/x.png"}),
+        ("torch.save(torch.load('best.pt')['model'], 'weights.pt')", {"best.pt"}),
+        ("json.dump(json.load(open('a.json')), open('b.json', 'w'))", {"a.json"}),
         ("imread(str(OUT / 'x.png'))", {"out/x.png"}),
         ("(OUT / 'm.json').read_text()", {"out/m.json"}),
         ("load(cfg.best)", {"attribute.pt"}),
@@ -131,3 +133,12 @@ def test_an_object_of_the_users_is_looked_into_where_a_method_is_called() -> Non
 def test_a_template_stands_for_all_that_it_may_become() -> None:
     (use,) = uses_of("Saver('epoch_{epoch:03d}.keras')")
     assert (use.pattern, use.given) == ("/n/epoch_*.keras", True)
+
+
+def test_who_names_what_reads_a_folder_by_itself_uses_that() -> None:
+    estimator, other = object(), object()
+    reader = PathReader("/n", owners=[(estimator, "model_dir")])
+    reader.read(ast.parse("print(other)").body, {"other": other}.get)
+    assert reader.uses == []
+    reader.read(ast.parse("estimator.evaluate(data)").body, {"estimator": estimator}.get)
+    assert [use.pattern for use in reader.uses] == ["/n/model_dir"]

@@ -259,7 +259,7 @@ def _all_of(ran: Ran) -> str:
     return "\n".join([ran.text, *map(str, views)])
 
 
-def notebooks(framework: str, first: tuple[str, ...], last: tuple[str, ...] = ()) -> list[ParameterSet]:
+def notebooks(framework: str, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> list[ParameterSet]:
     """Return the notebooks of a framework as parameters of a test; those that are not among the first are long.
 
     The last are like others of another framework: they are in ``make soak``.

@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.slow, only_keras_2]
 #: Those of `make test`.
 FIRST = (
     "keras2_everything_in_one_cell",
+    "keras2_files_best_model",
     "keras2_home_autoencoder",
     "keras2_home_predict_in_the_cell",
     "keras2_loss_metric_and_lambda",
@@ -22,6 +23,6 @@ FIRST = (
 LAST = ("keras2_home_gan", "keras2_home_kfold", "keras2_home_tabular_stopping", "keras2_home_tokenizer_lstm")
 
 
-@pytest.mark.parametrize("path", notebooks("keras2", FIRST, LAST))
+@pytest.mark.parametrize("path", [*notebooks("keras2", FIRST, LAST), *notebooks("estimator")])
 def test_a_notebook_trains_the_same_everywhere(path: Path, keras_kernels: Kernels, tmp_path: Path) -> None:
     check(path, keras_kernels, tmp_path)

@@ -102,6 +102,19 @@ def test_the_rest_of_the_cell_has_them(kernel: Kernel) -> None:
     assert seen(kernel, "here") == ["epoch_0.json", "epoch_1.json", "epoch_2.json"]
 
 
+def test_commands_of_a_shell_read_files(kernel: Kernel, gate: Gate) -> None:
+    kernel.run("OUT = 'out'")
+    kernel.run(loop(gate.port))
+    visitor = gate.next()
+    kernel.run("!echo best.txt\n!mkdir -p out")
+    assert seen(kernel, "context.experiment.state") == "Running"
+    reading = kernel.begin("!cat {OUT}/epoch_2.json")
+    kernel.says(reading, "Waiting for experiment")
+    visitor.go()
+    assert '{"epoch": 2}' in kernel.finish(reading).text
+    assert '{"epoch": 1}' in kernel.run(f"{loop()}\n!cat out/epoch_1.json").text
+
+
 def test_functions_and_values_lead_to_files_too(kernel: Kernel, gate: Gate) -> None:
     kernel.run("from pathlib import Path\nOUT = Path('out')")
     kernel.run("def last():\n    return json.loads((OUT / 'epoch_2.json').read_text())")

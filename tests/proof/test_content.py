@@ -395,3 +395,12 @@ def test_paths_are_those_of_the_users_folder_wherever_the_code_has_gone(
     with relative_to(work):
         assert [content_of(str(work / name)).exact for name in ("out/best.pt", "data/x.csv", ".")] == here
         assert content_of(str(work / "best.pt")).exact not in here
+
+
+def test_a_class_that_imports_a_module_in_its_body_is_compared() -> None:
+    class Stopping:
+        import numpy as np
+
+    [fact] = facts_of({"stopping": Stopping()})
+    assert fact.not_compared == ""
+    assert {leaf.path for leaf in fact.leaves} >= {"class.np"}

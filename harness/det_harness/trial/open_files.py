@@ -6,9 +6,21 @@ import contextlib
 import fcntl
 import gc
 import io
+import itertools
+import logging
 import os
 import stat
+import types
 import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from det_native.inspection.attributes import is_own_module
+
+logger = logging.getLogger("det_native")
+
+_OF_WRITERS = ("flush", "close")
+_MOST_INSIDE = 1000
 
 # Device and inode.
 Identity = tuple[int, int]
@@ -43,6 +55,36 @@ class OpenFiles:
         for descriptor in _descriptors(files):
             with contextlib.suppress(OSError):
                 os.lseek(descriptor, 0, os.SEEK_END)
+
+
+def flush_writers(values: Iterable[Any]) -> None:
+    """Have what writes files in its own way (a writer of events, an HDF5 file) write out what it holds back.
+
+    That is what is of a library's class and can be flushed and closed, among the values, and in containers and objects
+    of the user's among them. Code behind a training, which would close it, does not run on a worker.
+    """
+    several = list(values)
+    for value in several:
+        inside: Iterable[Any] = ()
+        if isinstance(value, dict):
+            inside = value.values()
+        elif isinstance(value, list | tuple):
+            inside = value
+        elif is_own_module(type(value).__module__) and isinstance(getattr(value, "__dict__", None), dict):
+            inside = vars(value).values()
+        for each in (value, *itertools.islice(inside, _MOST_INSIDE)):
+            kind = type(each)
+            if is_own_module(kind.__module__) or not _can_be_flushed(kind):
+                continue
+            try:
+                each.flush()
+            except Exception as error:  # noqa: BLE001 - a library raises what it likes, of a closed one for example
+                logger.debug("%s cannot be flushed: %s", kind.__qualname__, error)
+
+
+def _can_be_flushed(kind: type) -> bool:
+    names = (next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None) for name in _OF_WRITERS)
+    return not issubclass(kind, type | types.ModuleType) and all(callable(member) for member in names)
 
 
 def _descriptors(files: set[Identity]) -> dict[int, int]:

@@ -10,10 +10,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from det_harness.trial.open_files import OpenFiles
+from det_harness.trial.open_files import OpenFiles, flush_writers
 from det_native.schema.outputs import MOST_OF_REPORT, WrittenFile
 from det_native.schema.ranks import rank_folder
 from det_native.storage.blobs import BlobStore
@@ -62,6 +63,8 @@ class WrittenFiles:
         self._blobs = blobs
         self._baseline = Baseline()
         self._collection: FileCollection | None = None
+        #: The names of the user's program.
+        self.namespace: Mapping[str, Any] = {}
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._looking = threading.Lock()
@@ -102,6 +105,7 @@ class WrittenFiles:
         self._wake.set()
         try:
             work = self._directory / "work"
+            flush_writers(self.namespace.values())
             OpenFiles().flush({(state[0], state[1]) for _, state in walk(work)})
             if self._rank == 0:
                 with self._looking:

@@ -205,6 +205,7 @@ class TrialRun:
         )
         runner.own_seed = has_notebooks_seed(job)
         runner.add_rows = self._reporter.rows
+        self._written.namespace = vars(runner.module)
         check = self._check(runner, blobs)
         harness = harness_of(job.bundle.program.framework)
 

@@ -9,6 +9,9 @@ from types import SimpleNamespace
 class _Experiment:
     report, history, state = (), {}, "Completed"
 
+    def __init__(self):
+        self.media = []
+
     def wait(self):
         """Everything has been trained by now."""
 
@@ -17,9 +20,22 @@ class _Experiment:
         return ""
 
 
-class _Context:
+class _Logging:
+    """Where a notebook logs: kept is which pictures, tables, texts and histograms, for they are shown elsewhere."""
+
+    def log(self, metrics=None, **values):
+        pass
+
+    def _log(self, name, content, *options, **more):
+        _newest().media.append(SimpleNamespace(name=name))
+
+    log_image = log_table = log_text = log_histogram = _log
+
+
+class _Context(_Logging):
     def __init__(self, config=None, **options):
         self.experiment = _Experiment()
+        _experiments.append(self.experiment)
         self._hparams = (config or {}).get("hyperparameters", {})
 
     def get_hparam(self, name):
@@ -51,6 +67,17 @@ class _KerasContext(_Context):
 class _TorchContext(_Context):
     def wrap_optimizer(self, optimizer):
         return optimizer
+
+    def wrap(self, *parts):
+        return parts if len(parts) > 1 else parts[0]
+
+    def epochs(self, epochs):
+        history = self.experiment.history = defaultdict(list)
+        for self.epoch_idx in range(epochs):
+            self._epoch = defaultdict(list)
+            yield self.epoch_idx
+            for name, values in self._epoch.items():
+                history[name].append(values[-1])
 
     def wrap_lr_scheduler(self, scheduler, step_mode):
         self._scheduler = scheduler
@@ -95,6 +122,20 @@ class _TorchContext(_Context):
         return self.experiment
 
 
-experimental = SimpleNamespace(keras=SimpleNamespace(init=_KerasContext), pytorch=SimpleNamespace(init=_TorchContext))
+_experiments = []
+
+
+def _newest():
+    return _experiments[-1]
+
+
+_logging = _Logging()
+log, log_image, log_table = _logging.log, _logging.log_image, _logging.log_table
+log_text, log_histogram = _logging.log_text, _logging.log_histogram
+experimental = SimpleNamespace(
+    keras=SimpleNamespace(init=_KerasContext),
+    pytorch=SimpleNamespace(init=_TorchContext),
+    estimator=SimpleNamespace(init=_Context),
+)
 _STEPS = SimpleNamespace(STEP_EVERY_EPOCH="epoch")
 pytorch = SimpleNamespace(LRScheduler=SimpleNamespace(StepMode=_STEPS))
