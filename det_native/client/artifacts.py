@@ -72,7 +72,7 @@ class Artifact:
         object
             ``.npy``, ``.npz``: an array, or a dict of arrays; ``.csv``, ``.tsv``: a DataFrame, without pandas a list of
             dicts; ``.json``; ``.txt``, ``.log``: str; ``.png``, ``.jpg``: an array; ``.pt``, ``.pth``: what
-            ``torch.load(weights_only=True)`` gives; ``.keras``, ``.h5``: a Keras model; others: bytes.
+            ``torch.load(weights_only=True)`` gives; others: bytes.
 
         Raises
         ------

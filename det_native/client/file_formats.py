@@ -105,7 +105,8 @@ def _tensors(path: Path) -> Any:
 def _model(path: Path) -> Any:
     call = "model.load_weights" if ".weights." in path.name else "keras.models.load_model"
     raise UnsupportedFeatureError(
-        f"{path.name!r} is a model, and reading it may run code that is in it: {call}(artifact.path) does that."
+        f"{path.name!r} is a model, and reading it may run code that is in it: {call}(artifact.download('a folder')) "
+        "does that."
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -148,11 +149,29 @@ def _write(source: Source, artifact: rest.Artifact, path: Path) -> None:
         mask = os.umask(0)
         os.umask(mask)
         part.chmod(0o666 & ~mask if not path.exists() else path.stat().st_mode & 0o777)
-        os.replace(part, path)
+        if _is_open_here(path):  # who writes to it goes on with it
+            shutil.copyfile(part, path)
+        else:
+            os.replace(part, path)
     finally:
         with suppress(FileNotFoundError):
             part.unlink()
     _remember(path)
+
+
+def _is_open_here(path: Path) -> bool:
+    """Whether this process has a file open: a log, say."""
+    state = _state(path)
+    if state is None or not os.path.isdir("/dev/fd"):
+        return False
+    for name in os.listdir("/dev/fd"):
+        try:
+            status = os.fstat(int(name))
+        except (OSError, ValueError):  # closed meanwhile
+            continue
+        if (status.st_dev, status.st_ino) == state[:2]:
+            return True
+    return False
 
 
 def _remember(path: Path) -> None:

@@ -47,6 +47,8 @@ class PendingFiles:
         Of the functions around the training call.
     owners : tuple of (object, str)
         What was trained and reads its files by itself (an estimator its checkpoints), with their folder.
+    call : str
+        The text of the training call.
     stayed : dict of str to str
         Files that have not come, by their absolute paths, with the reason; known once it has ended.
     arrived : frozenset of str
@@ -70,6 +72,7 @@ class PendingFiles:
     given: frozenset[type] = frozenset()
     trainers: frozenset[CodeType] = frozenset()
     owners: tuple[tuple[Any, str], ...] = ()
+    call: str = ""
     stayed: dict[str, str] = field(default_factory=dict)
     arrived: frozenset[str] = frozenset()
     told: set[str] = field(default_factory=set)
@@ -96,10 +99,10 @@ class PendingFiles:
         """Whether a file of the training lies where a pattern says."""
         return any(concerns(pattern, path) for path in self.arrived)
 
-    def expects(self, use: PathUse) -> PathUse | None:
+    def expects(self, use: PathUse, *, trains: bool = False) -> PathUse | None:
         """Return which of the expected paths a piece of code may come upon; None if it does not.
 
-        The same call with the same text does what it did in the training: it writes again.
+        In code that `trains` again, the same call with the same text does what it did in the training: it writes.
         """
         if self.passes_over(use):
             return None
@@ -107,7 +110,7 @@ class PendingFiles:
             (
                 path
                 for path in self.expected
-                if concerns(use.pattern, path.pattern) and not (use.call and use.call == path.call)
+                if concerns(use.pattern, path.pattern) and not (trains and use.call and use.call == path.call)
             ),
             None,
         )

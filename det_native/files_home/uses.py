@@ -13,6 +13,7 @@ import os
 import re
 import textwrap
 import types
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,13 +27,14 @@ from det_native.capture.path_texts import (
     PathText,
     Role,
     call_name,
-    constant_names,
+    known_text,
     only_reads,
     only_writes,
     path_texts,
     template_text,
 )
 from det_native.capture.syntax import tree_of
+from det_native.capture.value_paths import may_be_path
 from det_native.files_home.commands import paths_of_command
 from det_native.files_home.patterns import pattern_of
 from det_native.files_home.values import is_plain_object, static_value, texts_in
@@ -45,6 +47,8 @@ READS_NO_FILES = "_det_reads_no_files"
 _MAKES_FOLDERS = re.compile(r"(make|mk)dirs?")
 #: Functions of the user's that are looked into for one piece of code.
 _MOST_FUNCTIONS = 200
+#: Without an argument they list the working directory.
+_LISTING = (os.listdir, os.scandir)
 _DATA = (str, os.PathLike, list, tuple, dict, set)
 
 
@@ -86,6 +90,14 @@ class PathReader:
         Of functions that contain a training call: a path that one is given is used by that training.
     owners : iterable of (object, str)
         Objects that read a folder by themselves, with the folder: code that names one uses it.
+
+    Attributes
+    ----------
+    uses : list of PathUse
+    calls : set of str
+        The texts of all calls.
+    trains : bool
+        A function is called that contains a training call.
     """
 
     def __init__(
@@ -102,6 +114,8 @@ class PathReader:
         self._functions: set[int] = set()
         self._kept: list[Any] = []
         self.uses: list[PathUse] = []
+        self.calls: set[str] = set()
+        self.trains = False
 
     def read(self, statements: Sequence[ast.stmt], lookup: Lookup) -> None:
         """Take in statements that follow each other.
@@ -114,7 +128,7 @@ class PathReader:
         """
         tree, names, values = _resolved(statements, lookup)
         parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        names = {**names, **constant_names([tree])}
+        names = {**names, **_bound_texts(tree, names)}
         for text in path_texts(tree, names):
             self._take_text(text, parents, values)
         for node in ast.walk(tree):
@@ -170,7 +184,11 @@ class PathReader:
         if _is_key(text.node, parents):
             return
         calls = list(_calls_around(text.node, parents))
-        self._add(text.text, calls, text.role, values)
+        self._add(_prefix(text.node, parents) + text.text, calls, text.role, values)
+        if calls and " " in text.text:  # a command, perhaps: `os.system("cat best.txt")`
+            for word in text.text.split():
+                if may_be_path(word := word.strip("'\"(),;:<>")):
+                    self._add(word, calls, text.role, values)
 
     def _take_value(self, node: ast.Name, value: Any, parents: dict[int, ast.AST], values: dict[str, Any]) -> None:
         calls = list(_calls_around(node, parents))
@@ -183,6 +201,10 @@ class PathReader:
 
     def _take_call(self, call: ast.Call, values: dict[str, Any]) -> None:
         function = static_value(call.func, values.get)
+        self.calls.add(ast.unparse(call))
+        self.trains |= self._is_trainer(function)
+        if function in _LISTING and not call.args:
+            self.uses.append(PathUse(self._folder, ".", ast.unparse(call), Role.READ))
         if isinstance(function, types.MethodType):
             function = function.__func__
         if isinstance(function, type):
@@ -227,6 +249,30 @@ class PathReader:
 
     def _is_trainer(self, function: Any) -> bool:
         return getattr(function, "__code__", None) in self._trainers
+
+
+def _bound_texts(tree: ast.Module, names: dict[str, str]) -> dict[str, str]:
+    """Return the names that a piece binds once, in functions too, to an expression that is a text, with that text."""
+    several = Counter(name for node in ast.walk(tree) for name in bound_by(node))
+    lines = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
+    found: dict[str, str] = {}
+    for line in sorted(lines, key=lambda line: line.lineno):
+        name = line.targets[0].id  # type: ignore[attr-defined]
+        text = known_text(line.value, {**names, **found})
+        if text is not None and several[name] == 1 and len(line.targets) == 1:
+            found[name] = text
+    return found
+
+
+def _prefix(node: ast.AST, parents: dict[int, ast.AST]) -> str:
+    """Return what stands for a folder that is not known, where a text is a path in it: ``folder / "best.pt"``."""
+    parent = parents.get(id(node))
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div) and parent.right is node:
+        return f"{HOLE}/"
+    if isinstance(parent, ast.Call) and call_name(parent) in ("join", "joinpath"):
+        is_joined = node in parent.args[1:] or (call_name(parent) == "joinpath" and node in parent.args)
+        return f"{HOLE}/" if is_joined else ""
+    return ""
 
 
 def _calls_around(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.Call]:

@@ -71,7 +71,10 @@ def reads_of(
         reader.read_command(command, lookup)
     for use in dict.fromkeys(reader.uses):
         if use.role is not Role.WRITTEN and not use.given:
-            found += [(files, use) for files in several if files.expects(use) or _has_written(files, use)]
+            for files in several:
+                trains = reader.trains or files.call in reader.calls
+                if files.expects(use, trains=trains) or (not trains and _has_written(files, use)):
+                    found.append((files, use))
     return found
 
 
@@ -95,7 +98,7 @@ def bring_read(reads: _Reads, again: str) -> None:
     """
     for files in dict.fromkeys(files for files, _ in reads):
         uses = [use for other, use in reads if other is files]
-        name = uses[0].text
+        name = (uses[0].text.strip(".") and uses[0].text) or "files here"
         try:
             if not files.ended:
                 _wait(files, name, again)
@@ -142,13 +145,10 @@ def _tell(files: PendingFiles, uses: Sequence[PathUse]) -> None:
         stale = (path for path in stayed if path == use.pattern and is_from_before(path, files.submitted))
         certain = next(stale, None)
         if certain is not None:
-            artifact = f"det.experiment({experiment.id}).artifacts[{os.path.relpath(certain, files.folder)!r}]"
-            raise FilesNotHereError(
-                f"{use.text} of experiment {experiment.id} is not here ({files.stayed[certain]}), and the file of that "
-                f"name is from before. {artifact}.download(overwrite=True) brings it; det.forget({use.text!r}) reads "
-                "the file that is here."
-            )
-        if stayed:
+            raise _refusal(files, use, certain, f"is not here ({files.stayed[certain]})")
+        if files.search and is_from_before(use.pattern, files.submitted):
+            raise _refusal(files, use, use.pattern, "is of each of its trials, a search, and stays there")
+        if stayed and use.pattern != str(files.folder):
             said.append(f"{use.text} of experiment {experiment.id} is not here: {files.stayed[stayed[0]]}.")
         elif files.search:
             said.append(_of_search(files, use))
@@ -165,12 +165,24 @@ def _tell(files: PendingFiles, uses: Sequence[PathUse]) -> None:
             rendering.current().line_in_place().say(sentence)
 
 
+def _refusal(files: PendingFiles, use: PathUse, path: str, why: str) -> FilesNotHereError:
+    number, name = files.experiment.id, os.path.relpath(path, files.folder)
+    return FilesNotHereError(
+        f"{use.text} of experiment {number} {why}, and the file of that name here is from before. In a cell of its "
+        f"own, det.experiment({number}).artifacts[{name!r}].download(overwrite=True) brings it{_whose(files)}, and "
+        f"det.forget({use.text!r}) lets the file that is here be read."
+    )
+
+
+def _whose(files: PendingFiles) -> str:
+    return " from the best trial" if files.search else ""
+
+
 def _of_search(files: PendingFiles, use: PathUse) -> str:
     number = files.experiment.id
-    here = f"the {use.text} here is from before it" if os.path.exists(use.pattern) else f"no {use.text} is here"
     return (
-        f"Each trial of experiment {number}, a search, writes its own files, and {here}: "
-        f"det.experiment({number}).artifacts.download() brings those of the best trial."
+        f"Each trial of experiment {number}, a search, writes its own files, and none comes here by itself "
+        f"({use.text}): det.experiment({number}).artifacts.download() brings those of the best trial."
     )
 
 

@@ -64,6 +64,7 @@ def note_files(
     files = PendingFiles(experiment, folder, submitted, expected, search, show, classes_of(given))
     files.owners = owners
     files.trainers = frozenset(one.frame.f_code for one in around if not one.frame.f_code.co_name.startswith("<"))
+    files.call = ast.unparse(around[0].path[-1]) if around else ""
     registry.add(files)
     watch_ends()
     watch_cells()

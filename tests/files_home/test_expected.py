@@ -125,3 +125,15 @@ def test_values_that_wrap_a_dictionary_are_looked_into() -> None:
 
 def test_lines_that_are_no_python_do_not_matter() -> None:
     assert expected("%%bash\nls best.keras", "def broken(:") == set()
+
+
+def test_paths_that_a_function_puts_together_in_names_of_its_own() -> None:
+    method = (
+        "class Saver2:\n    def on_epoch_end(self, epoch):\n        folder = 'models'\n"
+        "        path = os.path.join(folder, 'w.npz')\n        np.savez(path, epoch)"
+    )
+    assert expected(method) == {"models/w.npz"}
+    unknown = (
+        "def save(where):\n    np.savez(os.path.join(where, 'w.npz'))\n    (where / 'a' / 'x.json').write_text('')"
+    )
+    assert {path.removeprefix("*/") for path in expected(unknown)} == {"w.npz", "x.json", "a"}

@@ -92,6 +92,8 @@ def read_by(source: str) -> set[str]:
         ("open('log.txt', 'a').write(text)", {"log.txt", "a"}),
         ("frame.to_csv('log.csv', mode='a')", {"log.csv", "a"}),
         ("os.path.exists('best.pt')", {"best.pt"}),
+        ("os.system('cat best.txt')", {"best.txt", "cat best.txt"}),
+        ("imread(folder / 'x.png')", {"*/x.png"}),
     ],
 )
 def test_what_is_read(source: str, expected: set[str]) -> None:

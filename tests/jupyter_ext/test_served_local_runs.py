@@ -46,11 +46,12 @@ async def test_a_run_that_goes_on_is_told_and_stopped(jupyter: Jupyter, tmp_path
         [trial] = await body(jupyter, "local/experiments/1/trials")
         assert (trial["experiment_id"], trial["state"], trial["batches"]) == ("local-1", "RUNNING", WAITS_AT)
         assert trial == await body(jupyter, "local/experiments/1/trials/1")
-        curves = await body(jupyter, "local/experiments/1/curves")
-        assert {(curve["kind"], curve["name"]): len(curve["batch"]) for curve in curves} == {
-            ("training", "loss"): WAITS_AT,
-            ("validation", "error"): 2,
-        }
+        expected = {("training", "loss"): WAITS_AT, ("validation", "error"): 2}
+        async with asyncio.timeout(PATIENCE):  # rows of a kind are written after those of the other
+            while True:
+                curves = await body(jupyter, "local/experiments/1/curves")
+                if {(curve["kind"], curve["name"]): len(curve["batch"]) for curve in curves} == expected:
+                    break
         [curve] = await body(jupyter, "local/experiments/1/trials/1/curves", kind="training", buckets=5)
         assert len(curve["mean"]) == 5
         log = await body(jupyter, "local/experiments/1/trials/1/logs", last=50)

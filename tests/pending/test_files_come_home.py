@@ -214,11 +214,25 @@ def test_trainings_of_one_function_run_at_one_time(kernel: Kernel, gate: Gate) -
     assert seen(kernel, "read") == 1
 
 
-def test_a_search_says_where_its_files_are(kernel: Kernel) -> None:
+def test_of_a_search_no_old_file_is_taken_for_the_result(kernel: Kernel) -> None:
     kernel.run("torch.save({'epoch': 'stale'}, 'best.pt')")
     kernel.run("config['searcher'] = {'name': 'random', 'max_trials': 2, 'metric': 'loss'}\n")
     kernel.run(loop())
     kernel.run("del config['searcher']")
-    ran = kernel.run("read = torch.load('best.pt')")
-    assert "a search, writes its own files, and the best.pt here is from before it" in ran.text
-    assert seen(kernel, "read") == {"epoch": "stale"}
+    error = kernel.run("read = torch.load('best.pt')", fails=True).error
+    assert "is of each of its trials, a search, and stays there, and the file of that name here is from before" in error
+    kernel.run("context.experiment.artifacts['best.pt'].download(overwrite=True)")
+    kernel.run("read = torch.load('best.pt')")
+    assert seen(kernel, "read") == {"epoch": 2}
+    assert "none comes here by itself" in kernel.run("read = os.listdir('out') if os.path.exists('out') else []").text
+
+
+def test_a_log_that_is_open_here_is_gone_on_with(kernel: Kernel) -> None:
+    kernel.run("import logging\nlog = logging.getLogger('test')\nlog.addHandler(logging.FileHandler('train.log'))")
+    kernel.run(
+        "context, model, optimizer = begin_files()\noptimizer = context.wrap(optimizer)\n"
+        "for epoch in context.epochs(2):\n    torch.nn.functional.mse_loss(model(x), y).backward()\n"
+        "    optimizer.step()\n    context.report(loss=1.0)\n    open('train.log', 'a').write(f'epoch {epoch}\\n')"
+    )
+    kernel.run("context.experiment.wait()\nlog.warning('after')")
+    assert seen(kernel, "open('train.log').read().splitlines()[-2:]") == ["epoch 1", "after"]
