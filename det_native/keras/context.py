@@ -49,6 +49,9 @@ class TFKerasNativeContext(TFKerasContext):
         Whether a model has been wrapped.
     """
 
+    #: A worker has one of its own, by the `init()` of the program: capture tells it by its identity.
+    _det_known_by_identity = True
+
     def __init__(
         self,
         env: TrialEnvironment,

@@ -212,3 +212,18 @@ def test_keras_has_the_weights_in_parts_of_the_model_too(cluster: Cluster) -> No
         again = kernel.run(f"{fit}\nprint(model.optimizer.iterations.numpy())")
         assert "weights loaded into `model`" in again.text
         assert kernel.value("seen()") == local_again
+
+
+def test_a_context_serves_the_next_training_after_a_cell_that_stays_behind(cluster: Cluster) -> None:
+    fit = (
+        "model = context.wrap_model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))\n"
+        "model.compile('sgd', 'mse')\nhistory = model.fit(x, y, epochs=1, batch_size=16, verbose=0)"
+    )
+    with running_kernel(cluster, "keras again", KERAS) as kernel:
+        kernel.run("keras.utils.set_random_seed(1)\ncontext = det.experimental.keras.init()")
+        kernel.run_slowly(fit)
+        kernel.run("model.predict(x[:1], verbose=0)")
+        kernel.run(fit)
+        assert kernel.value("[row.note for row in history.report if row.what == 'context']") == []
+        kernel.run("history.wait()")
+        assert kernel.value("history.state") == "Completed"
