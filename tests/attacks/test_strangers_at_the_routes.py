@@ -92,6 +92,7 @@ def test_another_user_sees_and_changes_nothing(known: Master, monkeypatch: pytes
         "uuid": checkpoint["uuid"],
         "path:path": "weights",
         "path": "weights",
+        "media_id": "1",
     }
     before = known.get("/experiments/1")
     tried = []
@@ -103,10 +104,12 @@ def test_another_user_sees_and_changes_nothing(known: Master, monkeypatch: pytes
                 continue
             path = re.sub(r"\{([\w:]+)\}", lambda name: values[name[1]], route)
             body = {"resources": {"priority": 1}} if method == "PATCH" else None
-            answer = client.request(method, path, json=body)
+            query = {"path": "weights"} if route.endswith("artifacts/content") else None
+            answer = client.request(method, path, json=body, params=query)
             assert answer.status_code == 404, (method, path, answer.text)
             tried.append(path)
         assert len(tried) >= 15
+        assert {"/api/v1/trials/1/media/1/content", "/api/v1/trials/1/artifacts/content"} <= set(tried)
         assert client.get("/api/v1/experiments").json() == []
         assert client.get("/api/v1/events", params={"experiment_id": 1}).status_code == 404
         assert client.get("/api/v1/trials/1/series", params={"name": "loss"}).status_code == 404
