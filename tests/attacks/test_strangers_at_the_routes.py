@@ -92,7 +92,7 @@ def test_another_user_sees_and_changes_nothing(known: Master, monkeypatch: pytes
         "uuid": checkpoint["uuid"],
         "path:path": "weights",
         "path": "weights",
-        "media_id": "1",
+        "medium_id": "1",
     }
     before = known.get("/experiments/1")
     tried = []
