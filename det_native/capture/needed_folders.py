@@ -52,12 +52,17 @@ class NeededFolders:
 
         One with files that do not travel is none, unless it is written to: code may ask whether the files are there.
         """
-        known = _UNKNOWN.split(text)[0]
-        if not known.strip("./\\~") or len(known) > LONGEST or {"\n", "\0"} & {*known} or "://" in known:
+        beginning = _UNKNOWN.split(text)[0]
+        if (
+            not beginning.strip("./\\~")
+            or len(beginning) > LONGEST
+            or {"\n", "\0"} & {*beginning}
+            or "://" in beginning
+        ):
             return
         for base in self._bases:
-            path = Path(os.path.abspath(base / os.path.expanduser(known)))
-            leads_into = [path] if known != text else [] if known.endswith("/") else [path.parent]
+            path = Path(os.path.abspath(base / os.path.expanduser(beginning)))
+            leads_into = [path] if beginning != text else [] if beginning.endswith("/") else [path.parent]
             for folder in (path, *leads_into):
                 if self._is_own(folder):
                     if is_written or (folder in leads_into and not self._whole) or not has_files(folder):

@@ -35,16 +35,16 @@ def own_paths(sources: Sequence[tuple[str, str]], arguments: Iterable[str], root
         The folder; it is the working directory on the workers.
     """
     words = (word.partition("=")[2] if word.startswith("-") else word for word in arguments)
-    named = [one for one, _ in program_texts(sources)]
+    named = [text for text, _ in program_texts(sources)]
     written = only_written(named)
-    texts = [(one.text, one.role in RESULTS or one.text in written) for one in named]
+    texts = [(path.text, path.role in RESULTS or path.text in written) for path in named]
     folders: dict[str, str | None] = {}
     for text, is_written in (*((word, False) for word in words), *texts):
-        known = _known_part(text)
-        if known and known not in folders:
-            folders[known] = _written_as(known, root)
-        if known and (folder := folders[known]) is not None:
-            yield OwnPath(known, folder, is_written)
+        beginning = _beginning(text)
+        if beginning and beginning not in folders:
+            folders[beginning] = _written_as(beginning, root)
+        if beginning and (folder := folders[beginning]) is not None:
+            yield OwnPath(beginning, folder, is_written)
 
 
 def own_places(
@@ -52,7 +52,8 @@ def own_places(
 ) -> list[PlaceEntry]:
     """Return where the workers have the folder of the user's files.
 
-    What is there, is not only written to, and does not travel is read from where it is, if a worker can see it.
+    A file that exists there, that the program may read and that does not travel is read at its own place, if a worker
+    can see it.
 
     Parameters
     ----------
@@ -64,27 +65,27 @@ def own_places(
         Says whether the workers have a file or folder, by its path in the folder.
     """
     paths = list(paths)
-    folders = {one.folder for one in paths}
+    folders = {path.folder for path in paths}
     if any(os.fsencode(root) in content for content in contents):
         folders.add(str(root))
     stays: set[str] = set()
-    for one in paths:
-        path = Path(os.path.abspath(os.path.expanduser(one.text)))
-        relative = os.path.relpath(path, os.path.abspath(os.path.expanduser(one.folder)))
-        if not one.is_written and relative != HERE and path.exists() and not travels(Path(relative)):
-            stays.add(one.text.rstrip("/"))
+    for named in paths:
+        path = Path(os.path.abspath(os.path.expanduser(named.text)))
+        relative = os.path.relpath(path, os.path.abspath(os.path.expanduser(named.folder)))
+        if not named.is_written and relative != HERE and path.exists() and not travels(Path(relative)):
+            stays.add(named.text.rstrip("/"))
     return [
         *(PlaceEntry(text=text, target=text) for text in sorted(stays)),
         *(PlaceEntry(text=folder, target=HERE) for folder in sorted(folders)),
     ]
 
 
-def _known_part(text: str) -> str:
+def _beginning(text: str) -> str:
     """Return an absolute path as far as it is known; empty if a text is none."""
     if not text.startswith(("/", "~/")) or "\n" in text or len(text) > LONGEST:
         return ""
-    known = _UNKNOWN.split(text)[0]
-    return known.rpartition("/")[0] if known != text else known.rstrip("/")
+    beginning = _UNKNOWN.split(text)[0]
+    return beginning.rpartition("/")[0] if beginning != text else beginning.rstrip("/")
 
 
 def _written_as(text: str, root: Path) -> str | None:

@@ -37,7 +37,7 @@ class SeenFiles:
     watched : iterable of int
         Executions of which a part runs again that reads nothing.
     optional : mapping of int to int
-        Executions with a line from which on they may fail: what they name there and the workers lack stands in no way.
+        Executions that may fail, each with the line from which on: files that they name after it need not be there.
 
     Attributes
     ----------

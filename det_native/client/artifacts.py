@@ -29,7 +29,7 @@ class Artifact:
     ----------
     source : Source
     artifact : rest.Artifact
-        What is known of it.
+        Its facts.
     """
 
     #: What changes is the experiment, not the notebook: capture tells this object by its identity.
@@ -41,7 +41,7 @@ class Artifact:
 
     @property
     def facts(self) -> rest.Artifact:
-        """What is known of it."""
+        """Its facts."""
         return self._known
 
     @property

@@ -30,7 +30,7 @@ class Medium:
     source : Source
         Where it comes from.
     facts : rest.Medium
-        What is known of it.
+        Its facts.
     """
 
     #: It is what the trial has logged, whatever the notebook does: capture tells it by its identity.

@@ -203,7 +203,7 @@ class PathReader:
         function = static_value(call.func, values.get)
         self.calls.add(ast.unparse(call))
         self.trains |= self._is_trainer(function)
-        if function in _LISTING and not call.args:
+        if not call.args and any(function is listing for listing in _LISTING):  # users' objects compare as they like
             self.uses.append(PathUse(self._folder, ".", ast.unparse(call), Role.READ))
         if isinstance(function, types.MethodType):
             function = function.__func__
@@ -222,7 +222,9 @@ class PathReader:
         if calls and not serious:
             return
         functions = [static_value(call.func, values.get) for call in serious]
-        if any(hasattr(function, READS_NO_FILES) for function in functions):
+        if any(
+            isinstance(function, types.FunctionType) and hasattr(function, READS_NO_FILES) for function in functions
+        ):
             return
         given = any(self._is_given(function) or self._is_trainer(function) for function in functions)
         # What a method is called of that another call has returned (`open(...).write(...)`) is no path any more.
@@ -248,7 +250,7 @@ class PathReader:
         return isinstance(kind, type) and not self._given.isdisjoint(kind.__mro__[:-1])
 
     def _is_trainer(self, function: Any) -> bool:
-        return getattr(function, "__code__", None) in self._trainers
+        return isinstance(function, types.FunctionType) and function.__code__ in self._trainers
 
 
 def _bound_texts(tree: ast.Module, names: dict[str, str]) -> dict[str, str]:

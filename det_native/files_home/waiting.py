@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -57,7 +58,7 @@ def reads_of_cell(source: str, lookup: Lookup) -> _Reads:
 def reads_of(
     pieces: Iterable[Sequence[ast.stmt]],
     lookup: Lookup,
-    several: Collection[PendingFiles],
+    several: Sequence[PendingFiles],
     commands: Iterable[str] = (),
 ) -> _Reads:
     """Return the same for pieces of code, and for lines that are commands."""
@@ -65,10 +66,18 @@ def reads_of(
     given = frozenset[type]().union(*(files.given for files in several))
     trainers = frozenset[CodeType]().union(*(files.trainers for files in several))
     reader = PathReader(os.getcwd(), given, trainers, [owner for files in several for owner in files.owners])
-    for statements in pieces:
-        reader.read(statements, lookup)
-    for command in commands:
-        reader.read_command(command, lookup)
+    try:
+        for statements in pieces:
+            reader.read(statements, lookup)
+        for command in commands:
+            reader.read_command(command, lookup)
+    except Exception as error:  # noqa: BLE001 (objects of users may raise anything; their code is to run all the same)
+        numbers = ", ".join(str(files.experiment.id) for files in several)
+        warnings.warn(
+            f"Which files this code reads cannot be told ({type(error).__name__}: {error}). If it reads files of "
+            f"experiment {numbers}, call det.experiment({several[0].experiment.id}).wait() before.",
+            stacklevel=2,
+        )
     for use in dict.fromkeys(reader.uses):
         if use.role is not Role.WRITTEN and not use.given:
             for files in several:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from det_native.files_home import registry
 from det_native.files_home.bringing import watch_ends
 from det_native.files_home.expected import classes_of, expected_uses
 from det_native.files_home.registry import PendingFiles
-from det_native.files_home.uses import Lookup
+from det_native.files_home.uses import Lookup, PathUse
 from det_native.files_home.waiting import bring_read, reads_of
 from det_native.pending.cells import AGAIN, watch_cells
 from det_native.pending.following import Around, around_call
@@ -52,18 +53,26 @@ def note_files(
     around = around_call(loop=_is_loop(payload)) or []
     given, folder = _called_back(payload), _folder()
     owners = tuple((owner, path) for owner, path in getattr(payload, "owners", ()) if path)
-    expected = expected_uses(
-        [source for source, _ in cells],
-        _running(around),
-        given,
-        namespace=main_namespace(),
-        folder=str(Path.cwd()),
-        folders=[path for _, path in owners],
-        seen_of_cells=_seen_of({source for source, needed in cells if needed}).__contains__,
-    )
+    expected: tuple[PathUse, ...] = ()
+    try:
+        expected = expected_uses(
+            [source for source, _ in cells],
+            _running(around),
+            given,
+            namespace=main_namespace(),
+            folder=str(Path.cwd()),
+            folders=[path for _, path in owners],
+            seen_of_cells=_seen_of({source for source, needed in cells if needed}).__contains__,
+        )
+    except Exception as error:  # noqa: BLE001 (objects of users may raise anything; the experiment is submitted)
+        warnings.warn(
+            f"Which files the training writes cannot be told ({type(error).__name__}: {error}): code that reads one "
+            "waits only once it is written. experiment.wait() waits for the end.",
+            stacklevel=2,
+        )
     files = PendingFiles(experiment, folder, submitted, expected, search, show, classes_of(given))
     files.owners = owners
-    files.trainers = frozenset(one.frame.f_code for one in around if not one.frame.f_code.co_name.startswith("<"))
+    files.trainers = frozenset(outer.frame.f_code for outer in around if not outer.frame.f_code.co_name.startswith("<"))
     files.call = ast.unparse(around[0].path[-1]) if around else ""
     registry.add(files)
     watch_ends()
@@ -84,7 +93,8 @@ def wait_if_read(experiment: Experiment, payload: Any) -> None:
     if files is None or getattr(payload, "wait", None) is False:
         return
     around = around_call(loop=_is_loop(payload)) or []
-    bring_read([read for one in around for read in reads_of(one.segments, one.lookup(), [files], one.commands)], AGAIN)
+    reads = [reads_of(outer.segments, outer.lookup(), [files], outer.commands) for outer in around]
+    bring_read([read for several in reads for read in several], AGAIN)
 
 
 def _is_loop(payload: Any) -> bool:
@@ -108,13 +118,13 @@ def _called_back(payload: Any) -> list[Any]:
 
 def _running(around: Sequence[Around]) -> Iterator[tuple[Sequence[ast.stmt], Lookup, Mapping[str, Any]]]:
     """Yield what runs on after a call is made, with its names: the statement of the cell, and functions around it."""
-    for one in around:
-        scope = next((node for node in reversed(one.path) if isinstance(node, _SCOPES)), None)
-        if scope is None or one.frame.f_code.co_name.startswith("<"):
-            statement = next((node for node in one.path if isinstance(node, ast.stmt)), None)
-            yield [] if statement is None else [statement], one.lookup(), {}
+    for outer in around:
+        scope = next((node for node in reversed(outer.path) if isinstance(node, _SCOPES)), None)
+        if scope is None or outer.frame.f_code.co_name.startswith("<"):
+            statement = next((node for node in outer.path if isinstance(node, ast.stmt)), None)
+            yield [] if statement is None else [statement], outer.lookup(), {}
         elif not isinstance(scope, ast.Lambda):
-            yield scope.body, one.lookup(), one.frame.f_locals
+            yield scope.body, outer.lookup(), outer.frame.f_locals
 
 
 def _seen_of(sources: Collection[str]) -> set[str]:

@@ -144,3 +144,26 @@ def test_who_names_what_reads_a_folder_by_itself_uses_that() -> None:
     assert reader.uses == []
     reader.read(ast.parse("estimator.evaluate(data)").body, {"estimator": estimator}.get)
     assert [use.pattern for use in reader.uses] == ["/n/model_dir"]
+
+
+class Odd:
+    """An object of the user's that answers as it likes."""
+
+    __code__ = ["no code"]
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+    def __call__(self, *given: Any) -> Any:
+        return given
+
+
+def test_objects_that_compare_and_answer_as_they_like_are_passed_over() -> None:
+    reader = PathReader("/n", {Callback})
+    reader.read(ast.parse("odd()\nodd('best.pt')\nodd.load('other.pt')").body, {"odd": Odd()}.get)
+    assert {use.pattern for use in reader.uses} == {"/n/best.pt", "/n/other.pt"}
