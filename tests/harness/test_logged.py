@@ -488,3 +488,16 @@ def test_event_files_go_on_after_a_checkpoint_was_restored(training: Training) -
     training.recorder.close()
     found = EventAccumulator(str(training.events / "logged")).Reload()
     assert (1, 0.75) in [(event.step, event.value) for event in found.Scalars("f1")]
+
+
+def test_each_name_that_is_left_out_is_told_once_up_to_a_number(training: Training) -> None:
+    for _ in range(2):
+        det.log_image("broken", {"no": "picture"})
+        det.log_image("gone", "nothing.png")
+    assert [("'broken'" in text, "'gone'" in text) for text in training.reporter.warnings] == [
+        (True, False),
+        (False, True),
+    ]
+    for number in range(100):
+        det.log_image(f"gone {number}", "nothing.png")
+    assert len(training.reporter.warnings) == 20

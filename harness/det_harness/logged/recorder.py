@@ -36,6 +36,7 @@ logger = logging.getLogger("det_harness")
 _CAPTION = 2_000
 # So many characters of NAMES names fit into one report.
 _METRIC_NAME = 250
+_NAMES_TOLD = 20
 
 
 class LogReporter(Protocol):
@@ -93,6 +94,7 @@ class Recorder:
         self._events = EventFiles(tensorboard)
         self._process = os.getpid()
         self._lock = threading.Lock()
+        self._left_out: dict[str, set[str]] = {}
         self._said: set[object] = set()
         self._names: dict[Any, str] = {}
         self._metrics: set[str] = set()
@@ -332,6 +334,13 @@ class Recorder:
             "not kept. Log it where the training itself goes on.",
         )
 
+    def _tell_left_out(self, kind: str, call: str, text: str) -> None:
+        """Say once of each name that it is left out; of very many names, of the first ones."""
+        names = self._left_out.setdefault(kind, set())
+        if call in names or len(names) < _NAMES_TOLD:
+            names.add(call)
+            self._tell((kind, call), text)
+
     def _tell(self, kind: object, text: str) -> None:
         """Say a sentence, the first time that there is one of its kind."""
         with self._lock:
@@ -358,7 +367,7 @@ class _Kept:
             return True
         if isinstance(error, NotKeptError):
             text = f"{self._call} is left out, and the training goes on: {error}."
-            self._recorder._tell((self._kind, "left out"), text)
+            self._recorder._tell_left_out(self._kind, self._call, text)
             return True
         if isinstance(error, Exception):
             logger.warning("%s is left out, and the training goes on.", self._call, exc_info=error)
