@@ -112,7 +112,7 @@ def submit(
     capture.earlier = [one for one in capture.earlier if one.master == here]
     config = config.with_variables(_variables_here(framework))
     experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
-    if payload is not None:  # else the program is no part of this process
+    if payload is not None and origin.has_code:  # else nothing in this process reads what is written
         cells = [(cell.source, cell.optional_from != 1) for cell in capture.program.cells]
         several = config.searcher.name != "single"
         note_files(experiment, payload, cells, search=several, submitted=begun, show=settings.show)

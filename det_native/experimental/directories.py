@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
@@ -37,6 +37,7 @@ class DirectoryOrigin(Origin):
         ``"module:Class"``.
     """
 
+    has_code: ClassVar[bool] = False
     entrypoint: str = ""
 
     def capture(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from det_native.capture.log import CallRecord
 from det_native.experimental.document_place import AsWritten, answers
@@ -34,8 +34,11 @@ class Origin:
         States of the streams of random numbers as it left them, encoded; empty where they are not known.
     answers : AsWritten
         What the front end's dialog says of the call.
+    has_code : bool
+        Code of the user's makes the call and goes on after it. The command line's calls have none.
     """
 
+    has_code: ClassVar[bool] = True
     record: CallRecord | None
     init_executions: tuple[int, ...] = ()
     init: CallRecord | None = None
