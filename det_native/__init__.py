@@ -104,15 +104,14 @@ def __getattr__(name: str) -> object:
         globals()[name] = value
         return value
     if name == "init":
-        raise AttributeError(
-            "init() belongs to a framework: det.experimental.pytorch.init(), det.experimental.keras.init() or "
-            "det.experimental.estimator.init()"
-        )
+        from det_native.public_names import without_init
+
+        raise without_init("")
     raise AttributeError(f"module 'det_native' has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
 
 
 def _load_package(name: str) -> "ModuleType":

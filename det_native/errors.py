@@ -415,3 +415,8 @@ class UserCodeError(ExperimentFailedError):
         self.cell = cell
         self.file = file
         self.line = line
+
+
+def __dir__() -> list[str]:
+    """Return what completion shows: the errors."""
+    return sorted(name for name, value in globals().items() if isinstance(value, type) and issubclass(value, DetError))

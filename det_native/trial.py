@@ -53,6 +53,23 @@ class TrialContext(LoggingContext):
         What ``get_stop_requested`` returns; a loop reads it after each batch.
     """
 
+    _public: ClassVar[tuple[str, ...]] = (
+        "distributed",
+        "env",
+        "from_config",
+        "get_data_config",
+        "get_experiment_config",
+        "get_experiment_id",
+        "get_global_batch_size",
+        "get_hparam",
+        "get_hparams",
+        "get_per_slot_batch_size",
+        "get_stop_requested",
+        "get_trial_id",
+        "get_trial_seed",
+        "set_stop_requested",
+    )
+
     def __init__(self, environment: TrialEnvironment) -> None:
         self.env = environment
         self.distributed = DistributedContext(environment.ranks)

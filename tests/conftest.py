@@ -60,6 +60,15 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         os.environ["TMPDIR"] = environment
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _users_home_stays_absent() -> Iterator[None]:
+    """Fail if the tests made a home in the user's own data folder, where there was none."""
+    data = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "det_native"
+    was_there = data.exists()
+    yield
+    assert was_there or not data.exists(), f"tests wrote into {data}: {sorted(data.rglob('*'))[:20]}"
+
+
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep every test away from the user's own master and caches."""

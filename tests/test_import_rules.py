@@ -21,6 +21,7 @@ BASE = {
     "det_native.frameworks",
     "det_native.imports",
     "det_native.own_time",
+    "det_native.public_names",
     "det_native.unsupported",
 }
 TRIAL = {"det_native.trial", "det_native.schema", "det_native.runtime"}
@@ -30,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native": set(),
     "det_native._version": set(),
     "det_native.errors": set(),
+    "det_native.public_names": set(),
     "det_native.frameworks": set(),
     "det_native.imports": set(),
     "det_native.own_time": set(),

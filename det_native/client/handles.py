@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from det_native.client import ended, loading_into, pareto, rendering, selection, waiting
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
@@ -22,7 +22,7 @@ from det_native.client.shares import change_resources
 from det_native.client.source import Source
 from det_native.client.state_words import shown_state
 from det_native.client.trial import Trial
-from det_native.errors import NotFoundError, interrupted
+from det_native.errors import NotFoundError, interrupted, shown_shortly
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState, ExperimentState
 
@@ -465,6 +465,17 @@ class Experiment:
         if detail.state.terminal:
             self._ended = detail
         return detail
+
+    def __getattr__(self, name: str) -> Never:
+        """Say what to use in place of a name that people guess."""
+        if name == "delete":
+            hint = (
+                "An experiment cannot be deleted yet. kill() ends it; of its checkpoints those stay that "
+                "checkpoint_storage.save_* of its configuration keep; `det clean --output-older-than DAYS` deletes "
+                "what its trials printed."
+            )
+            raise shown_shortly(AttributeError(hint))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return f"Experiment({self._id!r})"

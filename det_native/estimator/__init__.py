@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from det_native.frameworks import get_framework, missing, translated
+from det_native.public_names import listed, without_init
 
 if TYPE_CHECKING:
     from det_native.estimator.base_context import EstimatorContext
@@ -43,6 +44,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "init":
+        raise without_init("estimator")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
@@ -54,5 +57,4 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__dir__ = listed(__all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
@@ -41,6 +41,8 @@ class EstimatorContext(SharingContext):
     """
 
     experimental: EstimatorExperimentalContext
+
+    _public: ClassVar[tuple[str, ...]] = ("wrap_optimizer",)
 
     def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
         super().__init__(env, hvd_config)

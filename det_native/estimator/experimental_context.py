@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from det_native.estimator.reducers import MetricReducer, Metrics
 from det_native.horovod import HorovodContext, HorovodTrialContext
@@ -22,6 +22,8 @@ class EstimatorExperimentalContext(HorovodTrialContext, CachingMethods):
     caches : DatasetCaches
         The cached datasets that the trial has asked for.
     """
+
+    _public: ClassVar[tuple[str, ...]] = ("make_metric",)
 
     def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
         super().__init__(env, hvd_config)

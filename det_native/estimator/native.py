@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from det_native.estimator.call import EstimatorCall, EvaluatingContext
 from det_native.horovod import HorovodContext
@@ -36,6 +36,12 @@ class EstimatorNativeContext(EvaluatingContext):
     period_said : bool
         Whether the user's configuration says when to evaluate.
     """
+
+    _public: ClassVar[tuple[str, ...]] = (
+        "experiment",
+        "serving_input_receiver_fns",
+        "train_and_evaluate",
+    )
 
     def __init__(
         self,

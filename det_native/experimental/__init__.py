@@ -6,6 +6,7 @@ from det_native.errors import show_without_ours
 from det_native.experimental.arguments import Mode
 from det_native.frameworks import framework_with_init
 from det_native.imports import load
+from det_native.public_names import listed, without_init
 from det_native.unsupported import unsupported_names
 
 if TYPE_CHECKING:
@@ -73,9 +74,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(load(module), attribute)
         globals()[name] = value
         return value
+    if name == "init":
+        raise without_init("")
     framework = framework_with_init(name)
     return load(framework.init) if framework is not None else _unsupported(name)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__dir__ = listed(__all__)

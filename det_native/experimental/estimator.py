@@ -14,6 +14,7 @@ from det_native.experimental.native import Begun, enter, first_environment, repl
 from det_native.experimental.scripts import asks_for_roles
 from det_native.experimental.settings import ConfigInput, Settings, check_settings
 from det_native.frameworks import translated
+from det_native.public_names import listed
 from det_native.runtime import active_host
 from det_native.schema.loading import load_config
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from det_native.estimator import EstimatorNativeContext
     from det_native.estimator.call import EstimatorCall
     from det_native.experimental.origin import Origin
+
+__all__ = ["init"]
+__dir__ = listed(__all__)
 
 
 @any_documented_order(leading=1)

@@ -23,12 +23,16 @@ from det_native.experimental.native import (
 from det_native.experimental.settings import ConfigInput, Settings, check_settings
 from det_native.experimental.unwrapped import tell_of_unwrapped_models
 from det_native.frameworks import translated
+from det_native.public_names import listed
 from det_native.runtime import ProgramHost, active_host
 
 if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
     from det_native.keras import TFKerasNativeContext
     from det_native.keras.native import FitCall
+
+__all__ = ["init"]
+__dir__ = listed(__all__)
 
 
 @any_documented_order(leading=1)

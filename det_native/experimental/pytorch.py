@@ -27,6 +27,7 @@ from det_native.experimental.native import (
 )
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, complete_for_fit
 from det_native.frameworks import translated
+from det_native.public_names import listed
 from det_native.runtime import ProgramHost, active_host
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import Ranks, TrialEnvironment
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from det_native.pytorch.native_call import TorchCall
     from det_native.pytorch.native_run import PyTorchRunContext
     from det_native.pytorch.training_call import TrainingCall
+
+__all__ = ["init"]
+__dir__ = listed(__all__)
 
 
 @any_documented_order(leading=1)

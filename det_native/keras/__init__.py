@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from det_native.frameworks import get_framework, missing, translated
+from det_native.public_names import listed, without_init
 
 if TYPE_CHECKING:
     from det_native.keras import callbacks
@@ -48,6 +49,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "init":
+        raise without_init("keras")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
@@ -60,5 +63,4 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__dir__ = listed(__all__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from det_native.horovod import HorovodContext
 from det_native.keras.experimental_context import TFKerasExperimentalContext
@@ -30,6 +30,8 @@ class TFKerasContext(SharingContext):
     """
 
     experimental: TFKerasExperimentalContext
+
+    _public: ClassVar[tuple[str, ...]] = ("wrap_optimizer",)
 
     def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
         super().__init__(env, hvd_config)

@@ -6,7 +6,7 @@ import functools
 import types
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
@@ -51,6 +51,12 @@ class TFKerasNativeContext(TFKerasContext):
 
     #: A worker has one of its own, by the `init()` of the program: capture tells it by its identity.
     _det_known_by_identity = True
+
+    _public: ClassVar[tuple[str, ...]] = (
+        "experiment",
+        "release_model",
+        "wrap_model",
+    )
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -76,6 +76,10 @@ class FitCall:
     as_in_keras : bool
         Whether it draws random numbers and orders data as it would without us, from the program's seeds; a trial class
         does from the trial's.
+    bar_left_out : bool
+        Whether Keras draws no bar although one was asked for: a live view is in its place.
+    log_line : callable, optional
+        Takes a line of each epoch, for the log of a training that prints none.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -93,6 +97,8 @@ class FitCall:
     wait: bool | None = None
     verbose: int = field(init=False)
     as_in_keras: bool = True
+    bar_left_out: bool = False
+    log_line: Callable[[str], None] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         asked = self.arguments["verbose"]
@@ -210,6 +216,7 @@ class FitCall:
         """Have Keras draw no bar of its own, where something else shows how far it is, or nothing is to."""
         if self.arguments["verbose"] in ("auto", 1):
             self.arguments["verbose"] = 0
+            self.bar_left_out = True
 
     def original(self, method: str) -> Any:
         """Return a method of the model as Keras (or the model's own class) defines it, bound to the model."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import tensorflow as tf
 
@@ -35,6 +35,11 @@ class SharingContext(HorovodTrialContext):
     """
 
     experimental: Caching
+
+    _public: ClassVar[tuple[str, ...]] = (
+        "experimental",
+        "wrap_dataset",
+    )
 
     def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
         super().__init__(env, hvd_config)

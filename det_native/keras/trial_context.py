@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.horovod import HorovodContext
@@ -31,6 +31,11 @@ class TFKerasTrialContext(TFKerasContext):
     fit_arguments : dict
         What :meth:`configure_fit` was given.
     """
+
+    _public: ClassVar[tuple[str, ...]] = (
+        "configure_fit",
+        "wrap_model",
+    )
 
     def __init__(self, env: TrialEnvironment, hvd_config: HorovodContext | None = None) -> None:
         super().__init__(env, hvd_config)

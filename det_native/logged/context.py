@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from det_native.logged import calls
+from det_native.public_names import PublicNames
 
 
-class LoggingContext:
+class LoggingContext(PublicNames):
     """What a context has for logging; see :mod:`det_native.logged.calls`."""
+
+    _public: ClassVar[tuple[str, ...]] = (
+        "log",
+        "log_histogram",
+        "log_image",
+        "log_table",
+        "log_text",
+    )
 
     def log(self, metrics: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Log numbers of your own, ``context.log(f1=0.9)``, at the batch that the training is at; see ``det.log``."""

@@ -1,5 +1,8 @@
 """Training with PyTorch: ``PyTorchTrial`` and what goes with it."""
 
+from typing import Never
+
+from det_native.public_names import listed, without_init
 from det_native.pytorch.callback import ClipGradsL2Norm, ClipGradsL2Value, PyTorchCallback
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.data import DataLoader
@@ -37,3 +40,12 @@ __all__ = [
     "data_length",
     "to_device",
 ]
+
+
+def __getattr__(name: str) -> Never:
+    if name == "init":
+        raise without_init("pytorch")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__dir__ = listed(__all__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -47,6 +47,26 @@ class PyTorchTrialContext(TrialContext):
     experimental : PyTorchExperimentalContext
         Has ``wrap_reducer``.
     """
+
+    _public: ClassVar[tuple[str, ...]] = (
+        "backward",
+        "configure_apex_amp",
+        "device",
+        "experimental",
+        "get_optimizer",
+        "is_epoch_end",
+        "is_epoch_start",
+        "lr_schedulers",
+        "models",
+        "optimizers",
+        "step_optimizer",
+        "to_device",
+        "wrap_lr_scheduler",
+        "wrap_metric",
+        "wrap_model",
+        "wrap_optimizer",
+        "wrap_scaler",
+    )
 
     def __init__(
         self, environment: TrialEnvironment, *, gradients: Gradients | None = None, owner: str = "The trial"

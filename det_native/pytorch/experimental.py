@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from det_native.errors import ArgumentError, UnsupportedFeatureError
+from det_native.public_names import PublicNames
 from det_native.pytorch.metric_reducer import FunctionReducer, MetricReducer
 
 
@@ -20,7 +21,7 @@ class WrappedReducer:
     for_validation: bool
 
 
-class PyTorchExperimentalContext:
+class PyTorchExperimentalContext(PublicNames):
     """What ``context.experimental`` is.
 
     Parameters
@@ -33,6 +34,11 @@ class PyTorchExperimentalContext:
     reducers : list of WrappedReducer
         In the order in which they were wrapped.
     """
+
+    _public: ClassVar[tuple[str, ...]] = (
+        "wrap_metric",
+        "wrap_reducer",
+    )
 
     def __init__(self, owner: str = "The trial") -> None:
         self._owner = owner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 
@@ -50,6 +50,18 @@ class PyTorchNativeContext(PyTorchRunContext):
         Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
         continued from there. Anything picklable.
     """
+
+    _public: ClassVar[tuple[str, ...]] = (
+        "batch_idx",
+        "epoch_idx",
+        "epochs",
+        "experiment",
+        "fit",
+        "report",
+        "state",
+        "train",
+        "wrap",
+    )
 
     def __init__(
         self,

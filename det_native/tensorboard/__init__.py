@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from det_native.public_names import listed
 from det_native.tensorboard.place import get_base_path
 from det_native.unsupported import unsupported_names
 
@@ -23,3 +24,6 @@ def __getattr__(name: str) -> Any:
 
         return importlib.import_module("det_native.tensorboard.metric_writers")
     _unsupported(name)
+
+
+__dir__ = listed(__all__)

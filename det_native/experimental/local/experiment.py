@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -241,6 +242,8 @@ class LocalExperiment:
 
         trial, stage, reporter, log = begun
         harness = harness_for(self._payload)
+        if getattr(self._payload, "bar_left_out", False):
+            self._payload.log_line = partial(log.write, stream="stdout")
         with (
             copied_output(log),
             files_listed(self._store, trial.id, reporter),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from det_native.keras.caches.decorators import DatasetCaches
 from det_native.keras.caches.order import Order
@@ -20,6 +20,11 @@ class CachingMethods:
     """
 
     caches: DatasetCaches
+
+    _public: ClassVar[tuple[str, ...]] = (
+        "cache_train_dataset",
+        "cache_validation_dataset",
+    )
 
     def cache_train_dataset(
         self, dataset_id: str, dataset_version: str, shuffle: bool = False, skip_shuffle_at_epoch_end: bool = False

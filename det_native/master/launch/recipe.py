@@ -49,12 +49,20 @@ class Recipe:
     umask: int = -1
 
     @property
+    def home(self) -> Path:
+        """The master's home, which holds the folder of the standbys."""
+        return self.directory.parent
+
+    @property
     def environments(self) -> Path:
         """Where environments with further packages are made."""
-        return self.directory.parent / "environments"
+        return self.home / "environments"
 
     def worker_environment(self) -> dict[str, str]:
-        """Return the environment of a worker: the base without our secrets and the kernel's own settings."""
+        """Return the environment of a worker: the base without our secrets and the kernel's own settings.
+
+        ``DET_HOME`` is the master's home, so that what trials share (cached datasets) lies there, too.
+        """
         kept = {
             name: value
             for name, value in self.environment.items()
@@ -67,7 +75,7 @@ class Recipe:
             # Each worker sees its own slot only, and the slots are named as the driver numbers them.
             kept.pop("CUDA_VISIBLE_DEVICES", None)
             defaults["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-        return {**defaults, "TF_NUM_INTRAOP_THREADS": str(self.threads), **kept}
+        return {**defaults, "TF_NUM_INTRAOP_THREADS": str(self.threads), **kept, "DET_HOME": str(self.home)}
 
     def spawn(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Protocol
 
 from det_harness.frameworks.keras import model_state
@@ -81,11 +82,13 @@ class TrainingCallbacks(NamingCallbacks):
     def __init__(self, controller: Training, restored: ExitStack) -> None:
         verbose = controller.verbosity()
         # On workers each epoch is a line in the words of bars and views, with the same rounding.
-        self._says_epochs = verbose != 0 and controller.call.context.role == "worker"
+        is_worker = controller.call.context.role == "worker"
+        # Where a live view takes the place of Keras's bar, only the log has these lines.
+        self._epoch_line = (partial(print, flush=True) if verbose else None) if is_worker else controller.call.log_line
         super().__init__(
             self._given(controller.call),
             add_history=True,
-            add_progbar=verbose != 0 and not self._says_epochs,
+            add_progbar=verbose != 0 and not is_worker,
             model=controller.call.model,
             verbose=verbose,
             epochs=controller.epochs(),
@@ -246,9 +249,9 @@ class TrainingCallbacks(NamingCallbacks):
         self.logs = {**self.logs, **added}
         self._controller.comparison.epoch_ended(self.logs)
         validation |= self._epochs.of_validation(added, validated=bool(validation))
-        if self._says_epochs:
-            said = ", ".join(f"{name} {_shown(value)}" for name, value in (logs or {}).items())
-            print(f"Epoch {epoch + 1}/{self._controller.epochs()}: {said}", flush=True)
+        if self._epoch_line is not None:
+            values = ", ".join(f"{name} {_shown(value)}" for name, value in (logs or {}).items())
+            self._epoch_line(f"Epoch {epoch + 1}/{self._controller.epochs()}: {values}")
         whole = self._done - self._epoch_start >= self._controller.steps
         self._schedule.trained(self._done)
         self._ended_by_callback()
