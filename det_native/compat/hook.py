@@ -109,5 +109,5 @@ def _unknown(name: str) -> str:
     module, _, attribute = name.rpartition(".")
     return (
         f"`{attribute}` is not in `{module}`, which here is an alias of `{module.replace(ALIAS, TARGET, 1)}`: "
-        f"det_native does not have it. Install the real `{ALIAS}` package if the code needs it."
+        f"det_native does not have it. Leave it out of the code, or put what it does into a file of yours."
     )

@@ -16,6 +16,7 @@ from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
 from det_native.experimental.document_place import answers
 from det_native.experimental.origin import Origin
+from det_native.experimental.scripts import launched_script
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
 from det_native.experimental.trials import find_trial_class, framework_of
 from det_native.runtime import active_host
@@ -23,6 +24,12 @@ from det_native.schema.loading import ConfigurationWarning, load_config
 from det_native.schema.manifests import Framework
 from det_native.schema.searcher import OptunaSearcher
 from det_native.trial import Trial
+
+#: How a script is trained, said to those who call create().
+BY_COMMAND = (
+    "A script that makes the call itself is sent by command=; one that knows nothing of det_native is trained by "
+    "`det experiment create`."
+)
 
 
 @any_documented_order(leading=2)
@@ -122,8 +129,15 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
     return experiment
 
 
-def entrypoint_of(settings: Settings) -> str:
-    """Return what the configuration names to be trained."""
+def entrypoint_of(settings: Settings, *, remedy: str = BY_COMMAND) -> str:
+    """Return what the configuration names to be trained.
+
+    Parameters
+    ----------
+    settings : Settings
+    remedy : str
+        How a script is trained, for the error where the entrypoint names no Trial class.
+    """
     loaded = load_config(settings.config, local=settings.place.local, warn=False)
     if isinstance(loaded.entrypoint, str) and re.fullmatch(r"[\w.]+:\w+", loaded.entrypoint):
         return loaded.entrypoint
@@ -131,10 +145,15 @@ def entrypoint_of(settings: Settings) -> str:
         raise ArgumentError(
             "create() has no Trial class: give it, or name it in the configuration (entrypoint: model_def:MyTrial)."
         )
+    script = launched_script(loaded.entrypoint)
+    if script is not None:
+        raise ArgumentError(
+            f"entrypoint: {loaded.entrypoint!r} of the configuration starts a script by a launcher. Here the processes "
+            "of a trial are started for you, as many as resources.slots_per_trial says: write  "
+            f"entrypoint: {script}"
+        )
     raise ArgumentError(
-        f"entrypoint: {loaded.entrypoint!r} of the configuration names no Trial class (model_def:MyTrial). A script "
-        "that makes the call itself is sent by command=; one that knows nothing of det_native is trained by "
-        "`det experiment create`."
+        f"entrypoint: {loaded.entrypoint!r} of the configuration names no Trial class (model_def:MyTrial). {remedy}"
     )
 
 

@@ -18,13 +18,17 @@ from det_native.experimental.scripts import script_of, train_script
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
 from det_native.experimental.trials import find_trial_class
 from det_native.experimental.unimported import framework_in_text
-from det_native.experimental.worker_environment import can_import
+from det_native.experimental.worker_environment import can_import, have_it_as_here
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import CallKind, Cell, Framework, Program
 from det_native.schema.yaml_text import parse_yaml
 
 if TYPE_CHECKING:
     from det_native.capture.model import Capture
+
+
+#: How a script is trained, said to those who give a configuration file.
+BY_FILE = "A script is named by its file in the directory: entrypoint: train.py, with its arguments after it."
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def create_from_directory(
     script = script_of(settings)
     if script is not None:
         return train_script(script, settings)
-    named = entrypoint_of(settings)
+    named = entrypoint_of(settings, remedy=BY_FILE)
     origin = DirectoryOrigin(None, entrypoint=named)
     if not local:
         try:
@@ -111,9 +115,12 @@ def _submit_unimported(named: str, settings: Settings, origin: Origin, error: Ex
     from det_native.experimental.cluster import submit
 
     cause = error if isinstance(error, ModuleNotFoundError) else error.__context__
-    package = (getattr(cause, "name", None) or "").partition(".")[0]
-    if not loaded.environment.packages and not can_import(connect(settings.master_url), package):
-        raise error
+    package, _, module = (getattr(cause, "name", None) or "").partition(".")
+    if not loaded.environment.packages:
+        session = connect(settings.master_url)
+        # A module that a package lacks here is missing there, too, where the package is of the same version.
+        if not can_import(session, package) or (module and have_it_as_here(session, package)):
+            raise error
     print(f"{named} is not checked here, but on the workers only: {error}")
     return submit("create", None, loaded, framework.name, settings, origin)
 

@@ -46,6 +46,20 @@ def script_of(settings: Settings) -> list[str] | None:
     return words if words and words[0].endswith(".py") else None
 
 
+def launched_script(entrypoint: str | list[str]) -> str | None:
+    """Return the script, with its arguments, that an entrypoint has a launcher start; None if it has none.
+
+    Parameters
+    ----------
+    entrypoint : str or list of str
+        Such as ``python3 -m determined.launch.torch_distributed -- python3 train.py --lr 0.1``.
+    """
+    words = shlex.split(entrypoint) if isinstance(entrypoint, str) else list(entrypoint)
+    first = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
+    launcher = [word for word in words[:first] if not Path(word).name.startswith("python")]
+    return shlex.join(words[first:]) if launcher else None
+
+
 def train_script(words: list[str], settings: Settings) -> Experiment:
     """Train a script that lies in the context directory.
 

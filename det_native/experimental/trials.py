@@ -33,8 +33,9 @@ def find_trial_class(trial_def: object, context_dir: Path | None) -> type[Trial]
         raise TrialDefinitionError(f'create() takes a Trial class, or "module:Class"; this is {what}.')
     if any(base.__module__.partition(".")[0] == "determined" for base in found.__mro__):
         raise TrialDefinitionError(
-            f"{found.__qualname__} is a class of the `determined` package that is installed here: uninstall that, "
-            "and the code runs with det_native as it is."
+            f"{found.__qualname__} is a class of the `determined` package that is installed here, whose classes train "
+            "on Determined's own platform only. Without it (pip uninstall determined), `import determined` gives "
+            "det_native's classes of the same names; a name that det_native lacks is told of then."
         )
     if not issubclass(found, Trial) or found is Trial:
         raise TrialDefinitionError(

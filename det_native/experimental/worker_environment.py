@@ -102,6 +102,15 @@ def can_import(session: Session, module: str) -> bool:
         return True
 
 
+def have_it_as_here(session: Session, package: str) -> bool:
+    """Return whether the workers have a package in the version of this process, by its top-level name."""
+    try:
+        versions = _asked(session, EnvironmentQuestion(modules=[package])).modules.get(package)
+    except NotFoundError:  # a master from before it could tell
+        return False
+    return versions is not None and versions == modules_here(_installed(), [package]).get(package)
+
+
 def _asked(session: Session, question: EnvironmentQuestion) -> EnvironmentAnswer:
     return EnvironmentAnswer.model_validate(session.post("/environment", question.model_dump(), repeatable=True))
 

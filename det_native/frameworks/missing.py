@@ -34,8 +34,8 @@ def translated(user: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        framework = next((one for one in read_frameworks() if one.module == package), None)
+        # Of a framework that is there, a module may be missing (one that other versions have): that is said as it is.
+        framework = next((one for one in read_frameworks() if one.module == error.name), None)
         if framework is None:
             raise
         raise missing(framework, user) from None

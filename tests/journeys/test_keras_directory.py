@@ -110,6 +110,42 @@ print(tf.executing_eagerly(), checked.state, len(checked.trials[0].metrics("trai
 """
 
 
+CACHED = """
+import tensorflow as tf
+from determined.keras import TFKerasTrial
+
+import data
+from layers import stack
+
+
+class CachedTrial(TFKerasTrial):
+    def __init__(self, context):
+        self.context = context
+
+    def build_model(self):
+        model = self.context.wrap_model(stack(4))
+        model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        return model
+
+    def build_training_data_loader(self):
+        @self.context.experimental.cache_train_dataset("rows of fashion", "v1")
+        def rows():
+            return tf.data.Dataset.from_tensor_slices(data.rows(40))
+
+        return rows().batch(8)
+
+    def build_validation_data_loader(self):
+        return data.rows(40)
+"""
+SUBMIT_CACHED = """
+import det_native as det
+
+config = {"hyperparameters": {"global_batch_size": 8}, "searcher": {"metric": "val_loss", "max_length": {"batches": 5}}}
+experiment = det.experimental.create("model_def:CachedTrial", config, context_dir=".")
+print("submitted", experiment.wait().state)
+"""
+
+
 def write_directory(folder: Path) -> Path:
     folder.mkdir()
     for name, content in {"model_def": MODEL_DEF, "layers": LAYERS, "data": DATA}.items():
@@ -141,3 +177,11 @@ def test_instances_and_quick_checks_leave_a_kernel_eager(notebook: Notebook) -> 
     ran = notebook.run(ONE_BATCH)
     assert "the trial starts over in a process of its own." in ran.stdout
     assert "True Completed 1" in ran.stdout
+
+
+def test_what_a_trial_caches_lies_in_the_masters_home(tmp_path: Path, script: Script, at_home: Home) -> None:
+    folder = write_directory(tmp_path / "fashion")
+    (folder / "model_def.py").write_text(CACHED)
+    (folder / "run.py").write_text(SUBMIT_CACHED)
+    assert "submitted Completed" in script("run.py", folder=folder).stdout
+    assert list(at_home.datasets.rglob("records.tfrecord")), "DET_HOME holds on workers"

@@ -33,6 +33,7 @@ from det_native.schema.states import ExitReason, TrialState
 from det_native.schema.testing import testing_config
 
 if TYPE_CHECKING:
+    from det_harness.local.processes import RunEnd
     from det_harness.local.report import LocalReporter
 
 
@@ -106,19 +107,25 @@ def train_in_processes(
             partial(_keep, log, job.config),
             bringing_files(store, job, size, reporter),
         )
+        # Within, so that a quick check which failed is not said to have passed.
+        return _outcome(end, trial.id, interrupted=interrupted.is_set(), stopped_here=reporter.stop_asked)
+
+
+def _outcome(end: RunEnd, trial_id: int, *, interrupted: bool, stopped_here: bool) -> tuple[TrialState, int]:
+    """Return how processes have ended, and at which batch; raise what they failed by."""
     report = end.report
     if report is not None and not report.reason.failed:
-        stopped = report.reason is ExitReason.STOPPED and not reporter.stop_asked
-        return TrialState.CANCELED if stopped or interrupted.is_set() else TrialState.COMPLETED, report.batch
+        stopped = report.reason is ExitReason.STOPPED and not stopped_here
+        return TrialState.CANCELED if stopped or interrupted else TrialState.COMPLETED, report.batch
     if report is not None and report.error is not None and report.error.traceback:
-        raise own_error(report.error, trial.id) or ProcessFailedError(error_text(report.error, trial.id), report.error)
-    if interrupted.is_set():  # before its training had begun
+        raise own_error(report.error, trial_id) or ProcessFailedError(error_text(report.error, trial_id), report.error)
+    if interrupted:  # before its training had begun
         return TrialState.CANCELED, 0
     if report is not None and report.error is not None:
-        raise own_error(report.error, trial.id) or ExperimentFailedError(error_text(report.error, trial.id))
+        raise own_error(report.error, trial_id) or ExperimentFailedError(error_text(report.error, trial_id))
     how = end.detail or "nothing is known about why"
     raise ExperimentFailedError(
-        f"A process of trial {trial.id} ended without a report: {how}. What it printed is above."
+        f"A process of trial {trial_id} ended without a report: {how}. What it printed is above."
     )
 
 
