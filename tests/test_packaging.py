@@ -111,6 +111,43 @@ def test_the_wheel_holds_what_is_not_python(wheel: zipfile.ZipFile) -> None:
 
 
 @pytest.mark.slow
+def test_the_example_notebooks_come_with_the_wheel_and_are_copied(
+    wheel: zipfile.ZipFile, installed: Path, tmp_path: Path
+) -> None:
+    notebooks = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert notebooks == {name.rpartition("/")[2] for name in wheel.namelist() if "share/det_native/notebooks/" in name}
+    command = [str(installed.parent / "det"), "examples", "mine"]
+    for expected in ("01_quickstart.ipynb\n", "01_quickstart.ipynb (was there)\n"):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout
+        assert "jupyter lab mine" in done.stdout
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == notebooks
+    (tmp_path / "mine" / "01_quickstart.ipynb").write_text("of mine")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "01_quickstart.ipynb (stays as it is: it was changed)" in done.stdout
+    assert (tmp_path / "mine" / "01_quickstart.ipynb").read_text() == "of mine"
+
+
+def test_one_install_command_has_what_the_notebooks_import() -> None:
+    """The README's: ``pip install 'det-native[keras,torch,lab]'``."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [line for name in ("keras", "torch", "lab") for line in project["optional-dependencies"][name]]
+    names = {re.split(r"[^\w-]", line)[0] for line in [*project["dependencies"], *extras]}
+    imported = {
+        word.partition(".")[0]
+        for path in (ROOT / "notebooks").glob("*.ipynb")
+        for cell in json.loads(path.read_text())["cells"]
+        if cell["cell_type"] == "code"
+        for word in re.findall(r"^(?:from|import) ([\w.]+)", "".join(cell["source"]), re.MULTILINE)
+    }
+    brought = {"sklearn": "scikit-learn", "tensorflow": "tensorflow", "det_native": "det-native"}
+    wanted = {brought.get(name, name) for name in imported - set(sys.stdlib_module_names)} - {"det-native"}
+    assert wanted
+    assert wanted <= names
+
+
+@pytest.mark.slow
 def test_every_python_file_of_the_source_is_in_the_wheel(wheel: zipfile.ZipFile) -> None:
     roots = [ROOT, ROOT / "harness", ROOT / "jupyter_ext"]
     packages = ["det_native", "det_harness", "det_jupyter"]

@@ -18,6 +18,7 @@ from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
 from det_native.client.command_groups import ExperimentGroup, Group
 from det_native.client.data_commands import data as data_group
+from det_native.client.examples_command import examples as examples_command
 from det_native.client.experiment_commands import config as config_command
 from det_native.client.experiment_commands import create as create_command
 from det_native.client.experiment_commands import wait as wait_command
@@ -188,6 +189,7 @@ def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOpti
 
 cli.add_command(master_group)
 cli.add_command(clean_command)
+cli.add_command(examples_command)
 cli.add_command(remote_commands.remote)
 
 
