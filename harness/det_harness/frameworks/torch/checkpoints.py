@@ -118,7 +118,9 @@ class TorchCheckpoints:
         names = keeper.state_at_end() if ended and isinstance(keeper, NamesKeeper) else None
         changed = before is not None and trial_state.digest(self._context) != before
         if changed or names is not None:
-            self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context, names))
+            # The hooks that end a trial may have closed what a validation needs: other weights have no metrics.
+            metrics: dict[str, float] | None = {} if changed else None
+            self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context, names), metrics)
 
     def _note_end(self) -> None:
         """Note the state after the last batch, where callbacks may change it."""
