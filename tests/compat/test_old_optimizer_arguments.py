@@ -18,7 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 def rate_after(optimizer, steps):
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros", input_shape=(1,))])
+    layer = tf.keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros", input_shape=(1,))
+    model = tf.keras.Sequential([layer])
     model.compile(optimizer, "mse")
     one = np.ones((1, 1), "float32")
     for _ in range(steps):
