@@ -382,13 +382,17 @@ class TrainingCallbacks(NamingCallbacks):
         `validation` holds the metrics of Keras's own validation at the end of an epoch.
         """
         self.report()
-        self.hooks.workload_ends(self._done, self.logs)
+        schedule = self._schedule
+        # An epoch that ends within a scheduling unit, unvalidated, ends no workload.
+        goes_on = self._done < self._until and not (validation or schedule.over or schedule.stop_requested)
+        if not goes_on:
+            self.hooks.workload_ends(self._done, self.logs)
         if validation:
             validation = self._controller.comparison.validated(validation)
         action = self._controller.driver.advance(validation)
         if isinstance(action, Train):
-            self._until = action.until
-            if not self.model.stop_training:
+            self._until = min(self._until, action.until) if goes_on else action.until
+            if not goes_on and not self.model.stop_training:
                 self.hooks.workload_begins(self._done, action.until)
             return
         self._finished = True
