@@ -82,6 +82,8 @@ class TrainingCallbacks(NamingCallbacks):
         What the last batch reported.
     """
 
+    callbacks: list[Any]
+
     def __init__(self, controller: Training, restored: ExitStack) -> None:
         verbose = controller.verbosity()
         # On workers each epoch is a line in the words of bars and views, with the same rounding.
