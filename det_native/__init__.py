@@ -4,6 +4,7 @@ Nothing but the standard library is imported here; every name below loads on fir
 """
 
 import sys
+from importlib.util import find_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,6 +131,10 @@ def _log_executions() -> None:
     from det_native.capture.log import install
 
     install()
+    if find_spec("tensorflow") is not None:
+        from det_native.keras import old_arguments
+
+        old_arguments.install()
 
 
 _log_executions()

@@ -282,7 +282,7 @@ class FilesNotHereError(DetError):
     """A file that a training on the cluster has written is not here, and another one has its name."""
 
 
-class CheckpointError(DetError):
+class CheckpointError(DetError, RuntimeError):
     """Base of what can be wrong with a checkpoint."""
 
 

@@ -46,7 +46,8 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.schema": set(),
     "det_native.pytorch": TRIAL | {"det_native.inspection", "det_native.proof"},
     "det_native.keras": TRIAL
-    | {"det_native.horovod", "det_native.inspection", "det_native.proof", "det_native.tensorboard"},
+    | {"det_native.horovod", "det_native.inspection", "det_native.proof", "det_native.tensorboard"}
+    | {"det_native.capture.first_imports"},
     "det_native.estimator": TRIAL | {"det_native.horovod", "det_native.keras"},
     "det_native.tensorboard": TRIAL,
     "det_native.capture": {"det_native.schema", "det_native.callsite", "det_native.inspection"},
@@ -147,7 +148,7 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
         "det_native.experimental.directories",
     },
     "det_native.local": {"det_harness.local.bundle"},
-    "det_native.compat": {"det_native"},
+    "det_native.compat": {"det_native", "det_native.keras.old_arguments"},
     "det_native.capture": {"det_native", "det_native.client.home"},
 }
 

@@ -30,6 +30,10 @@ class AliasLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Replace the empty module by the real one, which the import system then takes from ``sys.modules``."""
+        if module.__name__ == ALIAS and _has_tensorflow():
+            from det_native.keras import old_arguments
+
+            old_arguments.install()
         sys.modules[module.__name__] = _import_target(self.target)
 
 
@@ -87,6 +91,10 @@ def _import_target(name: str) -> ModuleType:
 
     with translated(name.replace(TARGET, ALIAS, 1)):
         return importlib.import_module(name)
+
+
+def _has_tensorflow() -> bool:
+    return "tensorflow" in sys.modules or find_spec("tensorflow") is not None
 
 
 def _finds(finder: object, name: str, path: Sequence[str] | None) -> bool:

@@ -203,7 +203,7 @@ def create_trial_instance(
         raise ArgumentError(f"hparams must be a dictionary of values by name, not {hparams!r}.")
     trial_class = find_trial_class(trial_def, None)
     _check(trial_class, framework_of(trial_class))
-    written = load_config(config, local=True)
+    written = load_config(config, local=True, warn=hparams is None)
     raw = written.model_dump(mode="json")
     if hparams is not None:
         raw["hyperparameters"] = {name: {"type": "const", "val": value} for name, value in hparams.items()}

@@ -34,6 +34,7 @@ from det_native.experimental.cluster import for_master, send_capture, stored_at
 from det_native.experimental.document_plan import Plan, plan_document
 from det_native.experimental.document_request import Request
 from det_native.experimental.worker_environment import fit_to_workers, notices_of
+from det_native.schema.effects import unsearched_ranges
 from det_native.schema.rest import BundleCreated, CaptureRow, HashList
 
 _MODULE = "det_native.experimental.document"
@@ -90,6 +91,12 @@ class Reading:
 # inspect --------------------------------------------------------------------------------------------------------------
 
 
+def _of_configuration(plan: Plan) -> list[str]:
+    """Return what a submit from the notebook warns of in the configuration, where that can be read."""
+    note = unsearched_ranges(plan.config) if plan.config is not None else ""
+    return [note] if note else []
+
+
 def inspect(request: Request, folder: Path) -> dict[str, Any]:
     """Say what a document would send; see ``det_native.experimental.document``."""
     reading = Reading(request, folder)
@@ -114,7 +121,7 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
         "new": new,
         "master": there.master,
         "master_problem": there.in_the_way,
-        "warnings": [*reading.collected.capture.warnings, *there.warnings],
+        "warnings": [*_of_configuration(plan), *reading.collected.capture.warnings, *there.warnings],
         "changed": _changed(document),
         "must_run": _must_run(reading) if reading.must_run else [],
         "config": plan.config.model_dump(mode="json") if plan.config is not None else None,

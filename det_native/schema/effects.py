@@ -8,10 +8,17 @@ from typing import Any
 from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import Description, find_framework, get_framework, trial_class_names
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.hyperparameters import (
+    CategoricalHyperparameter,
+    ConstHyperparameter,
+    Leaf,
+    LogHyperparameter,
+    leaves,
+)
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.manifests import Framework
 from det_native.schema.roles import STRATEGY
-from det_native.schema.searcher import OptunaSearcher
+from det_native.schema.searcher import OptunaSearcher, SingleSearcher
 
 _CONTAINERS = "trials run as processes, not in containers"
 _MANAGERS = "there are no resource pools or workload managers"
@@ -110,6 +117,41 @@ def fields_without_effect(
     if local and config.resources.slots_per_trial == 0:
         found["resources.slots_per_trial"] = "a local run has what its process sees"
     return found
+
+
+def unsearched_ranges(config: ExperimentConfig) -> str:
+    """Return a sentence on hyperparameters with several values of which the searcher tries only one, else ``""``."""
+    if not isinstance(config.searcher, SingleSearcher):
+        return ""
+    ranges = {".".join(path): leaf for path, leaf in leaves(config.hyperparameters) if _has_several_values(leaf)}
+    if not ranges:
+        return ""
+    name, first = next(iter(ranges.items()))
+    names, several = ", ".join(f"hyperparameters.{path}" for path in ranges), len(ranges) > 1
+    drawn = "get random values of their ranges" if several else "gets a random value of its range"
+    return (
+        f"searcher.name is 'single', which searches nothing: {names} {drawn}. To search, set searcher.name: random and "
+        f"searcher.max_trials: 10. To train once, give {'each' if several else 'it'} a value, such as "
+        f"{name}: {_example(first)}."
+    )
+
+
+def _has_several_values(leaf: Leaf) -> bool:
+    if isinstance(leaf, CategoricalHyperparameter):
+        return len(leaf.vals) > 1
+    return not isinstance(leaf, ConstHyperparameter)
+
+
+def _example(leaf: Leaf) -> Any:
+    """Return a value of a range."""
+    match leaf:
+        case ConstHyperparameter():
+            return leaf.val
+        case CategoricalHyperparameter():
+            return leaf.vals[0]
+        case LogHyperparameter():
+            return leaf.value(leaf.minval)
+    return leaf.minval
 
 
 def _of_horovod(config: ExperimentConfig, framework: Framework | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from det_native.errors import ConfigurationError, Problem
 from det_native.frameworks import find_framework
 from det_native.schema.checks import BATCH_SIZE, completeness_problems, consistency_problems
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.effects import fields_without_effect, refuse_unsupported
+from det_native.schema.effects import fields_without_effect, refuse_unsupported, unsearched_ranges
 from det_native.schema.lengths import Length
 from det_native.schema.manifests import Framework
 from det_native.schema.older_names import Modernised
@@ -65,7 +65,7 @@ def load_config(
     trains : str, optional
         The Trial class that is trained, ``"module:Class"``: ``entrypoint`` may name it.
     warn : bool
-        Whether to warn about contradicting `fills` and about fields without effect.
+        Whether to warn about contradicting `fills`, fields without effect, and ranges that nothing searches.
 
     Raises
     ------
@@ -93,6 +93,7 @@ def load_config(
         )
         loaded = loaded.model_copy(update={"resources": loaded.resources.model_copy(update={"slots_per_trial": 1})})
     notes.append(_no_effect(loaded, framework, local, trains))
+    notes.append(unsearched_ranges(loaded))
     if warn:
         for note in filter(None, notes):
             warnings.warn(note, ConfigurationWarning, stacklevel=_levels_to_the_user())

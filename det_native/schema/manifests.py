@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from det_native.schema.cell_titles import cell_title
+from det_native.schema.numbers import json_number
 from det_native.schema.proof import CallProof
 
 Sha256 = str
@@ -375,6 +376,26 @@ class CheckpointManifest(_Model):
     created: str
     files: tuple[CheckpointFile, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    # No field of its own: the hashes of all manifests that were written before would change.
+    METRICS: ClassVar[str] = "validation_metrics"
+
+    @property
+    def own_metrics(self) -> dict[str, Any] | None:
+        """Validation metrics of weights that were changed after the validation of their batch; empty if unknown.
+
+        A callback or the end of the training changes them. None where nothing has: then the metrics of the batch hold
+        for the checkpoint.
+        """
+        return self.metadata.get(self.METRICS)
+
+    @classmethod
+    def with_metrics(cls, metadata: Mapping[str, Any], metrics: Mapping[str, float] | None) -> dict[str, Any]:
+        """Return the `metadata` of a checkpoint with these as :attr:`own_metrics`."""
+        others = {name: value for name, value in metadata.items() if name != cls.METRICS}
+        if metrics is None:
+            return others
+        return {**others, cls.METRICS: {name: json_number(value) for name, value in metrics.items()}}
 
     @property
     def sha256(self) -> Sha256:

@@ -19,6 +19,13 @@ def number(value: Any) -> float | None:
     return None
 
 
+def json_number(value: float) -> float | str:
+    """Return a metric as JSON takes it: not-a-number and infinities are texts, which :func:`number` reads."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def shown_number(value: float) -> str:
     """Return four digits that count, as ``formatValue`` of the live view (``jupyter_ext/src/shared/format.ts``)."""
     if not math.isfinite(value):

@@ -309,9 +309,10 @@ class SystemSample(Answer):
 
 
 class Checkpoint(Answer):
-    """A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there.
+    """A checkpoint; `metrics` are the validation metrics of its weights, empty if these were not validated.
 
-    Not-a-number and infinities in them travel as strings.
+    They are those at its batch, unless the end of the training has changed the weights. Not-a-number and infinities in
+    them travel as strings.
     """
 
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")

@@ -173,6 +173,15 @@ def test_a_trial_class_and_the_last_of_several_calls(ask: Ask) -> None:
     assert "not sent: code cell 3 (create). Those above it do not train on the worker" in warning
 
 
+def test_ranges_that_nothing_searches_are_warned_of_before_a_submit(ask: Ask) -> None:
+    ranges = CONFIG.replace(
+        '"global_batch_size": 8', '"global_batch_size": 8, "lr": {"type": "log", "minval": -3, "maxval": -1}'
+    )
+    answer = ask(TRIAL, ranges, "det.experimental.create(Line, config)")
+    [warning] = answer["warnings"]
+    assert "hyperparameters.lr gets a random value of its range. To search, set searcher.name: random" in warning
+
+
 def test_a_trial_class_of_a_module_tells_its_framework_by_its_text_or_when_it_runs(ask: Ask, tmp_path: Path) -> None:
     cells = TRIAL.replace("class Line(PyTorchTrial):\n    pass", "from models import Line")
     answer = ask(cells, CONFIG, "det.experimental.create(Line, config)")

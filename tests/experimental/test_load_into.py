@@ -40,6 +40,16 @@ class Zeroing(PyTorchCallback):
             self.model.weight.zero_()
 
 
+class Restoring(PyTorchCallback):
+    """Puts the first weights back after every validation, as one does that keeps the best."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.first = model, copy.deepcopy(model.state_dict())
+
+    def on_validation_end(self, metrics: Any) -> None:
+        self.model.load_state_dict(self.first)
+
+
 def call_of(line: Line) -> TorchCall:
     return TorchCall.of(
         line.context,
@@ -59,6 +69,21 @@ def values_of(module: Any) -> list[list[float]]:
 
 def configured(**changed: Any) -> dict[str, Any]:
     return CONFIG | {"searcher": {"name": "single", "metric": "val_loss", "max_length": {"epochs": 2}}} | changed
+
+
+def test_the_number_of_a_checkpoint_is_of_the_weights_that_a_callback_has_put_back() -> None:
+    line = Line(configured(perform_initial_validation=True))
+    experiment = line.fit(callbacks=[Restoring(line.model)])
+    first, last = experiment.metrics(kind="validation")[0], experiment.metrics(kind="validation")[-1]
+    assert first["val_loss"] != last["val_loss"]
+    assert experiment.checkpoints[-1].metrics["val_loss"] == pytest.approx(first["val_loss"], rel=1e-6)
+
+
+def test_weights_that_were_made_when_the_trial_had_ended_have_no_number() -> None:
+    line = Line()
+    experiment = line.fit(callbacks=[Zeroing(line.model)])
+    assert experiment.metrics(kind="validation")
+    assert experiment.checkpoints[-1].metrics == {}
 
 
 def test_modules_and_optimizers_get_the_state_after_the_end() -> None:

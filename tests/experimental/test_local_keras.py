@@ -314,6 +314,22 @@ def test_keras_loads_from_the_path_of_a_checkpoint_what_load_gives(restores: boo
     assert checkpoint.path.stat().st_mtime_ns == begun, "it is made once"
 
 
+def test_the_number_of_the_last_checkpoint_is_that_of_the_best_weights_that_were_put_back() -> None:
+    class Worse(tf.keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            self.model.set_weights([weight * (3.0 if epoch else 1.0) for weight in self.model.get_weights()])
+
+    context = det.experimental.keras.init(local=True)
+    stop = tf.keras.callbacks.EarlyStopping(patience=2, restore_best_weights=True)
+    model = make_model(context)
+    history = fit(model, validation_data=(X, Y), epochs=6, callbacks=[Worse(), stop])
+    last = context.experiment.checkpoints[-1]
+    loss, error = last.load().evaluate(X, Y, verbose=0)
+    assert last.metrics == pytest.approx({"val_loss": loss, "val_mae": error}, rel=1e-5)
+    assert last.metrics["val_loss"] == pytest.approx(min(history.history["val_loss"]), rel=1e-5)
+    assert context.experiment.metrics(kind="validation")[-1]["val_loss"] == history.history["val_loss"][-1]
+
+
 class Own(tf.keras.Model):  # type: ignore[misc]
     """Has no configuration: Keras cannot write one into a file."""
 

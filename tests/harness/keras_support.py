@@ -22,6 +22,7 @@ from det_harness.trial.services import Outcome, Services
 from det_native.keras import FitCall, TFKerasNativeContext
 from det_native.keras.context import seed_keras
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import CheckpointManifest
 
 SEED = 7
 
@@ -64,8 +65,12 @@ class Folders:
     resume: int | None = None
     saved: list[int] = field(default_factory=list)
     after: Callable[[int], None] | None = None
+    own_metrics: dict[int | None, Any] = field(default_factory=dict)
 
-    def save(self, batch: int, write: Callable[[Path], None], *, on_saved: Any = None, **_: Any) -> str:
+    def save(
+        self, batch: int, write: Callable[[Path], None], *, on_saved: Any = None, metadata: Any = None, **_: Any
+    ) -> str:
+        self.own_metrics[batch] = (metadata or {}).get(CheckpointManifest.METRICS)
         folder = self.directory / f"{batch}.partial"
         folder.mkdir(parents=True)
         write(folder)
@@ -80,7 +85,8 @@ class Folders:
             self.after(batch)
         return str(batch)
 
-    def save_end(self, write: Callable[[Path], None]) -> None:
+    def save_end(self, write: Callable[[Path], None], metrics: Any = None) -> None:
+        self.own_metrics[self.saved[-1] if self.saved else self.resume] = metrics
         after = self.directory / str(self.saved[-1] if self.saved else self.resume) / FOLDER
         shutil.rmtree(after, ignore_errors=True)
         after.mkdir()

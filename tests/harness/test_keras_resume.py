@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from keras_support import Session, digits, equal_weights, make_model
 
 from det_native.errors import CheckpointCorruptError, CheckpointError
 from det_native.keras import TFKerasNativeContext
+from det_native.keras import callbacks as det_callbacks
 
 pytestmark = pytest.mark.slow
 
@@ -191,6 +193,65 @@ def test_means_that_an_optimizer_puts_into_the_model_at_the_end_are_those_that_a
     fresh = make_model(optimizer=tf.keras.optimizers.Adam(use_ema=True))
     load_into_model(fresh, folder, 1)
     assert equal_weights(fresh, model)
+
+
+class Worse(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
+    """Makes the weights worse from epoch to epoch, so that the first ones stay the best."""
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.model.set_weights([weight * (3.0 if epoch else 1.0) for weight in self.model.get_weights()])
+
+
+@pytest.mark.parametrize("moment", ["epoch", "validation", "end"])
+def test_the_number_of_the_last_checkpoint_is_of_the_weights_that_early_stopping_has_put_back(
+    tmp_path: Path, moment: str
+) -> None:
+    x, y, x_val, y_val = digits()
+    session = Session(tmp_path)
+    tests: list[int] = []
+    kind = det_callbacks.EarlyStopping if moment == "validation" else tf.keras.callbacks.EarlyStopping
+    stop = kind(patience=2, restore_best_weights=True)
+    if moment == "end":
+        stop = Halving()
+    count = tf.keras.callbacks.LambdaCallback()
+    count.on_test_begin = lambda logs=None: tests.append(1)
+    model = session.context.wrap_model(make_model(optimizer=tf.keras.optimizers.SGD(1e-6)))
+    data = {"validation_data": (x_val, y_val), "batch_size": 64, "verbose": 0}
+    history = model.fit(x, y, epochs=4, callbacks=[Worse(), stop, count], **data)
+    last = session.folders.saved[-1]
+    metrics = session.folders.own_metrics[last]
+    loss, accuracy = model.evaluate(x_val, y_val, verbose=0)
+    assert metrics == pytest.approx({"val_loss": loss, "val_accuracy": accuracy})
+    assert metrics["val_loss"] != pytest.approx(session.recorder.validations[-1][1]["val_loss"], rel=1e-3)
+    fresh = make_model(optimizer=tf.keras.optimizers.SGD())
+    load_into_model(fresh, tmp_path / str(last), 1)
+    assert equal_weights(fresh, model)
+    # The user's callbacks see what they see in plain Keras, and a plain fit() after it has its own validation data.
+    assert len(tests) == len(history.history["val_loss"])
+    assert not hasattr(model, "_eval_data_handler")
+
+
+def test_weights_of_the_end_have_no_number_without_data_to_validate_them(tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    model = session.context.wrap_model(make_model(optimizer=tf.keras.optimizers.Adam(0.01, use_ema=True)))
+    model.fit(*digits()[2:], batch_size=64, epochs=1, verbose=0)
+    assert list(session.folders.own_metrics.values()) == [{}]
+
+
+def test_a_validation_generator_is_not_read_further_than_keras_reads_it(tmp_path: Path) -> None:
+    x, y, x_val, y_val = digits()
+    given: list[int] = []
+
+    def batches() -> Iterator[Any]:
+        while True:
+            given.append(1)
+            yield x_val[:32], y_val[:32]
+
+    session = Session(tmp_path)
+    model = session.context.wrap_model(make_model(optimizer=tf.keras.optimizers.Adam(0.01, use_ema=True)))
+    model.fit(x, y, batch_size=64, epochs=2, validation_data=batches(), validation_steps=2, verbose=0)
+    assert session.folders.own_metrics[session.folders.saved[-1]] == {}
+    assert len(given) <= 5
 
 
 def test_an_end_that_changes_nothing_leaves_nothing(tmp_path: Path) -> None:

@@ -6,11 +6,14 @@ import logging
 from pathlib import Path
 
 import pytest
-from harness_bundles import call_in, cell
+from det_harness.program.calls import ProgramSource
+from det_harness.program.user_errors import advised, describe
+from harness_bundles import call_in, cell, make_bundle
 from program_parts import TRAIN, RecordingHost, install_api, run
 
 from det_native.errors import TrialDefinitionError
 from det_native.schema.manifests import CallSite
+from det_native.storage.blobs import BlobStore
 
 BEST = 'a = train("first")\nbest = a.trials[0].metrics()[-1]["loss"]'
 
@@ -47,6 +50,27 @@ def test_a_training_that_depends_on_a_made_up_value_is_not_begun(
     for name in names:
         assert f"depends on `{name}`" in message
         assert f'values=["{name}"]' in message
+
+
+@pytest.mark.parametrize(
+    ("training", "advice"),
+    [
+        ("train(range(best))  # <- call", 'Send what your notebook had there: values=["best"] in init().'),
+        ("train([1.0].index(a.state))  # <- call", "Give what you take of `a` a name in a cell of its own"),
+        ("raise ValueError(f'{best} is no number')", 'Send what your notebook had there: values=["best"] in init().'),
+        ("raise ValueError('other')", None),
+    ],
+)
+def test_an_error_that_a_result_of_another_call_has_caused_says_how_to_send_its_value(
+    tmp_path: Path, training: str, advice: str | None
+) -> None:
+    with pytest.raises((TypeError, ValueError)) as caught:
+        run_cells(tmp_path, BEST, f"{training}\ntrain()  # <- call")
+    cells = [cell(2 * index, text) for index, text in enumerate((TRAIN, BEST, training), 1)]
+    source = ProgramSource(make_bundle(BlobStore(str(tmp_path / "blobs")), cells).program, tmp_path / "work")
+    info = advised(describe(caught.value, source), caught.value, RecordingHost.environment, source)
+    assert info.message.startswith(str(caught.value).rstrip("."))
+    assert advice in info.message if advice else "values=" not in info.message
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,17 @@ def test_added_hooks_come_with_workloads_and_checkpoints(way: str, tmp_path: Pat
     assert resumed.callbacks[0].calls == [*expected[:3], *expected[4:]]
 
 
+def test_a_workload_is_a_scheduling_unit_whatever_epochs_end_within_it(tmp_path: Path) -> None:
+    training = Trainings(tmp_path, scheduling_unit=2 * STEPS - 2, min_validation_period={})
+    run = training.trial(lambda: [Added()])
+    begins = [call[1:3] for call in run.callbacks[0].calls if call[0] == "workload begins"]
+    ends = [call[1] for call in run.callbacks[0].calls if call[0] == "workload ends"]
+    unit, whole = 2 * STEPS - 2, EPOCHS * STEPS
+    expected = list(range(0, whole, unit))
+    assert begins == [(first, min(unit, whole - first)) for first in expected]
+    assert ends == [*expected[1:], whole]
+
+
 def test_a_state_that_cannot_be_kept_is_told_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Holding(tf.keras.callbacks.Callback):
         def __init__(self) -> None:

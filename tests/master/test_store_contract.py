@@ -10,6 +10,7 @@ from store_parts import OWNER, Fixture, metrics_report
 from det_native.errors import FencedError, NotFoundError, RequestError
 from det_native.master.store import checkpoints, events, experiments, logs, metrics, reports, runs, trials, unfinished
 from det_native.master.store.database import Database
+from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import ExperimentState, MetricKind, TrialState
 
 T, V = MetricKind.TRAINING, MetricKind.VALIDATION
@@ -146,6 +147,19 @@ def test_a_checkpoint_belongs_to_the_run_that_reports_it(fixture: Fixture) -> No
     run.seq -= 1
     with pytest.raises(RequestError, match="uuid"):
         run.say(checkpoint_report(fixture, run.run_id, "../../etc", 4))
+
+
+def test_a_checkpoint_of_weights_that_were_changed_after_a_validation_has_its_own_metrics(fixture: Fixture) -> None:
+    run = fixture.run()
+    run.say(metrics_report("validation", [3], loss=[9.5]))
+    for number, own in enumerate([{"loss": 0.5, "other": "NaN"}, {}, None], start=1):
+        report = checkpoint_report(fixture, run.run_id, f"00000000-0000-4000-8000-00000000000{number}", 3)
+        if own is not None:
+            report["manifest"]["metadata"] = {CheckpointManifest.METRICS: own}  # type: ignore[index]
+        run.say(report)
+    with fixture.database.read() as connection:
+        found = {one.uuid[-1]: one.metrics for one in checkpoints.of_trial(connection, fixture.trial_id, OWNER)}
+    assert found == {"1": {"loss": 0.5, "other": "NaN"}, "2": {}, "3": {"loss": 9.5}}
 
 
 def checkpoint_report(fixture: Fixture, run_id: str, uuid: str, batch: int) -> dict[str, object]:

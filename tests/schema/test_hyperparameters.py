@@ -44,7 +44,7 @@ from det_native.schema.sampling import MAX_GRID_POINTS, grid_points, sample_hype
 )
 def test_helpers_return_the_written_form(helper: dict[str, Any], written: dict[str, Any]) -> None:
     assert helper == written
-    load_config({"hyperparameters": {"a": helper}}, local=True)
+    load_config({"hyperparameters": {"a": helper}}, local=True, warn=False)
 
 
 @pytest.mark.parametrize("vals", ["relu", b"relu", {"relu": 1}, 3, None])

@@ -27,7 +27,8 @@ from det_native.schema.reading import read
 YAML = """
 description: from YAML
 searcher:
-  name: single
+  name: random
+  max_trials: 2
   metric: val_loss
   max_length: {batches: 10}
 hyperparameters:
@@ -78,7 +79,8 @@ def test_path_from_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("number", ["1e-4", "1E-4", "1.e-4", ".1e-3", "+1e-4", "0.0001"])
 def test_numbers_of_yaml_with_an_exponent_are_numbers(number: str) -> None:
     config = f"hyperparameters: {{lr: {{type: double, minval: {number}, maxval: 1}}}}"
-    assert load_config(config, local=True).model_dump()["hyperparameters"]["lr"]["minval"] == pytest.approx(1e-4)
+    loaded = load_config(config, local=True, warn=False).model_dump()
+    assert loaded["hyperparameters"]["lr"]["minval"] == pytest.approx(1e-4)
 
 
 @pytest.mark.parametrize("empty", [None, {}, "", "# nothing\n"])
@@ -264,6 +266,40 @@ def test_length_is_not_filled_into_a_searcher_without_one() -> None:
         "explore_function": {"resample_probability": 0, "perturb_factor": 0},
     }
     assert load_config({"searcher": pbt}, fills=FILLS).searcher.max_length.units == 6
+
+
+SPACE = {
+    "global_batch_size": 8,
+    "lr": {"type": "log", "minval": -3, "maxval": -1},
+    "net": {"units": {"type": "int", "minval": 4, "maxval": 64}, "act": {"type": "categorical", "vals": ["relu"]}},
+}
+
+
+@pytest.mark.parametrize(("local", "searcher"), [(False, {"name": "single"}), (True, {"name": "single"}), (True, {})])
+def test_ranges_that_the_searcher_single_does_not_search_are_named(local: bool, searcher: dict[str, str]) -> None:
+    config = {**FIELDS, "searcher": {**FIELDS["searcher"], **searcher}, "hyperparameters": SPACE}
+    with pytest.warns(ConfigurationWarning) as caught:
+        load_config(config, local=local)
+    assert [str(one.message) for one in caught] == [
+        "searcher.name is 'single', which searches nothing: hyperparameters.lr, hyperparameters.net.units get random "
+        "values of their ranges. To search, set searcher.name: random and searcher.max_trials: 10. To train once, "
+        "give each a value, such as lr: 0.001."
+    ]
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("searcher", "space"),
+    [
+        ({"name": "random", "max_trials": 3}, SPACE),
+        (
+            {"name": "single"},
+            {"global_batch_size": 8, "act": {"type": "categorical", "vals": ["relu"]}, "net": {"n": 1}},
+        ),
+    ],
+)
+def test_a_search_and_single_values_have_no_warning(searcher: dict[str, Any], space: dict[str, Any]) -> None:
+    load_config({**FIELDS, "searcher": {**FIELDS["searcher"], **searcher}, "hyperparameters": space})
 
 
 def test_fields_without_effect_are_listed_in_one_warning() -> None:

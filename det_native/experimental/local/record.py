@@ -262,10 +262,11 @@ class Record:
 
     def _write_checkpoints(self, trial_id: int, reporter: LocalReporter) -> None:
         validated = {row.batch: row.metrics for row in reporter.validation_rows}
-        checkpoints = [
-            checkpoint_row(self._store.number, trial_id, location, manifest, validated.get(manifest.batch, {}))
-            for location, manifest in reporter.checkpoints
-        ]
+        checkpoints = []
+        for location, manifest in reporter.checkpoints:
+            own = manifest.own_metrics
+            metrics = validated.get(manifest.batch, {}) if own is None else own
+            checkpoints.append(checkpoint_row(self._store.number, trial_id, location, manifest, metrics))
         self._store.write_checkpoints(trial_id, checkpoints)
 
     def _update(self, **changes: Any) -> None:

@@ -11,6 +11,7 @@ from typing import cast
 
 import tensorflow as tf
 
+from det_native.keras import old_arguments
 from det_native.keras.generations.interface import Generation
 
 # That of tf.keras 2.15 does not say it.
@@ -20,6 +21,7 @@ BACKEND: str = tf.keras.backend.backend()
 # How messages name it.
 TITLE = f"Keras {VERSION} on {BACKEND}" if NUMBER > 2 else f"tf.keras {VERSION}"
 
+old_arguments.install()
 internals = cast(Generation, import_module(f"{__name__}.keras{min(max(NUMBER, 2), 3)}"))
 
 

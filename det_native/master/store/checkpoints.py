@@ -16,6 +16,7 @@ from det_native.master.store.encoding import check_text, now
 from det_native.master.store.experiments import TERMINAL
 from det_native.master.store.tables import checkpoint_uses, checkpoints, experiments, trials
 from det_native.schema import rest
+from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState
 
 UUID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
@@ -163,6 +164,8 @@ def _ordered(query: Select[Any]) -> Select[Any]:
 
 
 def _checkpoint(connection: Connection, row: Row[Any]) -> rest.Checkpoint:
+    manifest = CheckpointManifest.model_validate(row.manifest)
+    own = manifest.own_metrics
     return rest.Checkpoint(
         uuid=row.uuid,
         trial_id=row.trial_id,
@@ -170,8 +173,8 @@ def _checkpoint(connection: Connection, row: Row[Any]) -> rest.Checkpoint:
         batch=row.batch,
         state=row.state,
         size=row.size,
-        metrics=metric_store.value_at(connection, row.trial_id, row.batch),
+        metrics=metric_store.value_at(connection, row.trial_id, row.batch) if own is None else own,
         location=row.location,
         created=row.created,
-        manifest=row.manifest,
+        manifest=manifest,
     )

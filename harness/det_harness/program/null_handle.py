@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from det_harness.program.made_up import MadeUpValues
 
+#: By which a message shows that such a value has caused it.
+NOT_TRAINED = "that this run is for: nothing was trained"
+
 
 class NullHandle:
     """Stands for the result of a training call that the program makes besides the one being run.
@@ -32,7 +35,7 @@ class NullHandle:
         object.__setattr__(self, "_origin", self if origin is None else origin)
 
     def __repr__(self) -> str:
-        return f"<the training call at {self._place} is not the one that this run is for: nothing was trained>"
+        return f"<the training call at {self._place} is not the one {NOT_TRAINED}>"
 
     def __format__(self, spec: str) -> str:
         return repr(self)
@@ -116,6 +119,11 @@ class NullHandle:
 
 def _part_of(handle: NullHandle) -> NullHandle:
     return NullHandle(handle._place, handle._made_up, handle._origin)
+
+
+def is_whole_result(handle: NullHandle) -> bool:
+    """Return whether it is what a call returned, and nothing of it."""
+    return handle._origin is handle
 
 
 # A message that says of which type a value is, a TypeError's say, then says what is the matter with it.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 
 from det_harness.program.calls import ProgramSource, Unit
+from det_harness.program.result_advice import result_advice
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
 from det_native.schema.rest import UserErrorInfo
@@ -48,11 +49,18 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
     )
 
 
-def advised(info: UserErrorInfo, error: BaseException, environment: TrialEnvironment) -> UserErrorInfo:
-    """Return the description of an exception with what to do about it, where that can be said: memory that ran out."""
-    if not is_out_of_memory(error):
+def advised(
+    info: UserErrorInfo, error: BaseException, environment: TrialEnvironment, source: ProgramSource
+) -> UserErrorInfo:
+    """Return the description of an exception with what to do about it, where that can be said.
+
+    That is memory that ran out, and a result of another training call, which does not train in this run.
+    """
+    advice = result_advice(error, source)
+    if is_out_of_memory(error):
+        advice = memory_advice(environment.batch_size, environment.slots)
+    if advice is None:
         return info
-    advice = memory_advice(environment.batch_size, environment.slots)
     message = with_advice(info.message, advice)
     return info.model_copy(update={"message": message, "traceback": f"{info.traceback}\n{advice}"})
 

@@ -143,13 +143,16 @@ class TrialCheckpoints:
         self._publication.start()
         return uuid
 
-    def save_end(self, write: Callable[[Path], None]) -> None:
+    def save_end(self, write: Callable[[Path], None], metrics: Mapping[str, float] | None = None) -> None:
         """Publish the last checkpoint anew, with what the end of the training has made of its weights.
 
         Parameters
         ----------
         write : callable
             Writes them into an empty folder.
+        metrics : mapping, optional
+            Validation metrics of these weights, empty if they were not validated. Without it, those of the batch hold
+            for them.
 
         Raises
         ------
@@ -170,7 +173,9 @@ class TrialCheckpoints:
             after.mkdir()
             write(after)
 
-        self.save(last.batch, written, metadata=last.metadata)
+        # The last checkpoint may have metrics of its own, of other weights.
+        metadata = CheckpointManifest.with_metrics(last.metadata, metrics)
+        self.save(last.batch, written, metadata=metadata)
         self.wait()
 
     def _written(

@@ -93,10 +93,11 @@ class Checkpoints(Protocol):
         ``on_checkpoint_end``); where it needs the whole folder, `write` must leave nothing.
         """
 
-    def save_end(self, write: Callable[[Path], None]) -> None:
+    def save_end(self, write: Callable[[Path], None], metrics: Mapping[str, float] | None = None) -> None:
         """Publish the last checkpoint anew, with what the end of the training has made of its weights.
 
-        `write` writes them into an empty folder; see ``after_training``.
+        `write` writes them into an empty folder; see ``after_training``. `metrics` are the validation metrics of these
+        weights, empty if nobody has validated them; None where the weights are still those of the last batch.
         """
 
     def restore(self) -> AbstractContextManager[Path | None]:

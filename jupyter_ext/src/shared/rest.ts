@@ -1271,9 +1271,10 @@ export interface components {
     };
     /**
      * Checkpoint
-     * @description A checkpoint; `metrics` are the validation metrics at its batch, empty if it was not validated there.
+     * @description A checkpoint; `metrics` are the validation metrics of its weights, empty if these were not validated.
      *
-     *     Not-a-number and infinities in them travel as strings.
+     *     They are those at its batch, unless the end of the training has changed the weights. Not-a-number and infinities in
+     *     them travel as strings.
      */
     Checkpoint: {
       /** Batch */

@@ -7,7 +7,7 @@ positions in data, gradients that are being gathered) is kept for each.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from det_harness.trial.services import Services
 from det_harness.trial.user_files import UserFiles
 from det_native.keras.callbacks import TensorBoard
 from det_native.keras.native import FitCall
+from det_native.schema.manifests import CheckpointManifest
 
 _GRADIENTS = "gradients"
 
@@ -111,8 +112,18 @@ class KerasCheckpoints:
         other = self._folder / "of another number of slots" if self._folder is not None else None
         return self._feed.attach(train, batches, self._own or other)
 
-    def save(self, callbacks: Sequence[Any], logs: dict[str, float], hooks: AddedHooks) -> None:
-        """Take a checkpoint of the present state; a collective call. `logs` is what the last batch reported."""
+    def save(
+        self,
+        callbacks: Sequence[Any],
+        logs: dict[str, float],
+        hooks: AddedHooks,
+        metrics: Mapping[str, float] | None = None,
+    ) -> None:
+        """Take a checkpoint of the present state; a collective call.
+
+        `logs` is what the last batch reported, `metrics` what the weights have been validated with, where callbacks
+        have changed them since the validation of this batch.
+        """
         progress, batch = self._services.schedule.snapshot(), self._services.schedule.progress.batches
 
         def write(folder: Path) -> None:
@@ -131,17 +142,21 @@ class KerasCheckpoints:
             on_saved = hooks.checkpoint_written if hooks.wants_checkpoints else None
             # Written again, the other ranks would have to send theirs again, too.
             alone = self._communicator.size == 1
-            self._services.checkpoints.save(batch, write, repeatable=alone, on_saved=on_saved)
+            metadata = CheckpointManifest.with_metrics({}, metrics)
+            self._services.checkpoints.save(batch, write, repeatable=alone, metadata=metadata, on_saved=on_saved)
             return
         with disk_errors(tempfile.gettempdir(), batch):
             own = checkpoint_files.packed(write_own)
         self._communicator.all_gather_object(own)
 
-    def save_end(self, logs: dict[str, float]) -> None:
-        """Save what the end of the training has made of the model; nothing of it is collective."""
+    def save_end(self, logs: dict[str, float], metrics: Mapping[str, float]) -> None:
+        """Save what the end of the training has made of the model; nothing of it is collective.
+
+        `metrics` are the validation metrics of these weights, empty if they cannot be validated.
+        """
         if self._communicator.rank == 0:
             progress = self._services.schedule.snapshot()
-            self._services.checkpoints.save_end(lambda folder: self._save_model(folder, progress, logs))
+            self._services.checkpoints.save_end(lambda folder: self._save_model(folder, progress, logs), metrics)
 
     # -- what a model of graphs does in another way
 

@@ -27,12 +27,15 @@ from det_harness.frameworks.keras.training_step import TrainingStep
 from det_harness.frameworks.keras.validation import ValidationFeed
 from det_harness.frameworks.keras.wire import HorovodWire, NoWire
 from det_harness.ranks.communicator import lost
+from det_harness.trial import rng
 from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import in_whole_epochs
+from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Outcome, Services
-from det_native.keras import precision
+from det_native.keras import old_arguments, precision
 from det_native.keras.caches.reading import damage_behind
 from det_native.keras.context import Interception
+from det_native.keras.data import Kind
 from det_native.keras.native import FitCall
 from det_native.tensorboard.place import writing_to
 
@@ -59,6 +62,9 @@ class KerasController(TrainingPort):
         call.check(services.environment)
         if call.validation is None:
             services.reporter.no_validation()
+        warning = old_arguments.warning_of(getattr(call.model, "optimizer", None))
+        if warning is not None and not services.users_process:  # there the cell has shown it
+            services.reporter.warning(warning)
         self.ranks = ranks = Ranks(services.communicator)
         self.steps = ranks.most(call.steps_per_epoch(services.environment))
         schedule = services.schedule
@@ -154,8 +160,29 @@ class KerasController(TrainingPort):
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""
-        self._randomness.look(self.call.model)
-        self.checkpoints.save(self._callbacks.callbacks, self._callbacks.logs, self._callbacks.hooks)
+        callbacks = self._callbacks
+        metrics = self._validated_again() if callbacks.weights_changed() else None
+        self.checkpoints.save(callbacks.callbacks, callbacks.logs, callbacks.hooks, metrics)
+
+    def save_end(self, logs: dict[str, float]) -> None:
+        """Save what the end of the training has made of the model, with its validation metrics; a collective call."""
+        found = self._validated_again()
+        # Keras has ended with its own validations: a later fit() would read the data of this one.
+        vars(self.call.model).pop("_eval_data_handler", None)
+        self.checkpoints.save_end(logs, found)
+
+    def _validated_again(self) -> dict[str, float]:
+        """Return the validation metrics of weights that callbacks have changed; none without data; collective.
+
+        A generator is not read any further: Keras would not do it either.
+        """
+        validation = self.call.validation
+        if validation is None or validation.kind is Kind.GENERATOR or self.validation_feed.x is None:
+            return {}
+        with self.ranks.first_weights(self.call.model), self._callbacks.without_users(), rng.preserved():
+            found = self._evaluate()
+        numbers = {name: scalar(value) for name, value in found.items()}
+        return {name: number for name, number in numbers.items() if number is not None}
 
     def wait(self) -> None:
         """Block until every checkpoint is published."""

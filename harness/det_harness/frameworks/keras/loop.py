@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -49,6 +50,9 @@ class Training(Protocol):
     checkpoints: KerasCheckpoints
     training_step: TrainingStep | None
 
+    def save_end(self, logs: dict[str, float]) -> None:
+        """Save what the end of the training has made of the model, with its validation metrics; a collective call."""
+
     @property
     def validates_own(self) -> bool:
         """Whether the data that this rank validates on are its own part."""
@@ -79,6 +83,8 @@ class TrainingCallbacks(NamingCallbacks):
         What the last batch reported.
     """
 
+    callbacks: list[Any]
+
     def __init__(self, controller: Training, restored: ExitStack) -> None:
         verbose = controller.verbosity()
         # On workers each epoch is a line in the words of bars and views, with the same rounding.
@@ -95,6 +101,7 @@ class TrainingCallbacks(NamingCallbacks):
             steps=controller.steps,
         )
         self._controller = controller
+        self._own_callbacks = bool(controller.call.callbacks())
         self._schedule = controller.services.schedule
         self._context, self._stop_requested = controller.call.context, controller.services.stop_requested
         self._restored = restored
@@ -118,6 +125,33 @@ class TrainingCallbacks(NamingCallbacks):
         self._of_epoch: dict[str, Any] = {}
         self._before_idle: list[Any] | None = None
         self._digest_at_end: bytes | None = None
+        self._validated: tuple[int, bytes] | None = None
+
+    @contextmanager
+    def without_users(self) -> Iterator[None]:
+        """Have hooks call nobody in the block, for a validation that plain Keras would not make."""
+        (callbacks, self.callbacks), validated = (self.callbacks, []), self._validated
+        try:
+            yield
+        finally:
+            self.callbacks, self._validated = callbacks, validated
+
+    def weights_changed(self) -> bool:
+        """Return whether a callback has changed the weights since they were validated at this batch; collective.
+
+        ``EarlyStopping`` of Keras 2 puts the best ones back at the end of an epoch that has its own validation.
+        """
+        if self._validated is None or self._validated[0] != self._done:
+            return False
+        return self._ranks.agree(self._validated[1] != self._weights_digest())
+
+    def _note_validated(self) -> None:
+        """Note the weights that the metrics of this batch are of; without callbacks, nobody changes them."""
+        if self._own_callbacks:
+            self._validated = (self._done, self._weights_digest())
+
+    def _weights_digest(self) -> bytes:
+        return b"" if self._controller.services.communicator.rank else model_state.weights_digest(self.model)
 
     def _given(self, call: FitCall) -> list[Any]:
         """Return the user's callbacks."""
@@ -232,6 +266,7 @@ class TrainingCallbacks(NamingCallbacks):
             # Keras returns the same dictionary.
             logs.update(self._ranks.merged(self.model, logs, counts=self._controller.validates_own))
             self._ranks.swap_back_state(self.model, self._own_state)
+        self._note_validated()
         named = {f"val_{name}": value for name, value in (logs or {}).items()}
         plain = dict(logs or {})  # theirs, as in Keras: what they add to it is no metric of the validation
         for callback in self.callbacks:
@@ -244,6 +279,8 @@ class TrainingCallbacks(NamingCallbacks):
         if self._ranks.several:
             self._share_epoch(logs)
         self._epochs.look()
+        if self._controller.call.validation is None:  # the metrics of training stand in
+            self._note_validated()
         super().on_epoch_end(epoch, logs)
         added = self._epochs.ended(epoch, self._done, logs or {})
         self.logs = {**self.logs, **added}
@@ -265,8 +302,9 @@ class TrainingCallbacks(NamingCallbacks):
         super().on_train_end(logs)
         # A worker that has to leave goes on elsewhere, from before this.
         before, self._digest_at_end = self._digest_at_end, None
-        if before is not None and model_state.digest(self.model) != before:
-            self._controller.checkpoints.save_end(self.logs)
+        changed = before is not None and model_state.digest(self.model) != before
+        if self._finished and self._ranks.agree(changed):
+            self._controller.save_end(self.logs)
 
     def _ends_epoch(self) -> bool:
         """Whether the batch that is done is the last one of its epoch."""
@@ -349,13 +387,17 @@ class TrainingCallbacks(NamingCallbacks):
         `validation` holds the metrics of Keras's own validation at the end of an epoch.
         """
         self.report()
-        self.hooks.workload_ends(self._done, self.logs)
+        schedule = self._schedule
+        # An epoch that ends within a scheduling unit, unvalidated, ends no workload.
+        goes_on = self._done < self._until and not (validation or schedule.over or schedule.stop_requested)
+        if not goes_on:
+            self.hooks.workload_ends(self._done, self.logs)
         if validation:
             validation = self._controller.comparison.validated(validation)
         action = self._controller.driver.advance(validation)
         if isinstance(action, Train):
-            self._until = action.until
-            if not self.model.stop_training:
+            self._until = min(self._until, action.until) if goes_on else action.until
+            if not goes_on and not self.model.stop_training:
                 self.hooks.workload_begins(self._done, action.until)
             return
         self._finished = True

@@ -348,6 +348,12 @@ def digest(model: Any) -> bytes:
     return after_training.digest(internals.values_of(variables))
 
 
+def weights_digest(model: Any) -> bytes:
+    """Return what tells two states of a model's weights apart, whatever its optimizers have."""
+    internals.settle(model)
+    return after_training.digest(internals.values_of(internals.variables_in(model.weights)))
+
+
 def _trackable(model: Any, *, in_use: bool = False) -> tf.train.Checkpoint:
     parts: dict[str, Any] = {"model": keras2.Apart(model) if in_use else model}
     if not in_use and (of_all := keras2.global_generator()) is not None:

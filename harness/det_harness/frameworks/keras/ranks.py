@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,21 @@ class Ranks:
         if self.several:
             for variable, value in zip(model.non_trainable_weights, own, strict=True):
                 variable.assign(value)
+
+    @contextmanager
+    def first_weights(self, model: Any) -> Iterator[None]:
+        """Have the weights of the first rank on all of them in the block; collective."""
+        if not self.several:
+            yield
+            return
+        own = [weight.numpy() for weight in model.weights]
+        for weight, value in zip(model.weights, self._communicator.broadcast_object(own), strict=True):
+            weight.assign(value)
+        try:
+            yield
+        finally:
+            for weight, value in zip(model.weights, own, strict=True):
+                weight.assign(value)
 
     def merged(
         self, model: Any, logs: Mapping[str, Any], *, counts: bool = True, states: Sequence[Any] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from det_harness.trial.throttle import Throttle
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchTrialContext
 from det_native.pytorch.native import PyTorchNativeContext
+from det_native.schema.manifests import CheckpointManifest
 from det_native.tensorboard import place
 
 logger = logging.getLogger("det_harness")
@@ -85,13 +86,15 @@ class TorchCheckpoints:
             trial_state.load_models(folder, self._context)
         return self._warm_start.uuid
 
-    def save(self, position: Callable[[], Any]) -> None:
+    def save(self, position: Callable[[], Any], metrics: Mapping[str, float] | None = None) -> None:
         """Save the present state; a collective call.
 
         Parameters
         ----------
         position : callable
             Returns the place in the training data, where it cannot be told from the number of batches.
+        metrics : mapping, optional
+            Validation metrics of the present weights, where hooks have changed them since the validation of the batch.
         """
         self._position = position
         place.flush()
@@ -103,22 +106,30 @@ class TorchCheckpoints:
                     self._write,
                     beside=self._context.device.type == "cpu",
                     repeatable=self._communicator.size == 1,  # else the other ranks would have to write again, too
-                    metadata=self._metadata(),
+                    metadata=CheckpointManifest.with_metrics(self._metadata(), metrics),
                     on_saved=self._saved,
                 )
             else:
                 self._save_own(self._schedule.progress.batches)
         self._note_end()
 
-    def save_end(self) -> None:
-        """Save what callbacks have made of the models since the last checkpoint; nothing of it is collective."""
+    def save_end(self, metrics: Mapping[str, float], validated: bytes | None) -> None:
+        """Save what callbacks have made of the models since the last checkpoint; nothing of it is collective.
+
+        Parameters
+        ----------
+        metrics : mapping
+            Of the state with the digest `validated`; another one has none.
+        validated : bytes or None
+        """
         before, self._digest_at_end = self._digest_at_end, None
         keeper = self._hooks.callbacks.get(trial_state.LOOP_NAMES)
         ended = self._schedule.over and self._communicator.rank == 0
         names = keeper.state_at_end() if ended and isinstance(keeper, NamesKeeper) else None
-        changed = before is not None and trial_state.digest(self._context) != before
-        if changed or names is not None:
-            self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context, names))
+        now = trial_state.digest(self._context) if before is not None else None
+        if now != before or names is not None:
+            own = None if now == before else metrics if now == validated else {}
+            self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context, names), own)
 
     def _note_end(self) -> None:
         """Note the state after the last batch, where callbacks may change it."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from det_harness.frameworks.torch import sharded_state, trial_state
 from det_harness.frameworks.torch.checkpoints import TorchCheckpoints
 from det_harness.frameworks.torch.compilation import Compilation
 from det_harness.frameworks.torch.definition import Definition
@@ -22,6 +23,7 @@ from det_harness.ranks.communicator import losses_named
 from det_harness.trial import rng
 from det_harness.trial.averages import averaged
 from det_harness.trial.driver import Driver, TrainingPort
+from det_harness.trial.metrics import scalar
 from det_native.imports import load_optimizers
 from det_native.pytorch import LRScheduler
 from det_native.tensorboard import place
@@ -56,6 +58,7 @@ class TorchTraining(TrainingPort):
     def __init__(self, definition: Definition, *, own_loop: bool = False) -> None:
         self.definition = definition
         self._own_loop = own_loop
+        self._changed_after_validation = -1
         self.services = services = definition.services
         self.schedule = services.schedule
         self._communicator = communicator = services.communicator
@@ -216,13 +219,26 @@ class TorchTraining(TrainingPort):
             self.schedule.request_stop()
 
     def validated(self, metrics: dict[str, float]) -> None:
-        """Call the hooks after a validation."""
-        self.hooks.call_with_metrics("on_validation_step_end", metrics)
-        self.hooks.call_with_metrics("on_validation_end", metrics)
+        """Call the hooks after a validation, and note whether they have changed what was validated."""
+        hooks = ("on_validation_step_end", "on_validation_end")
+        sharded = sharded_state.mesh_of(self.context.models) is not None
+        before = trial_state.digest(self.context) if any(map(self.hooks.of, hooks)) and not sharded else None
+        for hook in hooks:
+            self.hooks.call_with_metrics(hook, metrics)
+        if self.ranks.agree(before is not None and trial_state.digest(self.context) != before):
+            self._changed_after_validation = self.schedule.progress.batches
 
     def save(self) -> None:
         """Save the present state."""
-        self._checkpoints.save(lambda: getattr(getattr(self, "batches", None), "position", self._position))
+        changed = self._changed_after_validation == self.schedule.progress.batches
+        metrics = self._validated_again() if changed else None
+        self._checkpoints.save(lambda: getattr(getattr(self, "batches", None), "position", self._position), metrics)
+
+    def _validated_again(self) -> dict[str, float]:
+        """Return the validation metrics of weights that hooks have changed since the validation; a collective call."""
+        with evaluating(self.context.models), rng.preserved():
+            numbers = {name: scalar(value) for name, value in self._evaluation.run().items()}
+        return {name: number for name, number in numbers.items() if number is not None}
 
     @property
     def awaits_uploads(self) -> bool:
@@ -274,6 +290,9 @@ class TorchTraining(TrainingPort):
             with contextlib.suppress(Exception):
                 self.hooks.call("on_trial_shutdown")
             raise
+        changed = self.schedule.over and self._changed_after_validation == self.schedule.progress.batches
+        metrics = self._validated_again() if changed else {}  # now: the hooks may close what a validation needs
+        validated = trial_state.digest(self.context) if changed else None
         self.hooks.call("on_trial_shutdown")
         if not self.services.stop_requested():  # else it goes on elsewhere, from before this
-            self._checkpoints.save_end()
+            self._checkpoints.save_end(metrics, validated)
