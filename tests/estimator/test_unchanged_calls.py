@@ -18,7 +18,7 @@ from det_harness.local.run import run_local
 
 from det_native.errors import TrialDefinitionError
 from det_native.estimator.roles.call import UnchangedCall
-from det_native.estimator.roles.entry import give_back, taken_over
+from det_native.estimator.roles.entry import let_go, take_next, taken_over
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.roles import Role
 
@@ -80,10 +80,43 @@ def test_the_entry_keeps_its_signature_and_is_given_back() -> None:
         tf.estimator.train_and_evaluate(1, train_spec=2, eval_spec=3)
         tf.compat.v1.estimator.train_and_evaluate(4, 5, 6)
     assert taken == [(1, 2, 3), (4, 5, 6)]
-    give_back()
     with pytest.raises(TypeError, match="eval_spec"):
         tf.estimator.train_and_evaluate(1, 2, 3)
     assert before.__doc__ == tf.estimator.train_and_evaluate.__doc__
+
+
+def test_who_takes_the_next_call_lets_it_go_again(capsys: pytest.CaptureFixture[str]) -> None:
+    taken: list[Any] = []
+
+    def first(*arguments: Any) -> None:
+        taken.append(arguments)
+        with pytest.raises(TypeError, match="eval_spec"):
+            tf.estimator.train_and_evaluate(1, 2, 3)  # while it runs, a call is TensorFlow's own
+
+    def second(*arguments: Any) -> None:
+        taken.append(("second", *arguments))
+
+    take_next(first)
+    tf.estimator.train_and_evaluate(4, 5, 6)
+    take_next(second)
+    let_go(first, "Nobody reads this.")  # another one has them by now
+    tf.estimator.train_and_evaluate(7, 8, 9)
+    let_go(second, "By itself.")
+    for _ in range(2):
+        with pytest.raises(TypeError, match="eval_spec"):
+            tf.estimator.train_and_evaluate(1, 2, 3)
+    assert taken == [(4, 5, 6), ("second", 7, 8, 9)]
+    assert capsys.readouterr().out == "By itself.\n"
+
+
+def test_a_block_that_takes_all_calls_ends_what_was_begun_in_it() -> None:
+    taken: list[str] = []
+    with taken_over(lambda *arguments: taken.append("all")):
+        take_next(lambda *arguments: taken.append("next"))
+        tf.estimator.train_and_evaluate(1, 2, 3)
+    with pytest.raises(TypeError, match="eval_spec"):
+        tf.estimator.train_and_evaluate(1, 2, 3)
+    assert taken == ["next"]
 
 
 def test_run_local_evaluates_at_each_checkpoint_and_returns_what_tensorflow_does(tmp_path: Path) -> None:
