@@ -97,9 +97,15 @@ def _wrong_exporters(exporters: Any) -> Iterator[Wrong]:
         if not isinstance(exporter, tf.estimator.Exporter):
             yield CallTypeError, f"exporters have {_named(exporter)}; each has to be a tf.estimator.Exporter"
         elif not isinstance(exporter.name, str) or not exporter.name:
-            yield CallValueError, f"exporters have one whose name is {exporter.name!r}; it is to be that of a folder: give a text"
+            yield (
+                CallValueError,
+                f"exporters have one whose name is {exporter.name!r}; it is to be that of a folder: give a text",
+            )
         elif exporter.name in seen:
-            yield CallValueError, f"exporters have two of the name {exporter.name!r}, which is that of a folder; name them differently"
+            yield (
+                CallValueError,
+                f"exporters have two of the name {exporter.name!r}, which is that of a folder; name them differently",
+            )
         else:
             seen.add(exporter.name)
 
