@@ -191,8 +191,27 @@ def test_specs_refuse_what_they_cannot_use(make: Callable[[], Any], words: str) 
 def test_a_call_says_which_argument_is_wrong(tmp_path: Path, position: int, words: str) -> None:
     arguments: list[Any] = [estimator(tmp_path), tf.estimator.TrainSpec(data), eval_spec()]
     arguments[position] = None
-    with pytest.raises(TrialDefinitionError, match=words):
+    with pytest.raises(TrialDefinitionError, match=words) as caught:
         UnchangedCall(*arguments)
+    assert isinstance(caught.value, TypeError)  # as TensorFlow's own function says it
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"cluster": {"chief": ["a:1"], "worker": ["a:2"]}, "task": {"type": "worker", "index": 0}},
+        {"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator", "index": 1}},
+        {"cluster": {"chief": ["a:1"], "other": ["a:2"]}, "task": {"type": "other", "index": 0}},
+        {"cluster": {"chief": ["a:1"], "local": ["a:2"]}, "task": {"type": "local", "index": 0}},
+        {"cluster": {"local": ["a:2"]}, "task": {"type": "local", "index": 0}},
+    ],
+)
+def test_a_wrong_tf_config_is_a_value_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", json.dumps(task))
+    with pytest.raises(ValueError, match="TF_CONFIG"):
+        run(UnchangedCall(estimator(tmp_path), tf.estimator.TrainSpec(data, max_steps=2), eval_spec()), tmp_path)
 
 
 def test_tf_config_tells_each_role_its_task(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class NullHandle:
     """Stands for the result of a training call that the program makes besides the one being run.
 
-    Attributes, calls, items, iteration (one element, of a pair two), arithmetic and formatting give another one of its kind;
-    comparisons are False, so that loops which wait for an end do not wait for ever. What is a real value then, a
+    Attributes, calls, items, iteration (one element, of a pair two), arithmetic and formatting give another one of its
+    kind; comparisons are False, so that loops which wait for an end do not wait for ever. What is a real value then, a
     truth or a number, is noted as made up.
 
     Parameters
