@@ -310,6 +310,14 @@ class InvalidDataError(TrialDefinitionError, TypeError):
     """Training or validation data are of a kind, length or shape that cannot be used."""
 
 
+class CallTypeError(TrialDefinitionError, TypeError):
+    """A training call was given an object of another kind than it takes."""
+
+
+class CallValueError(TrialDefinitionError, ValueError):
+    """A training call was given an object with a value that cannot be used, or ``TF_CONFIG`` is wrong for it."""
+
+
 class InputDiffersError(TrialDefinitionError):
     """A training call was given something else on the worker than in the notebook: data, weights, settings.
 

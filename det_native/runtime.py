@@ -25,10 +25,16 @@ class ProgramHost(Protocol):
     one it does not let the program go on. ``stand_in`` gives a null handle for what is not at
     hand here of a training. ``owns_init`` is asked at every ``init()``: whether it is the one that the
     recorded call belongs to, so that ``environment`` is its trial. That one calls ``set_streams_of_init``.
+    ``takes_any_call`` says that no call is recorded, as of a script that knows nothing of det_native: it trains with
+    the first that it makes, and runs on after that.
     """
 
     environment: TrialEnvironment
     role: Literal["worker", "load"]
+
+    @property
+    def takes_any_call(self) -> bool:
+        """Whether the program's first training call is the trial's, whichever it is."""
 
     def take_call(self, kind: str, payload: Any) -> Any:
         """Handle one training call of the program."""

@@ -95,10 +95,22 @@ class Checkpoint:
             load = partial(self._source.load, self._known, files)
             return loadable_path(self._known.manifest.framework, files, load, made)
         except OSError as error:
-            raise StorageError(
-                f"The checkpoint could not be written to {error.filename or 'the cache'}: {error.strerror or error}. "
-                "checkpoint.download() takes a folder on a disk with room, in which you may write."
-            ) from error
+            raise _not_cached(error) from error
+
+    def files(self) -> Path:
+        """Return the folder of the cache that has the files, which are verified; they are not to be changed.
+
+        Raises
+        ------
+        StorageError
+            If they cannot be written there.
+        CheckpointError
+            If the checkpoint is damaged.
+        """
+        try:
+            return checkpoint_folder.cached(self._known.manifest, self._fetch)
+        except OSError as error:
+            raise _not_cached(error) from error
 
     def download(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Copy the checkpoint's files into a folder and verify them.
@@ -174,3 +186,10 @@ class Checkpoint:
 
     def __repr__(self) -> str:
         return checkpoint_short(self._known, self._metric)
+
+
+def _not_cached(error: OSError) -> StorageError:
+    return StorageError(
+        f"The checkpoint could not be written to {error.filename or 'the cache'}: {error.strerror or error}. "
+        "checkpoint.download() takes a folder on a disk with room, in which you may write."
+    )

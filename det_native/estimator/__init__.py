@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from det_native.estimator.hooks import RunHook
     from det_native.estimator.native import EstimatorNativeContext
     from det_native.estimator.reducers import MetricReducer, MetricsReducer
-    from det_native.estimator.trial import EstimatorTrial
+    from det_native.estimator.trial import EstimatorTrial, ServingInputReceiverFn
     from det_native.estimator.trial_context import EstimatorTrialContext
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "MetricReducer",
     "MetricsReducer",
     "RunHook",
+    "ServingInputReceiverFn",
 ]
 
 if find_spec("tensorflow") is None:
@@ -40,6 +41,7 @@ _HOMES = {
     "MetricReducer": "det_native.estimator.reducers",
     "MetricsReducer": "det_native.estimator.reducers",
     "RunHook": "det_native.estimator.hooks",
+    "ServingInputReceiverFn": "det_native.estimator.trial",
 }
 
 

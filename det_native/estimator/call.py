@@ -48,6 +48,7 @@ class EstimatorCall:
     framework: ClassVar[Framework] = "estimator"
     kind: ClassVar[Literal["train_and_evaluate"]] = "train_and_evaluate"
     quiet: ClassVar[bool] = False
+    returned_parts: ClassVar[int] = 2
 
     context: EvaluatingContext
     estimator: Any
@@ -60,6 +61,11 @@ class EstimatorCall:
         check_spec(self.train_spec, tf.estimator.TrainSpec, _NAME, "give")
         check_spec(self.eval_spec, tf.estimator.EvalSpec, _NAME, "give")
         check_serving(self.serving, "context.serving_input_receiver_fns is, or has,", "set it to")
+
+    @property
+    def exporters(self) -> list[str]:
+        """The names of the exporters of the EvalSpec."""
+        return [exporter.name for exporter in self.eval_spec.exporters or ()]
 
     @property
     def owners(self) -> list[tuple[Any, str | None]]:

@@ -8,7 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from det_native.errors import TrialDefinitionError
+from det_native.errors import CallTypeError, CallValueError, TrialDefinitionError
+
+Wrong = tuple[type[CallTypeError | CallValueError], str]
 
 
 def check_estimator(estimator: Any, what: str, do: str = "return") -> None:
@@ -27,9 +29,9 @@ def check_estimator(estimator: Any, what: str, do: str = "return") -> None:
     TrialDefinitionError
     """
     if not isinstance(estimator, tf.estimator.Estimator | tf.compat.v1.estimator.Estimator):
-        raise TrialDefinitionError(f"{what} {_named(estimator)}; {do} a tf.estimator.Estimator.")
+        raise CallTypeError(f"{what} {_named(estimator)}; {do} a tf.estimator.Estimator.")
     if estimator.config.cluster_spec.as_dict():
-        raise TrialDefinitionError(
+        raise CallValueError(
             f"{what} an estimator whose RunConfig has the roles of TF_CONFIG: unset that variable, or leave the "
             "context out and call tf.estimator.train_and_evaluate(), which trains by roles."
         )
@@ -47,10 +49,9 @@ def check_spec(spec: Any, kind: type, what: str, do: str = "return") -> None:
     TensorFlow checks what a spec is made of, but not what ``_replace()`` puts into it.
     """
     if not isinstance(spec, kind):
-        raise TrialDefinitionError(f"{what} {_named(spec)}; {do} a tf.estimator.{kind.__name__}.")
-    found = next(iter(_wrong_in(spec)), None)
-    if found is not None:
-        raise TrialDefinitionError(f"{what} {_named(spec)} whose {found}.")
+        raise CallTypeError(f"{what} {_named(spec)}; {do} a tf.estimator.{kind.__name__}.")
+    for error, found in _wrong_in(spec):
+        raise error(f"{what} {_named(spec)} whose {found}.")
 
 
 def check_serving(serving: Any, what: str, do: str = "return") -> None:
@@ -69,36 +70,42 @@ def check_serving(serving: Any, what: str, do: str = "return") -> None:
             )
 
 
-def _wrong_in(spec: Any) -> Iterator[str]:
-    """Yield what is wrong with the parts of a spec, as ``steps is 0; give ...``."""
+def _wrong_in(spec: Any) -> Iterator[Wrong]:
+    """Yield what is wrong with the parts of a spec, as ``steps is 0; give ...``, with the error that says so."""
     if not callable(spec.input_fn):
-        yield f"input_fn is {_named(spec.input_fn)}; give a function that returns a tf.data.Dataset"
+        yield CallTypeError, f"input_fn is {_named(spec.input_fn)}; give a function that returns a tf.data.Dataset"
     for hook in spec.hooks or ():
         if not isinstance(hook, tf.estimator.SessionRunHook):
-            yield f"hooks have {_named(hook)}; each has to be a tf.estimator.SessionRunHook"
+            yield CallTypeError, f"hooks have {_named(hook)}; each has to be a tf.estimator.SessionRunHook"
     if isinstance(spec, tf.estimator.TrainSpec):
         if spec.max_steps is not None and not spec.max_steps > 0:
-            yield f"max_steps is {spec.max_steps}; give a number above 0, or None"
+            yield CallValueError, f"max_steps is {spec.max_steps}; give a number above 0, or None"
         return
     if spec.steps is not None and not spec.steps > 0:
-        yield f"steps is {spec.steps}; give a number above 0, or None for all of the data"
+        yield CallValueError, f"steps is {spec.steps}; give a number above 0, or None for all of the data"
     if spec.name is not None and not isinstance(spec.name, str):
-        yield f"name is {spec.name!r}; give a text, or None"
+        yield CallTypeError, f"name is {spec.name!r}; give a text, or None"
     for name in ("start_delay_secs", "throttle_secs"):
         if getattr(spec, name) < 0:
-            yield f"{name} is {getattr(spec, name)}; give a number of seconds, 0 or more"
+            yield CallValueError, f"{name} is {getattr(spec, name)}; give a number of seconds, 0 or more"
     yield from _wrong_exporters(spec.exporters)
 
 
-def _wrong_exporters(exporters: Any) -> Iterator[str]:
+def _wrong_exporters(exporters: Any) -> Iterator[Wrong]:
     seen = set()
     for exporter in exporters or ():
         if not isinstance(exporter, tf.estimator.Exporter):
-            yield f"exporters have {_named(exporter)}; each has to be a tf.estimator.Exporter"
+            yield CallTypeError, f"exporters have {_named(exporter)}; each has to be a tf.estimator.Exporter"
         elif not isinstance(exporter.name, str) or not exporter.name:
-            yield f"exporters have one whose name is {exporter.name!r}; it is to be that of a folder: give a text"
+            yield (
+                CallValueError,
+                f"exporters have one whose name is {exporter.name!r}; it is to be that of a folder: give a text",
+            )
         elif exporter.name in seen:
-            yield f"exporters have two of the name {exporter.name!r}, which is that of a folder; name them differently"
+            yield (
+                CallValueError,
+                f"exporters have two of the name {exporter.name!r}, which is that of a folder; name them differently",
+            )
         else:
             seen.add(exporter.name)
 

@@ -44,7 +44,8 @@ class EstimatorExperimentalContext(HorovodTrialContext, CachingMethods):
             What of each batch goes into the metric.
         reducer : callable or MetricReducer
             A function takes the list of the values of all batches, each a numpy array, or a list or dictionary of them,
-            and returns the metric. A ``MetricReducer`` takes them one by one; each evaluation has a copy of it.
+            and returns the metric. A ``MetricReducer`` takes them one by one; each evaluation has a copy of it, which
+            shares the context, tensors, locks and what else cannot be copied.
         numpy_dtype
             The type of the result: anything that ``numpy.dtype()`` takes.
 

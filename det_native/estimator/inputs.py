@@ -10,7 +10,12 @@ from typing import Any
 import tensorflow as tf
 
 from det_native.errors import ArgumentError, InvalidDataError
-from det_native.keras.pipelines import batch_size_of_step, steps_up
+from det_native.keras.pipelines import batch_size_of_step, graph_of_tensor, is_of_another_graph, steps_up
+
+_MADE_BEFORE = (
+    "that was made before, outside of it. Estimator calls an input_fn in a graph of its own, where nothing of another "
+    "graph can be used: make the Dataset within the input_fn, of arrays or files, and wrap it there."
+)
 
 
 def called(function: Callable[..., Any], what: str, arguments: dict[str, Any]) -> Any:
@@ -27,14 +32,21 @@ def called(function: Callable[..., Any], what: str, arguments: dict[str, Any]) -
     Raises
     ------
     InvalidDataError
-        If it returns something else.
+        If it returns something else, or what was made in another graph.
     """
     names = inspect.signature(function).parameters
-    found = function(**{name: value for name, value in arguments.items() if name in names})
+    try:
+        found = function(**{name: value for name, value in arguments.items() if name in names})
+    except (ValueError, RuntimeError) as error:
+        if is_of_another_graph(error):
+            raise InvalidDataError(f"{what} uses a Dataset or a tensor {_MADE_BEFORE}") from error
+        raise
     if not isinstance(found, tf.data.Dataset):
         raise InvalidDataError(
             f"{what} returned {_named(found)}; return a tf.data.Dataset, whose elements are (features, labels)."
         )
+    if graph_of_tensor(found) is not tf.compat.v1.get_default_graph():
+        raise InvalidDataError(f"{what} returned a Dataset {_MADE_BEFORE}")
     return found
 
 

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from det_native.errors import ArgumentError
 from det_native.estimator.call import EstimatorCall, EvaluatingContext
 from det_native.horovod import HorovodContext
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.signatures import names_checked
 from det_native.trial import Role
 
+if TYPE_CHECKING:
+    from det_native.estimator.roles.call import UnchangedCall
+
+_AFTER = (
+    "tf.estimator.train_and_evaluate() trains here by itself: the init() before it was for one training. To make an "
+    "experiment of this call too, call det.experimental.estimator.init() before it."
+)
+
 
 class EstimatorNativeContext(EvaluatingContext):
     """What native code of ``tf.estimator`` asks about its trial, with :meth:`train_and_evaluate`, which trains.
+
+    In a ``with`` statement, it is closed at the end of the block.
 
     Parameters
     ----------
@@ -57,6 +68,56 @@ class EstimatorNativeContext(EvaluatingContext):
         self.serving_input_receiver_fns: dict[str, Callable[..., Any]] = {}
         self.period_said = any((env.config.get("min_validation_period") or {}).values())
         self._on_call = on_call
+        self._closed = False
+        self._unchanged: Callable[[Any, Any, Any], Any] | None = None
+
+    def __enter__(self) -> Self:
+        """Return the context."""
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        """Close the context."""
+        self.close()
+
+    def close(self) -> None:
+        """End what ``init()`` has begun: ``tf.estimator.train_and_evaluate()`` is TensorFlow's own again.
+
+        What the context knows of its experiment stays; it trains no more. A call of either function has done the same
+        for TensorFlow's, whose next call makes no experiment.
+        """
+        self._closed = True
+        self._let_go()
+
+    def take_next_call(self, handler: Callable[[UnchangedCall], Any]) -> None:
+        """Have the next call of TensorFlow's own function be the context's; `handler` makes its result."""
+        from det_native.estimator.roles.call import UnchangedCall
+        from det_native.estimator.roles.entry import take_next
+
+        def run(estimator: Any, train_spec: Any, eval_spec: Any) -> Any:
+            __tracebackhide__ = True
+            return self._using_up(lambda: handler(UnchangedCall(estimator, train_spec, eval_spec, self)))
+
+        self._unchanged = run
+        take_next(run)
+
+    def _using_up(self, call: Callable[[], Any]) -> Any:
+        """Make a call; what was refused before anything has begun may be put right and made again."""
+        __tracebackhide__ = True
+        before = self.experiment
+        try:
+            result = call()
+        except BaseException:
+            if self.experiment is not before:
+                self._let_go(_AFTER)
+            raise
+        self._let_go("" if self.role in ("worker", "load") else _AFTER)
+        return result
+
+    def _let_go(self, after: str = "") -> None:
+        if self._unchanged is not None:
+            from det_native.estimator.roles.entry import let_go
+
+            let_go(self._unchanged, after)
 
     @names_checked("context.train_and_evaluate")
     def train_and_evaluate(self, estimator: Any, train_spec: Any, eval_spec: Any) -> Any:
@@ -74,22 +135,25 @@ class EstimatorNativeContext(EvaluatingContext):
         -------
         tuple or Experiment
             In a local run the metrics of the last evaluation and the list of what the exporters have exported; for the
-            cluster the experiment, at once.
+            cluster the experiment, at once. Unpacked (``metrics, exports = ...``), it waits for its end and gives both.
 
         Raises
         ------
         TrialDefinitionError
             If an argument is of another kind.
         ArgumentError
-            If nothing says how long to train, and the data have no end.
+            If nothing says how long to train, and the data have no end; or the context is closed.
         """
         __tracebackhide__ = True
+        if self._closed:
+            raise ArgumentError(
+                "The context is closed, by close() or at the end of its `with` block: train within the block, or call "
+                "det.experimental.estimator.init() again."
+            )
         call = EstimatorCall(self, estimator, train_spec, eval_spec, dict(self.serving_input_receiver_fns))
         if self._on_call is None:
             import tensorflow as tf
 
             return tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
-        result = self._on_call(call)
-        if self.role == "cluster":
-            self.experiment = result
-        return result
+        on_call = self._on_call
+        return self._using_up(lambda: on_call(call))

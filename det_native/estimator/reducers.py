@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_native.errors import TrialDefinitionError
+from det_native.estimator.copies import copied
 
 Gather = Callable[[Any], list[Any]]
 
@@ -164,7 +164,8 @@ def _taken_apart(metric: Any) -> tuple[list[Any], Callable[[Any], Any]]:
 def _fresh(reducer: Any) -> MetricReducer:
     if isinstance(reducer, MetricReducer):
         # An evaluation must not go on with what the one before has accumulated.
-        return copy.deepcopy(reducer)
+        fresh: MetricReducer = copied(reducer)
+        return fresh
     if isinstance(reducer, type) or not callable(reducer):
         made = f"{reducer.__name__}()" if isinstance(reducer, type) else "a function"
         raise TrialDefinitionError(

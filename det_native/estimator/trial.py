@@ -12,6 +12,12 @@ from det_native.estimator.trial_context import EstimatorTrialContext
 from det_native.trial import ControllerClass, Trial
 
 
+#: A function that makes the inputs of a SavedModel, as those of ``tf.estimator.export`` do.
+ServingInputReceiverFn = Callable[
+    ..., tf.estimator.export.ServingInputReceiver | tf.estimator.export.TensorServingInputReceiver
+]
+
+
 class EstimatorTrial(Trial, ABC):
     """A training with ``tf.estimator``: an estimator and its data, without the loop.
 
@@ -62,7 +68,7 @@ class EstimatorTrial(Trial, ABC):
     def build_validation_spec(self) -> tf.estimator.EvalSpec:
         """Return the validation data; of them `steps` batches are taken, with ``steps=None`` all."""
 
-    def build_serving_input_receiver_fns(self) -> dict[str, Callable[..., Any]]:
+    def build_serving_input_receiver_fns(self) -> dict[str, ServingInputReceiverFn]:
         """Return what each checkpoint has a SavedModel for, by the name of the folder that has it; by default nothing.
 
         Examples

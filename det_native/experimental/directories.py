@@ -44,6 +44,10 @@ class DirectoryOrigin(Origin):
     has_code: ClassVar[bool] = False
     entrypoint: str = ""
 
+    def why_no_program(self) -> str:
+        """Return an empty text: the program is made here, of the directory."""
+        return ""
+
     def capture(
         self, kind: CallKind, payload: Any, framework: Framework, settings: Settings, *, wider: bool = False
     ) -> Capture:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.arguments import Show
+from det_native.client.estimator_experiment import EstimatorExperiment
 from det_native.errors import DetError
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import Begun, enter, first_environment, replayed_environment, train_by_fit
@@ -19,8 +20,10 @@ from det_native.runtime import active_host
 from det_native.schema.loading import load_config
 
 if TYPE_CHECKING:
+    from det_native.client.handles import Experiment
     from det_native.estimator import EstimatorNativeContext
     from det_native.estimator.call import EstimatorCall
+    from det_native.estimator.roles.call import UnchangedCall
     from det_native.experimental.origin import Origin
 
 __all__ = ["init"]
@@ -45,8 +48,9 @@ def init(
 
     Here too it trains in a process of its own, in which TensorFlow has V1 behaviour: a kernel could never switch back.
 
-    From then on, ``tf.estimator.train_and_evaluate()`` itself makes an experiment too: of code that is not changed,
-    which TensorFlow trains and evaluates as ever, here in this process.
+    The next call of ``tf.estimator.train_and_evaluate()`` itself makes an experiment too: of code that is not changed,
+    which TensorFlow trains and evaluates as ever, here in this process. That call uses the context up, and
+    ``context.close()``, or the end of a ``with`` block, ends it without.
 
     Parameters
     ----------
@@ -89,6 +93,7 @@ def init(
             environment, on_call=lambda call: host.take_call("train_and_evaluate", call), role=host.role
         )
         context.period_said = context.period_said and _says_period(config)
+        context.take_next_call(lambda call: host.take_call("train_and_evaluate", call))
         return context
     begun = Begun.now()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
@@ -98,29 +103,19 @@ def init(
 
     context = EstimatorNativeContext(
         environment,
-        on_call=partial(train_by_fit, fit_here=_train_here, settings=settings, begun=begun),
+        on_call=partial(train_by_fit, fit_here=_train_here, settings=settings, begun=begun, handle_of=_handle),
         role="local" if settings.place.local else "cluster",
     )
     enter(settings, environment, begun)
-    _run_unchanged_calls(context, settings, begun)
+    context.take_next_call(
+        partial(train_by_fit, fit_here=_unchanged_here, settings=settings, begun=begun, handle_of=_handle)
+    )
     return context
 
 
-def _run_unchanged_calls(context: EstimatorNativeContext, settings: Settings, begun: Begun) -> None:
-    """Have later calls of ``tf.estimator.train_and_evaluate()`` itself be experiments too."""
-    from det_native.estimator.roles.call import UnchangedCall
-    from det_native.estimator.roles.entry import take_over
-    from det_native.experimental.local.native_estimator import unchanged_here
-
-    def run(estimator: Any, train_spec: Any, eval_spec: Any) -> Any:
-        __tracebackhide__ = True
-        call = UnchangedCall(estimator, train_spec, eval_spec, context)
-        result = train_by_fit(call, fit_here=unchanged_here, settings=settings, begun=begun)
-        if context.role == "cluster":
-            context.experiment = result
-        return result
-
-    take_over(run)
+def _handle(call: EstimatorCall | UnchangedCall, experiment: Experiment) -> EstimatorExperiment:
+    """Return a handle that is unpacked as what TensorFlow's function returns."""
+    return EstimatorExperiment(experiment.source, experiment.id, exporters=call.exporters)
 
 
 def _says_period(config: ConfigInput) -> bool:
@@ -136,3 +131,9 @@ def _train_here(call: EstimatorCall, settings: Settings, origin: Origin) -> Any:
     from det_native.experimental.local.native_estimator import train_and_evaluate_here
 
     return train_and_evaluate_here(call, settings, origin)
+
+
+def _unchanged_here(call: UnchangedCall, settings: Settings, origin: Origin) -> Any:
+    from det_native.experimental.local.native_estimator import unchanged_here
+
+    return unchanged_here(call, settings, origin)

@@ -24,6 +24,34 @@ def inputs_of(dataset: Any) -> list[Any]:
     return list(dataset._inputs())
 
 
+def graph_of_tensor(dataset: Any) -> Any:
+    """Return the graph that a Dataset was made in; None where it was made eagerly."""
+    return getattr(dataset._variant_tensor, "graph", None)
+
+
+def graphs_of_functions(dataset: Any) -> list[Any]:
+    """Return the graphs that the functions of Python became which one step of a Dataset calls."""
+    try:
+        return [wrapper.function.graph for wrapper in dataset._functions()]
+    except (AttributeError, NotImplementedError):  # a Dataset of another kind
+        return []
+
+
+def functions_being_built() -> list[Any]:
+    """Return the graphs of the functions that are being built of Python's, the innermost first."""
+    found, graph = [], None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    while getattr(graph, "building_function", False):
+        found.append(graph)
+        graph = getattr(graph, "outer_graph", None)
+    return found
+
+
+def is_of_another_graph(error: Exception) -> bool:
+    """Return whether TensorFlow says by an error that code has used a tensor, or a Dataset, of another graph."""
+    text = str(error)
+    return "must be from the same graph" in text or "Attempting to capture an EagerTensor" in text
+
+
 def functions_of(dataset: Any) -> list[types.FunctionType]:
     """Return the functions of Python that the steps of a Dataset call, and what their closures lead to."""
     found: dict[int, types.FunctionType] = {}

@@ -12,7 +12,7 @@ import tensorflow as tf
 from det_native.errors import InvalidDataError
 from det_native.horovod import HorovodContext, HorovodTrialContext
 from det_native.keras.caches.decorators import DatasetCaches, is_cached
-from det_native.keras.pipelines import inputs_of
+from det_native.keras.pipelines import functions_being_built, graphs_of_functions, inputs_of
 from det_native.schema.environment import TrialEnvironment
 
 
@@ -45,6 +45,7 @@ class SharingContext(HorovodTrialContext):
         super().__init__(env, hvd_config)
         self._wraps = 0
         self._wrapped: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._wrapped_in: weakref.WeakSet[Any] = weakref.WeakSet()  # functions of pipelines, as graphs
 
     def use_environment(self, env: TrialEnvironment) -> None:
         """Take the facts of the run, where more is known of it than when the context was made."""
@@ -90,12 +91,21 @@ class SharingContext(HorovodTrialContext):
         sharded = self.env.managed and shard_dataset and size > 1
         wrapped = dataset.shard(size, self.distributed.get_rank()) if sharded else dataset
         self._wrapped.add(wrapped)
+        self._wrapped_in.update(functions_being_built())
         self._wraps += 1
         return wrapped
 
     def is_shared(self, dataset: Any) -> bool:
-        """Return whether each process has its own part of a Dataset: it, or one that it is made of, is wrapped."""
-        return any(each in self._wrapped or is_cached(each) for each in _made_of(dataset))
+        """Return whether each process has its own part of a Dataset: it, or one that it is made of, is wrapped.
+
+        One that a function of its steps makes counts too: ``files.interleave(lambda file: wrap_dataset(...))``.
+        """
+        return any(
+            each in self._wrapped
+            or is_cached(each)
+            or any(graph in self._wrapped_in for graph in graphs_of_functions(each))
+            for each in _made_of(dataset)
+        )
 
     @property
     def shared_datasets(self) -> int:

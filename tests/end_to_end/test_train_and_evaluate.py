@@ -93,6 +93,74 @@ def test_a_cell_trains_as_it_is_here_and_there(cluster: Cluster) -> None:
         assert (trial.batches, trial.target_batches) == (STEPS, STEPS)
 
 
+OWN_EXPORTER = """
+class Own(tf.estimator.Exporter):
+    name = "own"
+
+    def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+        return {"loss": float(eval_result["loss"]), "seen": ("at", int(eval_result["global_step"]))}
+
+
+eval_spec = eval_spec._replace(exporters=(exporter, Own()))
+"""
+
+
+def test_the_rest_of_a_cell_stays_here_and_the_pair_is_unpacked(cluster: Cluster) -> None:
+    before, call, _ = UNCHANGED.partition("result = tf.estimator.train_and_evaluate")
+    with running_kernel(cluster, "notebook") as kernel:
+        kernel.run(
+            CELLS.format(local=False, source=before + OWN_EXPORTER)
+            + "experiment = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)\n"
+            "experiment.wait(show='none')\n"
+            "sent = open('only_here.txt', 'w').write('x')\n"
+            "metrics, (served, own) = experiment\n"
+        )
+        assert kernel.value("[experiment.state == 'Completed', experiment is context.experiment, len(experiment)]") == [
+            True,
+            True,
+            2,
+        ]
+        [row] = kernel.value("experiment.trials[0].metrics('validation')[-1:]")
+        expected = {name: value for name, value in row.items() if name != "batch"} | {"global_step": STEPS}
+        assert kernel.value("metrics") == expected
+        assert kernel.value("[own, type(own['seen']).__name__]") == [
+            {"loss": row["loss"], "seen": ["at", STEPS]},
+            "tuple",
+        ]
+        assert kernel.value("list(tf.saved_model.load(served.decode()).signatures)") == ["serving_default"]
+        assert "only_here.txt" not in kernel.value("experiment.artifacts.paths")
+        done = kernel.run(
+            "plain = tf.estimator.Estimator(model_fn, 'plain', config=config)\n"
+            "again = tf.estimator.train_and_evaluate(plain, train_spec, eval_spec)\n"
+        )
+        assert "the init() before it was for one training" in done.text
+        assert kernel.value("[type(again).__name__, again[1][1]['seen'][1]]") == ["tuple", STEPS]
+        assert kernel.value("len(det.experiments())") == 1
+
+
+@pytest.mark.long
+def test_the_rest_of_a_script_with_its_own_init_stays_here(cluster: Cluster) -> None:
+    before, call, after = UNCHANGED.partition("result = tf.estimator.train_and_evaluate")
+    (cluster.folder / "own.py").write_text(
+        "import det_native as det\ncontext = det.experimental.estimator.init({'name': 'own'})\n"
+        + before
+        + "first = tf.estimator.Estimator(model_fn, 'first', config=config)\n"
+        + "(first_metrics, _) = tf.estimator.train_and_evaluate(first, train_spec, eval_spec)\n"
+        + "with det.experimental.estimator.init({'name': 'second'}) as context:\n    "
+        + call
+        + after.replace("\n", "\n    ")
+        + "\nresult.wait()\nmetrics, exports = result\n"
+        + "print('here', result.id, metrics['global_step'], len(exports), first_metrics['global_step'])\n"
+        + "open('here_only.txt', 'w').write(str(metrics['loss']))\n"
+    )
+    printed = cluster.command("own.py")
+    assert f"here 2 {STEPS} 1 {STEPS}" in printed
+    for number in (1, 2):
+        experiment = cluster.attach(number)
+        assert ended(experiment, ExperimentState.COMPLETED).batches == STEPS
+        assert "here_only.txt" not in experiment.artifacts.paths
+
+
 @pytest.mark.long
 def test_a_search_over_a_script_has_a_model_dir_for_each_trial(cluster: Cluster) -> None:
     searcher = {"name": "random", "metric": "accuracy", "smaller_is_better": False, "max_trials": 2}

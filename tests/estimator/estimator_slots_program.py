@@ -135,7 +135,8 @@ def trial_of(settings: Settings) -> type[EstimatorTrial]:
             found = tf.data.Dataset.from_tensor_slices((rows, Y[:records]))
             if self.context.distributed.get_size() == 1:
                 found = found.shard(1, 0)  # as many operations, by which TensorFlow numbers those of first values
-            found = self.context.wrap_dataset(found) if not settings.get("unwrapped") else found
+            wrapped = self.context.wrap_dataset(found) if settings.get("unwrapped") != "never" else found
+            found = found if "unwrapped" in settings else wrapped
             found = found.shuffle(8) if shuffle else found
             return found.batch(self.context.get_per_slot_batch_size())
 
@@ -147,7 +148,9 @@ def trial_of(settings: Settings) -> type[EstimatorTrial]:
 
         def build_validation_spec(self) -> Any:
             records = settings.get("validated", VALIDATED)
-            return tf.estimator.EvalSpec(lambda: self.data(records, shuffle=False), steps=None)
+            rank, size = self.context.distributed.get_rank(), self.context.distributed.get_size()
+            hooks = [Stops(1)] if rank == size - 1 and settings.get("evaluation_stops_on_last") else []
+            return tf.estimator.EvalSpec(lambda: self.data(records, shuffle=False), steps=None, hooks=hooks)
 
     return Small
 
@@ -261,7 +264,9 @@ CASES: dict[str, Settings] = {
     "fewer": {**_WHOLE, "resumed": True},
     # What ends early, and what is refused.
     "stopped": {"stops_on_last": 3},
-    "unwrapped": {"unwrapped": True},
+    "stopped_evaluating": {"evaluation_stops_on_last": True},
+    "unwrapped": {"unwrapped": "never"},
+    "dropped": {"unwrapped": "dropped"},
 }
 
 

@@ -15,6 +15,7 @@ from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.estimator import EstimatorNativeContext
 from det_native.estimator.call import EstimatorCall
 from det_native.schema.environment import TrialEnvironment
+from det_native.storage.exports import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -115,6 +116,89 @@ def test_exports_lie_in_the_checkpoints_and_go_on(tmp_path: Path) -> None:
     losses = [metrics["loss"] for metrics in run.validations]
     assert internals.best_of(exporters[0])["loss"] == pytest.approx(min(losses))
     assert internals.best_of(exporters[1]) is None
+
+
+class OwnExporter(tf.estimator.Exporter):  # type: ignore[misc]
+    """Returns what it is told to at each evaluation."""
+
+    def __init__(self, name: str, results: list[Any]) -> None:
+        self._name, self._results = name, results
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def export(
+        self, estimator: Any, export_path: str, checkpoint_path: str, eval_result: Any, is_the_final_export: bool
+    ) -> Any:
+        made = self._results.pop(0)
+        return made(Path(export_path)) if callable(made) else made
+
+
+def written(path: Path) -> str:
+    """Write a folder of an export; return its path as a text."""
+    (path / "3").mkdir(parents=True)
+    (path / "3" / "model.txt").write_text("x")
+    return str(path / "3")
+
+
+def test_own_exporters_give_what_they_have_returned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    results = {
+        "values": [1, {"loss": (1.5, b"x"), "texts": ["a", None]}],
+        "elsewhere": ["/somewhere/else", "/somewhere/else"],
+        "gone": ["first", None],
+        "path": [None, written],
+        "object": [object(), object()],
+    }
+    exporters = [OwnExporter(name, list(made)) for name, made in results.items()]
+    run = NativeRun(
+        tmp_path,
+        lambda environment: call_of(environment, evaluation={"exporters": exporters}),
+        2,
+        min_validation_period={"batches": 1},
+    )
+    with caplog.at_level("WARNING", "det_native"):
+        run.run()
+    values, elsewhere, gone, path, other = read(run.folder, list(results))
+    assert (values, elsewhere, gone, other) == (results["values"][1], "/somewhere/else", None, None)
+    assert isinstance(path, str)
+    assert Path(path, "model.txt").read_text() == "x"
+    assert Path(path).is_relative_to(run.folder)
+    [told] = [record.getMessage() for record in caplog.records if "exporter" in record.getMessage()]
+    assert "The exporter 'object' has returned a object, which does not leave this process" in told
+
+
+def test_a_context_ends_by_with_by_close_and_by_its_call() -> None:
+    taken: list[Any] = []
+
+    def begin() -> EstimatorNativeContext:
+        context = EstimatorNativeContext(EMPTY, on_call=taken.append)
+        context.take_next_call(lambda call: taken.append(call) or "unchanged")
+        return context
+
+    call = call_of(EMPTY, max_steps=1)
+    given = (call.estimator, call.train_spec, call.eval_spec)
+    context = begin()
+    with pytest.raises(TypeError, match="was given None"):  # and may be made again
+        tf.estimator.train_and_evaluate(call.estimator, call.train_spec, None)
+    assert tf.estimator.train_and_evaluate(*given) == "unchanged"
+    own = pytest.raises(TypeError, match="must have type")
+    with own:
+        tf.estimator.train_and_evaluate(call.estimator, call.train_spec, None)
+    begin().train_and_evaluate(*given)
+    with own:
+        tf.estimator.train_and_evaluate(call.estimator, call.train_spec, None)
+    assert [type(each).__name__ for each in taken] == ["UnchangedCall", "EstimatorCall"]
+    with begin() as context:
+        pass
+    closed = begin()
+    closed.close()
+    with own:
+        tf.estimator.train_and_evaluate(call.estimator, call.train_spec, None)
+    for each in (context, closed):
+        with pytest.raises(ArgumentError, match="The context is closed"):
+            each.train_and_evaluate(*given)
+    assert len(taken) == 2
 
 
 def test_saving_listeners_are_told(tmp_path: Path) -> None:

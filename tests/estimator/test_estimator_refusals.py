@@ -6,15 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from det_harness.frameworks.estimator import internals
+from det_harness.frameworks.estimator.data import Input
 from estimator_runs import BATCH_SIZE, Run, Small, X, Y, trial
 
 import det_native as det
 from det_native.errors import DetError, InvalidDataError, MissingDependencyError, TrialDefinitionError
 from det_native.estimator import EstimatorContext, EstimatorTrial, EstimatorTrialContext, version
 from det_native.estimator.checks import check_spec
+from det_native.schema.environment import Ranks, TrialEnvironment
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +79,26 @@ WRONG: list[tuple[dict[str, Any], type[DetError], str]] = [
         r"TrainSpec returned a Dataset that is not wrapped: call dataset = context\.wrap_dataset",
     ),
     (
+        {
+            "__init__": lambda self, context: (
+                vars(self).update(context=context, made=None) or vars(self).update(made=self.data().batch(BATCH_SIZE))
+            ),
+            **training(lambda self: self.made),
+        },
+        InvalidDataError,
+        "TrainSpec returned a Dataset that was made before, outside of it.*: make the Dataset within the input_fn",
+    ),
+    (
+        {
+            "__init__": lambda self, context: (
+                vars(self).update(context=context, made=None) or vars(self).update(made=self.data())
+            ),
+            **validation(lambda self: self.made.batch(BATCH_SIZE)),
+        },
+        InvalidDataError,
+        "EvalSpec uses a Dataset or a tensor that was made before, outside of it",
+    ),
+    (
         training(lambda self: self.context.wrap_dataset(self.data().batch(2))),
         InvalidDataError,
         "made of a wrapped one: .* Call it once",
@@ -132,6 +155,60 @@ def test_what_is_wrong_in_a_spec_is_told(spec: Any, replaced: dict[str, Any], to
     with pytest.raises(TrialDefinitionError, match=told):
         check_spec(spec._replace(**replaced), type(spec), "The call was given", "give")
     check_spec(spec, type(spec), "The call was given")
+
+
+def from_files(context: Any) -> Any:
+    """Return a Dataset of records of which a function of its steps makes a Dataset for each file."""
+    files = tf.data.Dataset.range(2)
+    return files.interleave(lambda file: context.wrap_dataset(tf.data.Dataset.from_tensor_slices(({"x": X}, Y)))).batch(
+        BATCH_SIZE
+    )
+
+
+def dropped(context: Any) -> Any:
+    made = tf.data.Dataset.from_tensor_slices(({"x": X}, Y))
+    context.wrap_dataset(made)
+    return made.batch(BATCH_SIZE)
+
+
+def zipped(context: Any) -> Any:
+    both = (tf.data.Dataset.from_tensor_slices(({"x": X}, Y)), tf.data.Dataset.range(len(X)))
+    return tf.data.Dataset.zip(tuple(context.wrap_dataset(each) for each in both)).batch(BATCH_SIZE)
+
+
+def of_version_1(context: Any) -> Any:
+    made = tf.compat.v1.data.Dataset.from_tensor_slices(({"x": X}, Y))
+    return context.wrap_dataset(made).shuffle(8).batch(BATCH_SIZE)
+
+
+def sharded(context: Any) -> Any:
+    made = tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).shard(2, context.distributed.get_rank())
+    return context.wrap_dataset(made, shard_dataset=False).batch(BATCH_SIZE)
+
+
+@pytest.mark.parametrize(
+    ("data", "batches"),
+    [
+        (zipped, 2),
+        (of_version_1, 2),
+        (sharded, 2),
+        (from_files, 4),
+        (dropped, None),
+    ],
+)
+def test_on_two_slots_what_wrap_dataset_has_returned_is_to_be_used(data: Any, batches: int | None) -> None:
+    context = EstimatorTrialContext(TrialEnvironment(config={}, hparams={}, ranks=Ranks(1, 2, 1, 2), managed=True))
+    source = Input(lambda: data(context), "The input_fn of the TrainSpec", context, {})
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        if batches is None:
+            with pytest.raises(InvalidDataError, match="each of the 2 processes would read all of it: use the result"):
+                source.dataset()
+            return
+        count = source.dataset().reduce(np.int64(0), lambda found, element: found + 1)
+        assert session.run(count) == batches
+    alone = EstimatorTrialContext(TrialEnvironment(config={}, hparams={}, managed=True))
+    with tf.Graph().as_default():
+        Input(lambda: dropped(alone), "The input_fn", alone, {}).dataset()  # it is the Dataset itself there
 
 
 def test_roles_of_tf_config_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 SECONDS = 500.0
-FEW = ["plain", "unwrapped"]
+FEW = ["plain", "unwrapped", "dropped"]
 Pair = dict[str, list[dict[str, Any]]]
 
 
@@ -103,6 +103,7 @@ def test_what_is_not_wrapped_is_told_on_each_slot(pair: Pair) -> None:
             "The input_fn of the TrainSpec returned a Dataset that is not wrapped: call dataset = "
             in (pair["unwrapped"][rank]["error"])
         )
+        assert "each of the 2 processes would read all of it: use the result" in pair["dropped"][rank]["error"]
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +155,14 @@ def test_a_stop_that_a_hook_of_one_slot_requests_ends_all_at_the_same_batch(more
     first, second = more["stopped"]
     assert first["checkpoints"] == [4]
     assert [batch for batch, _ in first["training"]] == [batch for batch, _ in second["training"]] == [1, 2, 3, 4]
+
+
+@pytest.mark.long
+def test_a_stop_that_a_hook_of_an_evaluation_requests_on_one_slot_ends_all(more: Pair) -> None:
+    first, second = more["stopped_evaluating"]
+    assert first["checkpoints"] == [4]
+    assert [batch for batch, _ in first["training"]] == [batch for batch, _ in second["training"]] == [1, 2, 3, 4]
+    assert [batch for batch, _ in first["validation"]] == [4]
 
 
 @pytest.mark.long

@@ -210,6 +210,39 @@ def test_a_session_hook_that_requests_a_stop_ends_the_training_with_a_checkpoint
     assert run.reporter.checkpoints[-1][1].batch == 1
 
 
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [(0, (0, True)), (1, (1, True)), (2, (2, True)), (3, (3, False)), (9, (3, False))],
+)
+def test_a_hook_of_the_eval_spec_that_requests_a_stop_ends_the_training(
+    at: int, expected: tuple[int, bool], tmp_path: Path
+) -> None:
+    class Stop(tf.estimator.SessionRunHook):  # type: ignore[misc]
+        def begin(self) -> None:
+            self.step = tf.compat.v1.train.get_global_step()
+
+        def before_run(self, run_context: Any) -> Any:
+            return tf.estimator.SessionRunArgs(self.step)
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            if run_values.results == at:
+                run_context.request_stop()
+
+    def build_validation_spec(self: Any) -> Any:
+        return tf.estimator.EvalSpec(lambda: self.data().batch(BATCH_SIZE), steps=None, hooks=[Stop()])
+
+    run = Run(
+        trial(build_validation_spec=build_validation_spec),
+        tmp_path,
+        min_validation_period={"batches": 1},
+        perform_initial_validation=True,
+    )
+    outcome = run.run()
+    assert (outcome.batches, outcome.stopped) == expected
+    assert [row.batch for row in run.reporter.validation_rows] == list(range(expected[0] + 1))
+    assert run.reporter.checkpoints[-1][1].batch == expected[0] if expected[0] else not run.reporter.checkpoints
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("where", ["map", "generator", "small shuffle"])
 def test_data_go_on_at_the_very_batch_whatever_can_be_saved_of_them(

@@ -18,7 +18,7 @@ from det_harness.local.run import run_local
 
 from det_native.errors import TrialDefinitionError
 from det_native.estimator.roles.call import UnchangedCall
-from det_native.estimator.roles.entry import give_back, taken_over
+from det_native.estimator.roles.entry import let_go, take_next, taken_over
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.roles import Role
 
@@ -80,10 +80,43 @@ def test_the_entry_keeps_its_signature_and_is_given_back() -> None:
         tf.estimator.train_and_evaluate(1, train_spec=2, eval_spec=3)
         tf.compat.v1.estimator.train_and_evaluate(4, 5, 6)
     assert taken == [(1, 2, 3), (4, 5, 6)]
-    give_back()
     with pytest.raises(TypeError, match="eval_spec"):
         tf.estimator.train_and_evaluate(1, 2, 3)
     assert before.__doc__ == tf.estimator.train_and_evaluate.__doc__
+
+
+def test_who_takes_the_next_call_lets_it_go_again(capsys: pytest.CaptureFixture[str]) -> None:
+    taken: list[Any] = []
+
+    def first(*arguments: Any) -> None:
+        taken.append(arguments)
+        with pytest.raises(TypeError, match="eval_spec"):
+            tf.estimator.train_and_evaluate(1, 2, 3)  # while it runs, a call is TensorFlow's own
+
+    def second(*arguments: Any) -> None:
+        taken.append(("second", *arguments))
+
+    take_next(first)
+    tf.estimator.train_and_evaluate(4, 5, 6)
+    take_next(second)
+    let_go(first, "Nobody reads this.")  # another one has them by now
+    tf.estimator.train_and_evaluate(7, 8, 9)
+    let_go(second, "By itself.")
+    for _ in range(2):
+        with pytest.raises(TypeError, match="eval_spec"):
+            tf.estimator.train_and_evaluate(1, 2, 3)
+    assert taken == [(4, 5, 6), ("second", 7, 8, 9)]
+    assert capsys.readouterr().out == "By itself.\n"
+
+
+def test_a_block_that_takes_all_calls_ends_what_was_begun_in_it() -> None:
+    taken: list[str] = []
+    with taken_over(lambda *arguments: taken.append("all")):
+        take_next(lambda *arguments: taken.append("next"))
+        tf.estimator.train_and_evaluate(1, 2, 3)
+    with pytest.raises(TypeError, match="eval_spec"):
+        tf.estimator.train_and_evaluate(1, 2, 3)
+    assert taken == ["next"]
 
 
 def test_run_local_evaluates_at_each_checkpoint_and_returns_what_tensorflow_does(tmp_path: Path) -> None:
@@ -158,8 +191,27 @@ def test_specs_refuse_what_they_cannot_use(make: Callable[[], Any], words: str) 
 def test_a_call_says_which_argument_is_wrong(tmp_path: Path, position: int, words: str) -> None:
     arguments: list[Any] = [estimator(tmp_path), tf.estimator.TrainSpec(data), eval_spec()]
     arguments[position] = None
-    with pytest.raises(TrialDefinitionError, match=words):
+    with pytest.raises(TrialDefinitionError, match=words) as caught:
         UnchangedCall(*arguments)
+    assert isinstance(caught.value, TypeError)  # as TensorFlow's own function says it
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"cluster": {"chief": ["a:1"], "worker": ["a:2"]}, "task": {"type": "worker", "index": 0}},
+        {"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator", "index": 1}},
+        {"cluster": {"chief": ["a:1"], "other": ["a:2"]}, "task": {"type": "other", "index": 0}},
+        {"cluster": {"chief": ["a:1"], "local": ["a:2"]}, "task": {"type": "local", "index": 0}},
+        {"cluster": {"local": ["a:2"]}, "task": {"type": "local", "index": 0}},
+    ],
+)
+def test_a_wrong_tf_config_is_a_value_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", json.dumps(task))
+    with pytest.raises(ValueError, match="TF_CONFIG"):
+        run(UnchangedCall(estimator(tmp_path), tf.estimator.TrainSpec(data, max_steps=2), eval_spec()), tmp_path)
 
 
 def test_tf_config_tells_each_role_its_task(monkeypatch: pytest.MonkeyPatch) -> None:

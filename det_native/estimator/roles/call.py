@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import tensorflow as tf
 
-from det_native.errors import TrialDefinitionError
+from det_native.errors import CallTypeError, CallValueError
 from det_native.estimator.checks import check_spec
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import UNTOLD
@@ -33,6 +33,7 @@ class UnchangedCall:
     framework: ClassVar[Framework] = "tf_estimator"
     kind: ClassVar[Literal["train_and_evaluate"]] = "train_and_evaluate"
     quiet: ClassVar[bool] = False
+    returned_parts: ClassVar[int] = 2
 
     estimator: Any
     train_spec: Any
@@ -42,9 +43,14 @@ class UnchangedCall:
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, tf.estimator.Estimator | tf.compat.v1.estimator.Estimator):
             kind = "None" if self.estimator is None else f"a {type(self.estimator).__name__}"
-            raise TrialDefinitionError(f"{_NAME} {kind}; give a tf.estimator.Estimator.")
+            raise CallTypeError(f"{_NAME} {kind}; give a tf.estimator.Estimator.")
         check_spec(self.train_spec, tf.estimator.TrainSpec, _NAME, "give")
         check_spec(self.eval_spec, tf.estimator.EvalSpec, _NAME, "give")
+
+    @property
+    def exporters(self) -> list[str]:
+        """The names of the exporters of the EvalSpec."""
+        return [exporter.name for exporter in self.eval_spec.exporters or ()]
 
     @property
     def owners(self) -> list[tuple[Any, str | None]]:
@@ -68,13 +74,13 @@ class UnchangedCall:
 
         Raises
         ------
-        TrialDefinitionError
+        CallValueError
             If ``TF_CONFIG`` gives the process a role of which the configuration knows nothing.
         """
         config = self.estimator.config
         processes = sum(len(tasks) for tasks in config.cluster_spec.as_dict().values())
         if not roles_of(environment.config) and (processes > 1 or config.task_type == "evaluator"):
-            raise TrialDefinitionError(
+            raise CallValueError(
                 f"TF_CONFIG says here that this process is {config.task_type} {config.task_id} of several, but the "
                 "configuration has no distributed.roles: unset that variable, which each process gets from those roles."
             )

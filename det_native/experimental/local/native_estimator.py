@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from det_native.client.estimator_experiment import last_evaluation
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import config_of_one_trial, sample_of_call
 from det_native.experimental.settings import Settings
+from det_native.storage.exports import read
 
 if TYPE_CHECKING:
     from det_native.estimator.call import EstimatorCall
     from det_native.estimator.roles.call import UnchangedCall
     from det_native.experimental.origin import Origin
-
-#: In a checkpoint: what each exporter has exported last, by path, or null.
-EXPORTS = "exports.json"
 
 
 def train_and_evaluate_here(call: EstimatorCall, settings: Settings, origin: Origin) -> tuple[Any, list[Any]]:
@@ -34,7 +32,7 @@ def train_and_evaluate_here(call: EstimatorCall, settings: Settings, origin: Ori
     call.context.experiment = experiment.handle  # type: ignore[attr-defined]
     with experiment.running():
         experiment.run_trial(sample_of_call(config, call))
-    return _last_evaluation(experiment), _exports(experiment)
+    return _pair(experiment, call)
 
 
 def unchanged_here(call: UnchangedCall, settings: Settings, origin: Origin) -> Any:
@@ -53,18 +51,12 @@ def unchanged_here(call: UnchangedCall, settings: Settings, origin: Origin) -> A
     call.context.experiment = experiment.handle
     with experiment.running():
         result = experiment.run_trial(sample_of_call(config, call))
-    return (_last_evaluation(experiment), []) if experiment.in_processes else result
+    return _pair(experiment, call) if experiment.in_processes else result
 
 
-def _last_evaluation(experiment: LocalExperiment) -> dict[str, Any] | None:
-    rows = experiment.handle.trials[0].metrics(kind="validation")
-    return {name: value for name, value in rows[-1].items() if name != "batch"} if rows else None
-
-
-def _exports(experiment: LocalExperiment) -> list[Any]:
-    checkpoints = experiment.handle.trials[0].checkpoints
-    folder = experiment.folder_of(checkpoints[-1]) if checkpoints else None
-    if folder is None or not (folder / EXPORTS).is_file():
-        return []
-    exports = json.loads((folder / EXPORTS).read_text(encoding="utf-8"))
-    return [None if path is None else str(folder / path).encode() for path in exports]
+def _pair(experiment: LocalExperiment, call: EstimatorCall | UnchangedCall) -> tuple[Any, list[Any]]:
+    """Return what TensorFlow's function does, of a trial in processes of its own."""
+    trial = experiment.handle.trials[0]
+    checkpoints = trial.checkpoints if call.exporters else []
+    exports = read(experiment.folder_of(checkpoints[-1]), call.exporters) if checkpoints else []
+    return last_evaluation(trial.metrics(kind="validation")), exports

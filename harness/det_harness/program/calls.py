@@ -129,6 +129,11 @@ class CallMatcher:
         """The index of the cell that runs; None in a script."""
         return self._running
 
+    @property
+    def any_call(self) -> bool:
+        """Whether no call was recorded: the program is a script, and whichever it makes first is the trial's."""
+        return self._call is None
+
     def enter_cell(self, index: int) -> None:
         """A cell of the program starts."""
         self._running = index

@@ -69,7 +69,8 @@ class OtherCalls:
             If its checkpoint is damaged, or does not fit.
         """
         place = self._calls.last_place
-        handle = NullHandle(place, self._made_up)
+        parts = getattr(payload, "returned_parts", 1)
+        handle = NullHandle(place, self._made_up, parts=parts)
         harness = None if isinstance(payload, type) else harness_for(payload)
         if harness is not None:
             harness.build(payload)
@@ -92,7 +93,7 @@ class OtherCalls:
             earlier.experiment_id,
             earlier.batch,
         )
-        past = PastExperiment(earlier.experiment_id, history, place, self._made_up)
+        past = PastExperiment(earlier.experiment_id, history, place, self._made_up, parts)
         return _noted(payload, past, harness.past_result(payload, history) or past)
 
 

@@ -85,6 +85,11 @@ class WorkerHost:
         self._logging = ExitStack()
         self._thread: threading.Thread | None = None  # in which the recorded call was made
 
+    @property
+    def takes_any_call(self) -> bool:
+        """Whether the program's first training call is the trial's, whichever it is."""
+        return self._calls.any_call
+
     def take_call(self, kind: str, payload: Any) -> Any:
         """Run the trial at the recorded call and stop the program there; another call gives what it has trained."""
         if not self._takes(kind):
@@ -103,7 +108,7 @@ class WorkerHost:
         except BaseException as error:
             self.failure = error
             raise
-        if self.outcome.goes_on:
+        if self.outcome.goes_on and self._calls.any_call:
             self._calls.goes_on = True
             return self.outcome.result
         if self._thread is not threading.main_thread():

@@ -15,8 +15,8 @@ NOT_TRAINED = "that this run is for: nothing was trained"
 class NullHandle:
     """Stands for the result of a training call that the program makes besides the one being run.
 
-    Attributes, calls, items, iteration (one element), arithmetic and formatting give another one of its kind;
-    comparisons are False, so that loops which wait for an end do not wait for ever. What is a real value then, a
+    Attributes, calls, items, iteration (one element, of a pair two), arithmetic and formatting give another one of its
+    kind; comparisons are False, so that loops which wait for an end do not wait for ever. What is a real value then, a
     truth or a number, is noted as made up.
 
     Parameters
@@ -27,12 +27,17 @@ class NullHandle:
         Is told of each real value that is made of it.
     origin : NullHandle, optional
         What the call returned, if this is something of it.
+    parts : int
+        Into how many values it is unpacked.
     """
 
-    def __init__(self, place: str, made_up: MadeUpValues | None = None, origin: NullHandle | None = None) -> None:
+    def __init__(
+        self, place: str, made_up: MadeUpValues | None = None, origin: NullHandle | None = None, parts: int = 1
+    ) -> None:
         object.__setattr__(self, "_place", place)
         object.__setattr__(self, "_made_up", made_up)
         object.__setattr__(self, "_origin", self if origin is None else origin)
+        object.__setattr__(self, "_parts", parts)
 
     def __repr__(self) -> str:
         return f"<the training call at {self._place} is not the one {NOT_TRAINED}>"
@@ -58,10 +63,10 @@ class NullHandle:
         return None
 
     def __len__(self) -> int:
-        return 1
+        return self._parts
 
     def __iter__(self) -> Iterator[Any]:
-        return iter((_part_of(self),))
+        return iter([_part_of(self) for _ in range(self._parts)])
 
     def __contains__(self, item: Any) -> bool:
         self._tell("what is looked for in {} is never there")

@@ -19,10 +19,12 @@ class PastExperiment(NullHandle):
     place : str
         Where the call was made.
     made_up : MadeUpValues
+    parts : int
+        Into how many values it is unpacked.
     """
 
-    def __init__(self, id: int, history: PastHistory, place: str, made_up: MadeUpValues) -> None:
-        super().__init__(place, made_up)
+    def __init__(self, id: int, history: PastHistory, place: str, made_up: MadeUpValues, parts: int = 1) -> None:
+        super().__init__(place, made_up, parts=parts)
         object.__setattr__(self, "id", id)
         object.__setattr__(self, "history", dict(history.metrics))
         object.__setattr__(self, "epoch", list(history.epoch))

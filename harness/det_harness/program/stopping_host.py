@@ -44,6 +44,11 @@ class StoppingHost(ABC):
         self._calls = calls
         self._others = OtherCalls(calls, self.made_up, read_blob, files)
 
+    @property
+    def takes_any_call(self) -> bool:
+        """Whether the program's first training call is the trial's, whichever it is."""
+        return self._calls.any_call
+
     @abstractmethod
     def reached(self, payload: Any) -> None:
         """Take what the recorded call is given."""

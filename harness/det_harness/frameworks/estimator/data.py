@@ -63,14 +63,26 @@ class Input:
         """
         wrapped = self._context.shared_datasets
         found = called(self._function, self._what, self._arguments)
-        if self._context.env.managed and self._context.shared_datasets == wrapped:
+        self._check_shared(found, wraps=self._context.shared_datasets != wrapped)
+        check_after_cache(found)
+        self._kept = found  # what is known of caches is known as long as a Dataset of theirs is
+        return found
+
+    def _check_shared(self, found: Any, *, wraps: bool) -> None:
+        if not self._context.env.managed:
+            return
+        if not wraps:
             raise InvalidDataError(
                 f"{self._what} returned a Dataset that is not wrapped: call dataset = context.wrap_dataset(dataset) "
                 "right after it is made."
             )
-        check_after_cache(found)
-        self._kept = found  # what is known of caches is known as long as a Dataset of theirs is
-        return found
+        slots = self._context.distributed.get_size()
+        if slots > 1 and not self._context.is_shared(found):
+            raise InvalidDataError(
+                f"{self._what} returned a Dataset that is not made of what context.wrap_dataset() has returned, and "
+                f"each of the {slots} processes would read all of it: use the result, dataset = "
+                "context.wrap_dataset(dataset), and go on with that."
+            )
 
     def all_of_it(self) -> Any:
         """Return the Dataset of an evaluation that goes to the end.

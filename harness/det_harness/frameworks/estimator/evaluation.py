@@ -80,6 +80,8 @@ class Evaluations:
             name=spec.name,
         )
         found = self._ranks.merged(found, counting.batches)
+        if self._ranks.agree(counting.stop_asked):
+            self._services.schedule.request_stop()
         self._made_at = time.monotonic()
         if self._ranks.first:
             self._exports.export(estimator, prefix, found, last=self._is_last())
@@ -103,11 +105,16 @@ class Evaluations:
 
 
 class _Counting(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow has no types
-    """Counts the batches of an evaluation, as activity too."""
+    """Counts the batches of an evaluation, as activity too, and notes whether a hook of the user's asks for a stop.
+
+    It comes after those of the EvalSpec, and before that of TensorFlow's which ends the evaluation.
+    """
 
     def __init__(self) -> None:
         self.batches = 0
+        self.stop_asked = False
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         activity.step()
         self.batches += 1
+        self.stop_asked = self.stop_asked or run_context.stop_requested

@@ -10,17 +10,25 @@ from typing import Any
 
 import tensorflow as tf
 
+from det_harness.frameworks.estimator.exports import Results
 from det_harness.frameworks.tf_estimator import model_dir
 from det_harness.frameworks.tf_estimator.following import Follower
 from det_harness.frameworks.tf_estimator.joining import InRole
-from det_harness.frameworks.tf_estimator.observing import ActivityHook, EvaluationListener, SavingListener, StepHook
+from det_harness.frameworks.tf_estimator.observing import (
+    ActivityHook,
+    EvaluationListener,
+    SavingListener,
+    StepHook,
+    WatchedExporter,
+)
 from det_harness.ranks.exchange import wait_until
 from det_harness.trial import activity
 from det_harness.trial.services import Outcome, Services
-from det_native.errors import InvalidDataError, RankLostError, TrialDefinitionError
+from det_native.errors import CallValueError, InvalidDataError, RankLostError
 from det_native.estimator.roles.call import UnchangedCall
 from det_native.estimator.roles.entry import tensorflows_own
 from det_native.schema.lengths import UNTOLD
+from det_native.storage.exports import write as write_exports
 
 logger = logging.getLogger("det_native")
 
@@ -49,6 +57,8 @@ class RolesController:
         self._stopped = False
         self._hook: StepHook | None = None
         self._pending: int | None = None
+        self._exporters = [WatchedExporter(exporter) for exporter in call.eval_spec.exporters or ()]
+        self._results = Results(self._exporters, Path(call.estimator.model_dir))
 
     def run(self) -> Outcome:
         """Train to the end, and return what TensorFlow's function has."""
@@ -80,7 +90,7 @@ class RolesController:
     def _check_role(self, place: InRole) -> None:
         config = self.call.estimator.config
         if (config.task_type, config.task_id) != (place.role.name, place.role.index):
-            raise TrialDefinitionError(
+            raise CallValueError(
                 f"The estimator's RunConfig is that of {config.task_type} {config.task_id}, and this process is "
                 f"{place.role.title}: leave TF_CONFIG as it is, which distributed.roles has set."
             )
@@ -200,7 +210,7 @@ class RolesController:
         return spec._replace(
             steps=steps,
             hooks=(*spec.hooks, ActivityHook()),
-            exporters=(*spec.exporters, EvaluationListener(self.evaluated)),
+            exporters=(*self._exporters, EvaluationListener(self.evaluated)),
         )
 
     def _most(self) -> int | None:
@@ -220,6 +230,8 @@ class RolesController:
 
         def write(folder: Path) -> None:
             model_dir.keep(self._folder, step, folder)
+            if self._exporters and self._in_role is None and not self.services.users_process:
+                write_exports(self._results.entries([each.made for each in self._exporters]), folder)
             if files is not None:
                 files.save(folder)
 

@@ -44,7 +44,7 @@ class RolesHarness(FrameworkHarness):
 
     @contextmanager
     def calls_taken(self) -> Iterator[None]:
-        """Have the program's host take TensorFlow's own function."""
+        """Have the program's host take TensorFlow's own function, of code that has no ``init()`` which does that."""
         from det_native.estimator.roles.entry import taken_over
 
         with taken_over(_hand_over):
@@ -68,6 +68,6 @@ def _hand_over(estimator: Any, train_spec: Any, eval_spec: Any) -> Any:
     from det_native.estimator.roles.entry import tensorflows_own
 
     host = active_host()
-    if host is None:
+    if host is None or not host.takes_any_call:
         return tensorflows_own(estimator, train_spec, eval_spec)
     return host.take_call("train_and_evaluate", UnchangedCall(estimator, train_spec, eval_spec))

@@ -123,6 +123,42 @@ class EvaluationListener(tf.estimator.Exporter):  # type: ignore[misc]  # Tensor
         self._tell(step, {name: scalar(value) for name, value in found.items()})
 
 
+class WatchedExporter(tf.estimator.Exporter):  # type: ignore[misc]  # TensorFlow has no types
+    """An exporter of the user's, of which is noted what it returns.
+
+    Parameters
+    ----------
+    exporter : tf.estimator.Exporter
+
+    Attributes
+    ----------
+    made
+        What it has returned last.
+    """
+
+    def __init__(self, exporter: Any) -> None:
+        self._exporter = exporter
+        self.made: Any = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        name: str = self._exporter.name
+        return name
+
+    def export(
+        self, estimator: Any, export_path: str, checkpoint_path: str, eval_result: Any, is_the_final_export: bool
+    ) -> Any:
+        self.made = self._exporter.export(
+            estimator=estimator,
+            export_path=export_path,
+            checkpoint_path=checkpoint_path,
+            eval_result=eval_result,
+            is_the_final_export=is_the_final_export,
+        )
+        return self.made
+
+
 class ActivityHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow has no types
     """Counts the batches of an evaluation as activity.
 
