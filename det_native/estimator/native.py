@@ -49,6 +49,7 @@ class EstimatorNativeContext(EvaluatingContext):
     """
 
     _public: ClassVar[tuple[str, ...]] = (
+        "close",
         "experiment",
         "serving_input_receiver_fns",
         "train_and_evaluate",

@@ -149,6 +149,7 @@ def test_the_page_has_the_gallery_and_the_files_to_download(
     wait_until(saved, "the saved notebook has the last pictures")
 
 
+@pytest.mark.soak
 def test_a_local_training_shows_them_while_its_cell_runs(screen: Screen, lab: Lab, keep: Keep) -> None:
     screen.open(write_notebook(lab.root / "here.ipynb", *cells(pace=0.5, epochs=400, local=True)))
     screen.run(0)
