@@ -31,9 +31,9 @@ class AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Replace the empty module by the real one, which the import system then takes from ``sys.modules``."""
         if module.__name__ == ALIAS and _has_tensorflow():
-            from det_native.keras import old_arguments
+            from det_native.keras.old_arguments import install as give_old_names_their_meaning
 
-            old_arguments.install()
+            give_old_names_their_meaning()
         sys.modules[module.__name__] = _import_target(self.target)
 
 

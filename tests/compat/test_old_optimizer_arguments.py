@@ -76,9 +76,10 @@ else:
     )
 
 
-@pytest.mark.parametrize(
-    "order", ["import det_native.keras.generations", "import tensorflow\nimport det_native.keras.generations"]
-)
+FIRST = "import det_native.keras.generations"
+
+
+@pytest.mark.parametrize("order", [FIRST, pytest.param(f"import tensorflow\n{FIRST}", marks=pytest.mark.long)])
 def test_other_code_is_warned_where_it_makes_the_optimizer_and_trains_as_in_plain_keras(order: str) -> None:
     run_python(
         ALL.format(imports=order)
