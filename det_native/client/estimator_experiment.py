@@ -7,7 +7,7 @@ from typing import Any
 
 from det_native.client.handles import Experiment
 from det_native.client.source import Source
-from det_native.storage.exports import read
+from det_native.schema.exports import read
 
 
 class EstimatorExperiment(Experiment):

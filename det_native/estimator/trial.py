@@ -11,7 +11,6 @@ import tensorflow as tf
 from det_native.estimator.trial_context import EstimatorTrialContext
 from det_native.trial import ControllerClass, Trial
 
-
 #: A function that makes the inputs of a SavedModel, as those of ``tf.estimator.export`` do.
 ServingInputReceiverFn = Callable[
     ..., tf.estimator.export.ServingInputReceiver | tf.estimator.export.TensorServingInputReceiver

@@ -15,7 +15,7 @@ from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.estimator import EstimatorNativeContext
 from det_native.estimator.call import EstimatorCall
 from det_native.schema.environment import TrialEnvironment
-from det_native.storage.exports import read
+from det_native.schema.exports import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -178,7 +178,7 @@ def test_a_context_ends_by_with_by_close_and_by_its_call() -> None:
 
     call = call_of(EMPTY, max_steps=1)
     given = (call.estimator, call.train_spec, call.eval_spec)
-    context = begin()
+    begin()
     with pytest.raises(TypeError, match="was given None"):  # and may be made again
         tf.estimator.train_and_evaluate(call.estimator, call.train_spec, None)
     assert tf.estimator.train_and_evaluate(*given) == "unchanged"

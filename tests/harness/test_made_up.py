@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 from det_harness.program.calls import ProgramSource
+from det_harness.program.made_up import MadeUpValues
+from det_harness.program.null_handle import NullHandle
+from det_harness.program.past_experiment import PastExperiment
 from det_harness.program.user_errors import advised, describe
 from harness_bundles import call_in, cell, make_bundle
 from program_parts import TRAIN, RecordingHost, install_api, run
 
 from det_native.errors import TrialDefinitionError
+from det_native.past_history import PastHistory
 from det_native.schema.manifests import CallSite
 from det_native.storage.blobs import BlobStore
 
@@ -147,3 +151,13 @@ def test_an_error_that_the_program_catches_does_not_hide_it(tmp_path: Path) -> N
     decision = f"{BEST}\ntry:\n    scale = 10 if best > 0.5 else 1\nexcept Exception:\n    scale = 5"
     with pytest.raises(TrialDefinitionError, match="depends on `scale`"):
         run_cells(tmp_path, decision, "train(scale)  # <- call")
+
+
+def test_what_returns_a_pair_is_unpacked_where_it_does_not_train() -> None:
+    handle = NullHandle("cell [4], line 1", parts=2)
+    metrics, exports = handle
+    assert len(handle) == 2
+    assert "cell [4], line 1" in f"{metrics['loss']} {exports[0]}"
+    past = PastExperiment(3, PastHistory({}, [], {}), "cell [4], line 1", MadeUpValues.__new__(MadeUpValues), 2)
+    assert len([*past]) == 2
+    assert len([*NullHandle("cell [4], line 1")]) == 1

@@ -8,7 +8,7 @@ from det_native.client.estimator_experiment import last_evaluation
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import config_of_one_trial, sample_of_call
 from det_native.experimental.settings import Settings
-from det_native.storage.exports import read
+from det_native.schema.exports import read
 
 if TYPE_CHECKING:
     from det_native.estimator.call import EstimatorCall

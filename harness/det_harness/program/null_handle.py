@@ -63,7 +63,8 @@ class NullHandle:
         return None
 
     def __len__(self) -> int:
-        return self._parts
+        parts: int = self._parts
+        return parts
 
     def __iter__(self) -> Iterator[Any]:
         return iter([_part_of(self) for _ in range(self._parts)])

@@ -11,7 +11,7 @@ from typing import Any
 
 from det_harness.frameworks.estimator import internals
 from det_harness.trial import state_files
-from det_native.storage.exports import FOLDER, INDEX, Entry, UnwritableError, entry_of, lies_in_folder, write
+from det_native.schema.exports import FOLDER, INDEX, Entry, UnwritableError, entry_of, lies_in_folder, write
 
 logger = logging.getLogger("det_native")
 

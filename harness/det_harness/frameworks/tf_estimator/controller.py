@@ -27,8 +27,8 @@ from det_harness.trial.services import Outcome, Services
 from det_native.errors import CallValueError, InvalidDataError, RankLostError
 from det_native.estimator.roles.call import UnchangedCall
 from det_native.estimator.roles.entry import tensorflows_own
+from det_native.schema.exports import write as write_exports
 from det_native.schema.lengths import UNTOLD
-from det_native.storage.exports import write as write_exports
 
 logger = logging.getLogger("det_native")
 
