@@ -19,6 +19,17 @@ def number(value: Any) -> float | None:
     return None
 
 
+def words(value: Any) -> Any:
+    """Return `value` with every not-a-number and infinity in it as a text, as they travel in JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: words(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [words(part) for part in value]
+    return value
+
+
 def shown_number(value: float) -> str:
     """Return four digits that count, as ``formatValue`` of the live view (``jupyter_ext/src/shared/format.ts``)."""
     if not math.isfinite(value):

@@ -139,7 +139,11 @@ def steps_foreign(self: Any, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
         ),
         ({"evaluate_full_dataset": lambda *a: {"val": 1.0}}, TrialDefinitionError, "searcher.metric is 'loss'.*val"),
         ({"evaluate_full_dataset": lambda *a: {"loss": torch.ones(3)}}, TrialDefinitionError, r"shape \(3,\)"),
-        ({"evaluate_full_dataset": lambda *a: {"loss": 1.0, "b": None}}, TrialDefinitionError, "metric 'b'"),
+        (
+            {"evaluate_full_dataset": lambda *a: {"loss": None}},
+            TrialDefinitionError,
+            "returned None for the searcher's metric 'loss'",
+        ),
         ({"__init__": lambda self, c: c.wrap_model(nn.Linear)}, ArgumentError, r"wrap_model\(Linear\(\.\.\.\)\)"),
         ({"__init__": schedules_nothing}, ArgumentError, "takes a scheduler of torch.optim.lr_scheduler, not NoneType"),
         (

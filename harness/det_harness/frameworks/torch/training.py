@@ -215,7 +215,7 @@ class TorchTraining(TrainingPort):
         if self.ranks.agree(self.ranks.stops):
             self.schedule.request_stop()
 
-    def validated(self, metrics: dict[str, float]) -> None:
+    def validated(self, metrics: dict[str, Any]) -> None:
         """Call the hooks after a validation."""
         self.hooks.call_with_metrics("on_validation_step_end", metrics)
         self.hooks.call_with_metrics("on_validation_end", metrics)
