@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 
 from det_harness.program.calls import ProgramSource, Unit
+from det_harness.program.unknown_arguments import argument_advice
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
 from det_native.schema.rest import UserErrorInfo
@@ -49,10 +50,16 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
 
 
 def advised(info: UserErrorInfo, error: BaseException, environment: TrialEnvironment) -> UserErrorInfo:
-    """Return the description of an exception with what to do about it, where that can be said: memory that ran out."""
-    if not is_out_of_memory(error):
+    """Return the description of an exception with what to do about it, where that can be said.
+
+    That is where memory ran out, or an installed library does not take an argument.
+    """
+    if is_out_of_memory(error):
+        advice = memory_advice(environment.batch_size, environment.slots)
+    elif (found := argument_advice(error)) is not None:
+        advice = found
+    else:
         return info
-    advice = memory_advice(environment.batch_size, environment.slots)
     message = with_advice(info.message, advice)
     return info.model_copy(update={"message": message, "traceback": f"{info.traceback}\n{advice}"})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from det_harness.frameworks.torch import sharded_state
-from det_harness.frameworks.torch.checks import check_evaluation, checked_by_name, overrides
+from det_harness.frameworks.torch.checks import check_evaluation, checked_by_name, overrides, takes_batch_idx
 from det_harness.frameworks.torch.lockstep import in_step
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.trial import activity
@@ -107,8 +107,15 @@ class Evaluation:
         self._side_metrics = SideMetrics(quiet=services.communicator.rank > 0)
         self._wording = wording
         self._sharded = sharded_state.mesh_of(context.models) is not None
-        method = trial.evaluate_full_dataset if self._full else trial.evaluate_batch
+        method: Callable[[Any], Any] = trial.evaluate_full_dataset if self._full else trial.evaluate_batch
+        if not self._full and takes_batch_idx(method):
+            method = self._numbered(method)
         self._evaluate = context.around_evaluation(method)
+        self._batch_idx = 0
+
+    def _numbered(self, evaluate: Callable[..., Any]) -> Callable[[Any], Any]:
+        """Return an evaluation that is told the number of the batch in this validation, of this slot."""
+        return lambda batch: evaluate(batch, batch_idx=self._batch_idx)
 
     @property
     def owner(self) -> str:
@@ -117,6 +124,7 @@ class Evaluation:
 
     def first(self) -> dict[str, Any] | None:
         """Return the metrics of this slot's first batch; None if it has none."""
+        self._batch_idx = 0
         batch = next(iter(self._loader), None)
         if batch is None:
             return None
@@ -160,7 +168,8 @@ class Evaluation:
         weighted = Reducer.AVG in every
         columns: dict[str, list[Any]] = {}
         weights: list[int] = []
-        for batch, counts in self._shares():
+        for index, (batch, counts) in enumerate(self._shares()):
+            self._batch_idx = index
             activity.step()
             moved = self._context.to_device(batch)
             if not counts:

@@ -75,6 +75,7 @@ class CapturedCall(Definition):
         """Let the context that the user's objects belong to take part in the run."""
         call = self._call
         call.context.join_run(self.services.environment, gradients, call.trainer, call.name)
+        call.context.distributed.connect(self.services.communicator)
         kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(call.context), LOOP_NAMES: self.names}
         if self.means is not None:
             kept[_MEANS] = self.means.keeper
