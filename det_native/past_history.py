@@ -40,7 +40,11 @@ def decode(content: bytes) -> PastHistory:
 
 
 def as_number(value: Any) -> Any:
-    """Return the number that a metric's JSON form stands for: not-a-number and infinities travel as words."""
+    """Return what a metric's JSON form stands for: not-a-number and infinities travel as words, in lists too."""
+    if isinstance(value, list):
+        return [as_number(part) for part in value]
+    if isinstance(value, dict):
+        return {key: as_number(part) for key, part in value.items()}
     return _WORDS.get(value, value) if isinstance(value, str) else value
 
 
@@ -63,8 +67,4 @@ def _as_value(value: Any) -> Any:
     import numpy as np
 
     ((kind, values),) = value.items()
-    return np.array(_as_numbers(values), dtype=kind)[()]
-
-
-def _as_numbers(value: Any) -> Any:
-    return [_as_numbers(part) for part in value] if isinstance(value, list) else as_number(value)
+    return np.array(as_number(values), dtype=kind)[()]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import logging
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
-from det_native.errors import ArgumentError, TrialDefinitionError, shown_shortly
+from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError, shown_shortly
 from det_native.logged.context import LoggingContext
 from det_native.schema.environment import Ranks, TrialEnvironment
 
@@ -16,11 +16,91 @@ logger = logging.getLogger("det_native")
 Role = Literal["local", "cluster", "worker", "load"]
 
 
+class Exchange(Protocol):
+    """What connects the processes of a trial."""
+
+    def all_gather_object(self, value: Any) -> list[Any]:
+        """Return the values of all processes, by rank."""
+
+
 class DistributedContext:
-    """Place of this process among the processes of its trial (``context.distributed``)."""
+    """Place of this process among the processes of its trial, and what they exchange (``context.distributed``).
+
+    Every process has to make each call that exchanges something, in the same order; what is exchanged is pickled.
+    """
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
+        self._exchange: Exchange | None = None
+
+    def connect(self, exchange: Exchange) -> None:
+        """Say what connects the processes (for controllers)."""
+        self._exchange = exchange
+
+    @property
+    def rank(self) -> int:
+        """The rank of this process in the trial, from 0."""
+        return self._ranks.rank
+
+    @property
+    def size(self) -> int:
+        """The number of slots of the trial."""
+        return self._ranks.size
+
+    @property
+    def local_rank(self) -> int:
+        """The rank of this process on its machine, from 0."""
+        return self._ranks.local_rank
+
+    @property
+    def local_size(self) -> int:
+        """The number of processes of the trial on this machine."""
+        return self._ranks.local_size
+
+    @property
+    def cross_size(self) -> int:
+        """The number of machines of the trial."""
+        return self._ranks.agents
+
+    def allgather(self, stuff: Any) -> list[Any]:
+        """Return what all processes have given, by rank, in each of them.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If the trial has several slots, and its framework does not exchange values.
+        """
+        if self._exchange is not None:
+            return self._exchange.all_gather_object(stuff)
+        if self.size > 1:
+            raise UnsupportedFeatureError(
+                "context.distributed exchanges values between slots in a PyTorchTrial, and in fit() and loops of "
+                "det.experimental.pytorch, once their training is prepared; here it does not."
+            )
+        return [stuff]
+
+    def gather(self, stuff: Any) -> list[Any] | None:
+        """Return what all processes have given, by rank, in the first one, and None in the others."""
+        found = self.allgather(stuff)
+        return found if self.rank == 0 else None
+
+    def broadcast(self, stuff: Any) -> Any:
+        """Return what the first process has given, in each of them; what the others give has no effect."""
+        return self.allgather(stuff if self.rank == 0 else None)[0]
+
+    def allgather_local(self, stuff: Any) -> list[Any]:
+        """Return what the processes of this machine have given, by rank, in each of them."""
+        first = self.rank - self.local_rank
+        return self.allgather(stuff)[first : first + self.local_size]
+
+    def gather_local(self, stuff: Any) -> list[Any] | None:
+        """Return what the processes of this machine have given, in the first one of them, and None in the others."""
+        found = self.allgather_local(stuff)
+        return found if self.local_rank == 0 else None
+
+    def broadcast_local(self, stuff: Any) -> Any:
+        """Return what the first process of this machine has given, in each process of the machine."""
+        return self.allgather_local(stuff if self.local_rank == 0 else None)[0]
 
     def get_rank(self) -> int:
         """Return the rank of this process in the trial, from 0."""

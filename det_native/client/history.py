@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from det_native.client.arguments import SYSTEM
@@ -28,11 +28,17 @@ def as_dictionary(row: MetricRow) -> dict[str, Any]:
 
     Metrics that are called as what such a row has beside them get another name: ``"batch (metric)"``.
     """
-    return {"batch": row.batch} | {_column(name): value for name, value in as_numbers(row.metrics).items()}
+    metrics = as_numbers(row.metrics)
+    return {"batch": row.batch} | {_column(name, metrics): value for name, value in metrics.items()}
 
 
-def _column(name: str) -> str:
-    return f"{name} (metric)" if name in _BESIDE_METRICS else name
+def _column(name: str, others: Collection[str]) -> str:
+    """Return what a metric is called in a row, unlike what the row has beside metrics and unlike the other metrics."""
+    if name in _BESIDE_METRICS:
+        name = f"{name} (metric)"
+        while name in others:
+            name += " (metric)"
+    return name
 
 
 def sample_as_dictionary(sample: SystemSample) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from det_native.client import following
+from det_native.client.arguments import SYSTEM
 from det_native.client.artifacts import Artifacts
 from det_native.client.catalog import is_local, source_of
 from det_native.client.describing import description, trial_description, trials_table
@@ -80,7 +81,8 @@ def print_metrics(
         click.echo(f"Trial {number} has reported no {kind} metrics.")
         return
     names = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [["" if row.get(name) is None else _cell(name, row[name]) for name in names] for row in rows]
+    shown = _system_cell if kind == SYSTEM else lambda _, value: format_value(value)
+    cells = [["" if row.get(name) is None else shown(name, row[name]) for name in names] for row in rows]
     click.echo(shown_table(names, cells))
 
 
@@ -108,7 +110,7 @@ def print_media(
     click.echo(shown_table(names, cells))
 
 
-def _cell(name: str, value: Any) -> str:
+def _system_cell(name: str, value: Any) -> str:
     if name == "time":
         return datetime.fromtimestamp(value).astimezone().isoformat(" ", "seconds")[:19]
     return f"{value / 1e6:,.1f} MB" if "_bytes" in name else format_value(value)

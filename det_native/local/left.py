@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -51,7 +52,7 @@ class LeftReports:
         rows = [kept[-1].batch for kept in self.rows.values() if kept]
         return max([*rows, *(manifest.batch for _, manifest in self.checkpoints)], default=0)
 
-    def metrics_at(self, batch: int) -> dict[str, float]:
+    def metrics_at(self, batch: int) -> dict[str, Any]:
         """Return the metrics of the validation after a batch, empty if there was none."""
         return next((row.metrics for row in self.rows[MetricKind.VALIDATION] if row.batch == batch), {})
 
@@ -75,11 +76,7 @@ def left_reports(trial_folder: Path) -> LeftReports | None:
             left.media += report.items
         elif isinstance(report, rest.MetricsReport):
             left.rows[report.kind] += [
-                rest.MetricRow(
-                    batch=batch,
-                    metrics={name: column[i] for name, column in report.metrics.items() if column[i] is not None},
-                )
-                for i, batch in enumerate(report.batches)
+                rest.MetricRow(batch=batch, metrics=report.row(i)) for i, batch in enumerate(report.batches)
             ]
     return left
 

@@ -16,6 +16,7 @@ from det_native.pytorch.as_wrapped import AsWrapped
 from det_native.pytorch.experimental import PyTorchExperimentalContext
 from det_native.pytorch.gradients import Gradients, LocalGradients
 from det_native.pytorch.lr_scheduler import LRScheduler
+from det_native.pytorch.metric_reducer import MetricReducer
 from det_native.pytorch.nesting import to_device
 from det_native.pytorch.stepping import ClipGradients, OptimizerSteps
 from det_native.pytorch.wrapping import check_in_time, check_model, check_optimizer, check_scaler, checked_scheduler
@@ -46,6 +47,8 @@ class PyTorchTrialContext(TrialContext):
         What they were like when their training began here.
     experimental : PyTorchExperimentalContext
         Has ``wrap_reducer``.
+    computes_gradients : bool
+        Whether ``backward()`` was called.
     """
 
     _public: ClassVar[tuple[str, ...]] = (
@@ -95,6 +98,7 @@ class PyTorchTrialContext(TrialContext):
         self._batch_index: int | None = None
         self._epoch_length: int | None = None
         self._trains = False
+        self.computes_gradients = False
 
     def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
         """Make the trial train and checkpoint `model`; returns it, moved to the trial's device.
@@ -188,6 +192,7 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If `loss` is no tensor.
         """
+        self.computes_gradients = True
         if not isinstance(loss, torch.Tensor):
             raise ArgumentError(
                 f"context.backward() takes the loss as a tensor, not {type(loss).__name__} ({loss!r:.60}): pass what "
@@ -229,7 +234,7 @@ class PyTorchTrialContext(TrialContext):
         scaler : torch.amp.GradScaler, optional
             What ``wrap_scaler`` returned, if it scaled the loss. Your code calls its ``update()``.
         backward_passes_per_step : int, optional
-            Accepted for older code; must be what ``wrap_optimizer`` was told.
+            Accepted for older code; must be what ``wrap_optimizer`` was told, if it was told a number.
 
         Raises
         ------
@@ -270,6 +275,27 @@ class PyTorchTrialContext(TrialContext):
         """
         batch, length = self._place("is_epoch_end")
         return batch % length == length - 1
+
+    def current_train_batch(self) -> int:
+        """Return how many batches were completed before the one that is being trained, or was trained last.
+
+        Raises
+        ------
+        TrialDefinitionError
+            Before training.
+        """
+        return self._place("current_train_batch")[0]
+
+    def current_train_epoch(self) -> int:
+        """Return how many epochs were completed before the one of that batch.
+
+        Raises
+        ------
+        TrialDefinitionError
+            Before training.
+        """
+        batch, length = self._place("current_train_epoch")
+        return batch // length
 
     def wrap_scaler(self, scaler: Any) -> Any:
         """Make the trial checkpoint a ``torch.amp.GradScaler``; returns it.
@@ -382,6 +408,16 @@ class PyTorchTrialContext(TrialContext):
                 logger.info("Mixed precision %s.", settings)
         return models, optimizers
 
+    def wrap_reducer(
+        self,
+        reducer: Callable[[list[Any]], Any] | MetricReducer,
+        name: str | None = None,
+        for_training: bool = True,
+        for_validation: bool = True,
+    ) -> Any:
+        """Have a metric computed from all that is given to a reducer; see ``context.experimental.wrap_reducer``."""
+        return self.experimental.wrap_reducer(reducer, name, for_training, for_validation)
+
     def wrap_metric(self, *arguments: Any, **keywords: Any) -> Any:
         """Refused: the name stands in Determined's documents by mistake.
 
@@ -390,7 +426,7 @@ class PyTorchTrialContext(TrialContext):
         UnsupportedFeatureError
         """
         raise UnsupportedFeatureError(
-            "There is no context.wrap_metric(): call context.experimental.wrap_reducer(reducer, name=...)."
+            "There is no context.wrap_metric(): call context.wrap_reducer(reducer, name=...)."
         )
 
     def around_training(self, train_batch: Callable[..., Any]) -> Callable[..., Any]:
@@ -405,6 +441,10 @@ class PyTorchTrialContext(TrialContext):
         """Have `hooks` called with the parameters of an optimizer before each of its steps (for controllers)."""
         self._steps.hooks = tuple(hooks)
         self._steps.simple.clear()
+
+    def asked_to_step(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Return whether ``step_optimizer`` was called for an optimizer (for controllers)."""
+        return self._steps.asked(optimizer)
 
     def steps_watched(self) -> AbstractContextManager[None]:
         """Refuse, in the block, steps of optimizers by other means, where they would be wrong (for controllers)."""

@@ -59,6 +59,7 @@ class OptimizerSteps:
         self._trainer = f"{owner}.train_batch()"
         self._passes: dict[int, int] = {}
         self._checked: set[int] = set()
+        self._asked: set[int] = set()
         self.simple: set[int] = set()
         self._stepped_batch = True
 
@@ -96,6 +97,10 @@ class OptimizerSteps:
         self._stepped_batch = (batch + 1) % self._frequency == 0
         self._gradients.enter_batch(stepped=self._stepped_batch)
 
+    def asked(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Return whether a step of an optimizer was asked for; it may have been left out, as in mixed precision."""
+        return id(optimizer) in self._asked
+
     def step(
         self,
         optimizer: torch.optim.Optimizer,
@@ -107,6 +112,7 @@ class OptimizerSteps:
         """Step an optimizer, if this batch is one that is stepped."""
         if id(optimizer) not in self._passes:
             raise ArgumentError(self._not_wrapped(optimizer))
+        self._asked.add(id(optimizer))
         if passes is not None:
             self._check_passes(optimizer, passes)
         if clip_grads is not None and not callable(clip_grads):
@@ -202,8 +208,14 @@ class OptimizerSteps:
         )
 
     def _check_passes(self, optimizer: torch.optim.Optimizer, passes: int) -> None:
+        if not isinstance(passes, int) or isinstance(passes, bool) or passes < 1:
+            raise ArgumentError(
+                f"{self._trainer} called step_optimizer(backward_passes_per_step={passes!r}), which takes a number of "
+                "backward passes, 1 or more."
+            )
         declared = self._passes[id(optimizer)]
-        if passes != declared:
+        # Where nothing was declared, gradients are exchanged after each pass, which is right for any number of them.
+        if passes != declared and declared > 1:
             raise ArgumentError(
                 f"{self._trainer} called step_optimizer(backward_passes_per_step={passes}), which "
                 f"contradicts wrap_optimizer(backward_passes_per_step={declared}): set it in wrap_optimizer() only."

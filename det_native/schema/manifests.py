@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from det_native.schema.cell_titles import cell_title
-from det_native.schema.numbers import json_number
+from det_native.schema.numbers import words
 from det_native.schema.proof import CallProof
 
 Sha256 = str
@@ -395,7 +395,7 @@ class CheckpointManifest(_Model):
         others = {name: value for name, value in metadata.items() if name != cls.METRICS}
         if metrics is None:
             return others
-        return {**others, cls.METRICS: {name: json_number(value) for name, value in metrics.items()}}
+        return {**others, cls.METRICS: words(dict(metrics))}
 
     @property
     def sha256(self) -> Sha256:

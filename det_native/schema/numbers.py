@@ -19,11 +19,15 @@ def number(value: Any) -> float | None:
     return None
 
 
-def json_number(value: float) -> float | str:
-    """Return a metric as JSON takes it: not-a-number and infinities are texts, which :func:`number` reads."""
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+def words(value: Any) -> Any:
+    """Return `value` with every not-a-number and infinity in it as a text, as they travel in JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: words(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [words(part) for part in value]
+    return value
 
 
 def shown_number(value: float) -> str:

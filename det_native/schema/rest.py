@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from det_native.schema.bodies import Answer, Sent
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
@@ -370,6 +371,9 @@ NOTICE_LENGTH = 1_000
 MOST_METRICS = 1_000
 # Characters that the names of one report may have together. Each row repeats them.
 LONGEST_NAMES = 256_000
+# Characters of JSON that the value of a metric may have which is no number, and all of one report together.
+LONGEST_VALUE = 32_768
+LONGEST_VALUES = 131_072
 
 # What a worker reports. Every report of a run has the next sequence number, from 1.
 
@@ -389,7 +393,11 @@ class StartedReport(Sent):
 
 
 class MetricsReport(Sent):
-    """Rows of metrics by column: ``metrics[name][i]`` was measured after ``batches[i]`` batches (None: not there)."""
+    """Rows of metrics by column: ``metrics[name][i]`` was measured after ``batches[i]`` batches (None: not there).
+
+    What is no number, of metrics that trials are not compared by, is in `values`, in the same way. Not-a-number and
+    infinities travel as strings.
+    """
 
     model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
 
@@ -398,6 +406,7 @@ class MetricsReport(Sent):
     kind: MetricKind
     batches: list[int] = Field(max_length=10_000)
     metrics: dict[str, list[float | None]] = Field(max_length=MOST_METRICS)
+    values: dict[str, list[JsonValue]] = Field(default_factory=dict, max_length=MOST_METRICS)
 
     @field_validator("metrics")
     @classmethod
@@ -406,6 +415,11 @@ class MetricsReport(Sent):
         if length > LONGEST_NAMES:
             raise ValueError(f"the names have {length:,} characters together; at most {LONGEST_NAMES:,} are taken")
         return metrics
+
+    def row(self, index: int) -> dict[str, Any]:
+        """Return all that was measured after ``batches[index]`` batches, by name."""
+        columns: list[tuple[str, Sequence[Any]]] = [*self.metrics.items(), *self.values.items()]
+        return {name: column[index] for name, column in columns if column[index] is not None}
 
 
 class EpochRow(Answer):

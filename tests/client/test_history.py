@@ -90,6 +90,8 @@ def test_a_validation_of_a_loops_own_has_its_value_where_it_is_one() -> None:
 def test_metrics_called_as_columns_get_another_name() -> None:
     row = MetricRow(batch=7, metrics={"batch": 0.5, "trial": 2.0, "epoch": 1.0})
     assert as_dictionary(row) == {"batch": 7, "batch (metric)": 0.5, "trial (metric)": 2.0, "epoch": 1.0}
+    row = MetricRow(batch=7, metrics={"batch": 0.5, "batch (metric)": 2.0})
+    assert as_dictionary(row) == {"batch": 7, "batch (metric) (metric)": 0.5, "batch (metric)": 2.0}
 
 
 @given(

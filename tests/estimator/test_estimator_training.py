@@ -315,6 +315,22 @@ def serving(self: Any) -> Any:
     return {"raw": receiver, "other": receiver}
 
 
+def test_what_is_no_number_is_recorded_of_an_evaluation(tmp_path: Path) -> None:
+    def metrics(self: Any, labels: Any, logits: Any) -> Any:
+        nothing = tf.no_op()
+        return {
+            "matrix": (tf.constant([[1.0, np.nan], [0.0, 2.0]]), nothing),
+            "note": (tf.constant("cat"), nothing),
+            "accuracy": tf.compat.v1.metrics.accuracy(labels, tf.argmax(logits, 1)),
+        }
+
+    run = Run(trial(metrics=metrics), tmp_path)
+    run.run()
+    [row] = run.validations
+    assert np.array_equal(row["matrix"], [[1.0, np.nan], [0.0, 2.0]], equal_nan=True)
+    assert (row["note"], type(row["accuracy"])) == ("cat", float)
+
+
 def test_saved_models_load_back(tmp_path: Path) -> None:
     from det_harness.frameworks.estimator.saved_models import load_saved_models
 

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from det_harness.frameworks.base import harness_for
 from det_harness.frameworks.tf_estimator.joining import tf_config
+from det_harness.frameworks.tf_estimator.observing import EvaluationListener
 from det_harness.local.report import LocalReporter
 from det_harness.local.run import run_local
 
@@ -143,6 +144,14 @@ def test_run_local_evaluates_at_each_checkpoint_and_returns_what_tensorflow_does
     assert (tmp_path / "model" / "eval_own").is_dir()
     [*_, last] = reporter.checkpoints
     assert {"export", "model.ckpt-10.index"} <= {path.name for path in Path(last[0]).iterdir()}
+
+
+def test_what_is_no_number_is_recorded_of_an_evaluation() -> None:
+    told: list[Any] = []
+    listener = EvaluationListener(lambda step, metrics: told.append((step, dict(metrics))))
+    found = {"global_step": np.int64(4), "loss": np.float32(0.5), "matrix": np.eye(2, dtype=int), "note": b"cat"}
+    listener.export(None, "", "", found, is_the_final_export=False)
+    assert told == [(4, {"loss": 0.5, "matrix": [[1, 0], [0, 1]], "note": "cat"})]
 
 
 def test_stop_condition_without_max_steps_is_the_end_of_the_data(tmp_path: Path) -> None:

@@ -75,6 +75,19 @@ def test_everything_arrives_once_and_in_order(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "what the master has stored is gone from the spool"
 
 
+def test_a_validation_reports_what_is_no_number_too(tmp_path: Path) -> None:
+    master = ReportsMaster()
+    metrics = {"loss": 0.5, "f1": math.inf, "note": "cat", "nested": {"a": [math.nan, [1.0, None]]}}
+    with serving(master):
+        reporter = reporter_for(master, tmp_path)
+        reporter.started(0)
+        reporter.validation(4, metrics)
+        assert reporter.close(10)
+    [report] = [report for report in master.reports if isinstance(report, MetricsReport)]
+    assert report.row(0) == metrics | {"nested": {"a": ["NaN", [1.0, None]]}}
+    assert MetricsReport.model_validate_json(report.model_dump_json()) == report
+
+
 def test_the_first_metrics_do_not_wait(tmp_path: Path) -> None:
     master = ReportsMaster()
     with serving(master):

@@ -8,7 +8,18 @@ import pytest
 from store_parts import OWNER, Fixture, metrics_report
 
 from det_native.errors import FencedError, NotFoundError, RequestError
-from det_native.master.store import checkpoints, events, experiments, logs, metrics, reports, runs, trials, unfinished
+from det_native.master.store import (
+    checkpoints,
+    events,
+    experiments,
+    logs,
+    metrics,
+    reports,
+    runs,
+    series,
+    trials,
+    unfinished,
+)
 from det_native.master.store.database import Database
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import ExperimentState, MetricKind, TrialState
@@ -97,6 +108,26 @@ def test_numbers_that_are_none_survive_and_absent_ones_are_absent(fixture: Fixtu
     run = fixture.run()
     run.say(metrics_report("training", [1, 2], **{"l'o\"ss %s": [math.nan, -math.inf], "accuracy": [None, 0.5]}))
     assert shown(fixture) == [(1, {"l'o\"ss %s": "NaN"}), (2, {"l'o\"ss %s": "-Infinity", "accuracy": 0.5})]
+
+
+def test_what_is_no_number_is_in_the_row_and_at_the_checkpoint(fixture: Fixture) -> None:
+    run = fixture.run()
+    values = {"confusion": [[[1.0, "NaN"], [0, 2]]], "note": ["text with \u0000 and \U0001f600"], "gone": [None]}
+    run.say({**metrics_report("validation", [4], loss=[0.5], f1=[math.inf]), "values": values})
+    row = {"loss": 0.5, "f1": "Infinity", "confusion": [[1.0, "NaN"], [0, 2]], "note": values["note"][0]}
+    assert shown(fixture, V) == [(4, row)]
+    run.say(checkpoint_report(fixture, run.run_id, "0b2f61aa-0000-4000-8000-000000000000", 4))
+    with fixture.database.read() as connection:
+        [checkpoint] = checkpoints.of_trial(connection, fixture.trial_id)
+        [event] = [each for each in events.after(connection, OWNER, 0) if each.type == "metrics"]
+        names = {curve.name for curve in series.curves(connection, fixture.trial_id, [V], points=10, name=None)}
+    assert checkpoint.metrics == event.data["metrics"] == row
+    assert names == {"loss", "f1"}
+    later = {"seq": 3, **metrics_report("validation", [5], loss=[0.25]), "values": {"f1": ["as text"]}}
+    with pytest.raises(RequestError, match="'note' has 2 values for 1 batches"):
+        run.say_raw(later, {"seq": 4, **metrics_report("validation", [6]), "values": {"note": ["a", "b"]}})
+    run.say_raw(later)  # the open end of the series is read again
+    assert shown(fixture, V)[-1] == (5, {"loss": 0.25, "f1": "as text"})
 
 
 def test_rows_come_in_pages(fixture: Fixture) -> None:

@@ -113,8 +113,22 @@ def test_backward_passes_per_step_must_agree() -> None:
     made.backward(model(torch.ones(1, 2)).sum())
     made.step_optimizer(optimizer, backward_passes_per_step=2)
     made.backward(model(torch.ones(1, 2)).sum())
-    with pytest.raises(ArgumentError, match="contradicts"):
+    with pytest.raises(ArgumentError, match=r"contradicts.*set it in wrap_optimizer"):
         made.step_optimizer(optimizer, backward_passes_per_step=3)
+
+
+def test_backward_passes_that_only_the_step_is_told_add_up() -> None:
+    made = context()
+    model = made.wrap_model(nn.Linear(2, 1, bias=False))
+    before = model.weight.detach().clone()
+    optimizer = made.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=1.0))
+    for factor in (1.0, 2.0):
+        made.backward(model(factor * torch.ones(1, 2)).sum())
+    made.step_optimizer(optimizer, backward_passes_per_step=2)
+    assert torch.equal(model.weight, before - 3.0)
+    for wrong in (0, "2", True):
+        with pytest.raises(ArgumentError, match="takes a number of backward passes, 1 or more"):
+            made.step_optimizer(optimizer, backward_passes_per_step=wrong)
 
 
 def test_data_of_any_nesting_goes_to_the_device() -> None:

@@ -307,15 +307,26 @@ def test_an_error_of_one_that_was_given_values_is_an_error(tmp_path: Path) -> No
         LocalRun(tmp_path, batches=10).run(Fails)
 
 
-def test_what_is_no_number_is_said_of_the_reducer(tmp_path: Path) -> None:
-    class Words(ReducedTrial):
-        def __init__(self, context: PyTorchTrialContext) -> None:
-            super().__init__(context)
-            self.words = context.experimental.wrap_reducer(lambda values: "abc", name="words", for_training=False)
+class Words(ReducedTrial):
+    name = "words"
 
-        def evaluate_batch(self, batch: Any) -> dict[str, Any]:
-            self.words.update(1)
-            return super().evaluate_batch(batch)
+    def __init__(self, context: PyTorchTrialContext) -> None:
+        super().__init__(context)
+        self.words = context.experimental.wrap_reducer(lambda values: ["abc"], name=self.name, for_training=False)
 
-    with pytest.raises(TrialDefinitionError, match=r"A reducer of wrap_reducer\(\) returned 'abc'"):
-        LocalRun(tmp_path, batches=10).run(Words)
+    def evaluate_batch(self, batch: Any) -> dict[str, Any]:
+        self.words.update(1)
+        metrics = super().evaluate_batch(batch)
+        return {name: value for name, value in metrics.items() if name != self.name}
+
+
+def test_what_is_no_number_is_recorded_of_a_reducer(tmp_path: Path) -> None:
+    run = LocalRun(tmp_path, batches=10)
+    run.run(Words)
+    assert run.reporter.validation_rows[-1].metrics["words"] == ["abc"]
+
+
+def test_what_is_no_number_is_said_of_the_reducer_of_the_searchers_metric(tmp_path: Path) -> None:
+    words = r"A reducer of wrap_reducer\(\) returned \['abc'\] for the searcher's metric 'loss'"
+    with pytest.raises(TrialDefinitionError, match=words):
+        LocalRun(tmp_path, batches=10).run(type("Words", (Words,), {"name": "loss"}))

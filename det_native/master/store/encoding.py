@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+from det_native.schema.numbers import words
 
 
 def now() -> str:
@@ -14,23 +15,12 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def finite(value: Any) -> Any:
-    """Return `value` with every not-a-number and infinity in it as a string, as they travel in JSON."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return text_of_non_finite(value)
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    return value
-
-
 def dumps(value: Any) -> str:
     """Write JSON that every reader accepts: never a bare ``NaN``."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        return json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
+        return json.dumps(words(value), separators=(",", ":"), allow_nan=False)
 
 
 def not_before(time: str | None, *earlier: str | None) -> str | None:
@@ -49,13 +39,6 @@ def check_text(value: Any) -> None:
     json.dumps(value, ensure_ascii=False).encode("utf-8")
 
 
-def text_of_non_finite(value: float) -> str:
-    """Return ``NaN``, ``Infinity`` or ``-Infinity``."""
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
-
-
 def column_texts(values: Sequence[float | None]) -> list[str | None]:
     """Return the JSON text of every value of a column; None stays None."""
     if None in values:
@@ -66,18 +49,27 @@ def column_texts(values: Sequence[float | None]) -> list[str | None]:
         return [dumps(value) for value in values]
 
 
-def row_texts(columns: dict[str, Sequence[float | None]], rows: int) -> list[str]:
+def row_texts(
+    columns: dict[str, Sequence[float | None]], rows: int, others: dict[str, Sequence[Any]] | None = None
+) -> list[str]:
     """Return one JSON object of text for every row of `columns`; a None is left out of its row.
 
     Parameters
     ----------
     columns : dict
         Values by name, all of length `rows`.
+    others : dict, optional
+        Values that are no numbers, likewise; a name that is in both has the number where there are two.
     """
-    if not columns:
+    by_name = {name: column_texts(values) for name, values in columns.items()}
+    for name, values in (others or {}).items():
+        own = [None if value is None else dumps(value) for value in values]
+        known = by_name.get(name)
+        by_name[name] = own if known is None else [a if a is not None else b for a, b in zip(known, own, strict=True)]
+    if not by_name:
         return ["{}"] * rows
-    names = [json.dumps(name) for name in columns]
-    texts = [column_texts(values) for values in columns.values()]
+    names = [json.dumps(name) for name in by_name]
+    texts = list(by_name.values())
     if not any(None in column for column in texts):
         template = "{" + ",".join(name.replace("%", "%%") + ":%s" for name in names) + "}"
         return [template % row for row in zip(*texts, strict=True)]

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from sqlalchemy import Connection, delete, func, insert, select
 
 from det_native.master.store.database import Transaction
-from det_native.master.store.encoding import finite
 from det_native.master.store.tables import events, experiments
 from det_native.schema import rest
+from det_native.schema.numbers import words
 
 EventType = Literal["experiment", "trial", "metrics", "checkpoint", "artifacts", "media", "error"]
 
@@ -30,7 +30,7 @@ def emit(
     data: dict[str, Any],
 ) -> rest.Event:
     """Store an event and have it told once the transaction is committed."""
-    data = finite(data)
+    data = words(data)
     row = {"owner": owner, "type": type, "experiment_id": experiment_id, "trial_id": trial_id, "data": data}
     result = transaction.connection.execute(_INSERT, row)
     assert result.inserted_primary_key is not None
@@ -68,7 +68,7 @@ def experiment_changed(transaction: Transaction, experiment: rest.Experiment, ow
 
 def unstored(experiment: rest.Experiment) -> rest.Event:
     """Return an event that an experiment is as it now is, for those who listen now: it has no id to continue from."""
-    data = finite(experiment.model_dump(mode="json"))
+    data = words(experiment.model_dump(mode="json"))
     return rest.Event(id=0, type="experiment", experiment_id=experiment.id, trial_id=None, data=data)
 
 

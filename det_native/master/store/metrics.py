@@ -70,7 +70,8 @@ def add(
     if not batches:
         return None
     columns: dict[str, Sequence[float | None]] = {name: values[start:] for name, values in report.metrics.items()}
-    texts = row_texts(columns, len(batches))
+    others: dict[str, Sequence[Any]] = {name: values[start:] for name, values in report.values.items()}
+    texts = row_texts(columns, len(batches), others)
     rows = [(*key, batch, text) for batch, text in zip(batches, texts, strict=True)]
     bulk_insert(transaction.connection, metrics, rows)
     complete = [_bucket_row(key, bucket) for bucket in tail.extend(batches, columns)]
@@ -262,7 +263,10 @@ def _open_rows(connection: Connection, key: Key, count: int) -> tuple[list[int],
         .limit(count)
     )
     found = connection.execute(query).all()[::-1] if count else []
-    parsed = [{name: number(value) for name, value in json.loads(row.values).items()} for row in found]
+    parsed: list[dict[str, float | None]] = [
+        {name: value for name, given in json.loads(row.values).items() if (value := number(given)) is not None}
+        for row in found
+    ]
     return [row.batch for row in found], parsed
 
 

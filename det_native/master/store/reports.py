@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import ge
@@ -240,7 +241,8 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
 
 def _check_columns(run: _Run, report: rest.MetricsReport) -> None:
     rows = len(report.batches)
-    for name, values in report.metrics.items():
+    columns: list[tuple[str, Sequence[Any]]] = [*report.metrics.items(), *report.values.items()]
+    for name, values in columns:
         if len(values) != rows:
             raise RequestError(
                 400, f"Report {report.seq} of run {run.run_id}: {name!r} has {len(values)} values for {rows} batches."

@@ -297,7 +297,6 @@ def _pass_on_metrics(report: MetricsReport, reporter: LocalReporter | PrintingRe
         reporter.training(report.batches, report.metrics)
     elif report.kind is MetricKind.LOGGED:
         for row, batch in enumerate(report.batches):
-            values = {name: column[row] for name, column in report.metrics.items()}
-            reporter.logged(batch, {name: value for name, value in values.items() if value is not None})
+            reporter.logged(batch, report.row(row))
     else:
-        reporter.validation(report.batches[0], {name: column[0] for name, column in report.metrics.items()})
+        reporter.validation(report.batches[0], report.row(0))

@@ -120,7 +120,7 @@ class LocalReporter(Reporter):
                 ]
             return self._training_rows
 
-    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Keep the metrics of one validation."""
         row = {name: value for name, value in metrics.items() if value is not None}
         self.validation_rows.append(MetricRow(batch=batch, metrics=row))
@@ -219,7 +219,7 @@ class PrintingReporter(Reporter):
         self._reporter.training(batches, metrics)
         print(f"  trained on one batch: {_listed({name: column[-1] for name, column in metrics.items()})}")
 
-    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Pass on the metrics of one validation, or of the training in its place, and say them."""
         self._reporter.validation(batch, metrics)
         print(f"  {'validated' if self._validates else 'compared by'}: {_listed(metrics)}")
@@ -275,8 +275,10 @@ class PrintingReporter(Reporter):
         return self._reporter.best_metric()
 
 
-def _listed(metrics: Mapping[str, float | None]) -> str:
+def _listed(metrics: Mapping[str, Any]) -> str:
     drawn = companions(metrics).values()
+    shown = {name: value for name, value in metrics.items() if value is not None and name not in drawn}
     return ", ".join(
-        f"{name} = {value:.4g}" for name, value in metrics.items() if value is not None and name not in drawn
+        f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value!r:.40}"
+        for name, value in shown.items()
     )

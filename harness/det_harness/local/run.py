@@ -14,6 +14,7 @@ from typing import Any, NotRequired, TypedDict, Unpack
 
 from det_harness.local.report import LocalReporter, reporting
 from det_harness.logged.recorder import Recorder
+from det_harness.program.unknown_arguments import argument_advice
 from det_harness.system.sampler import sampled
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
@@ -183,7 +184,12 @@ def run_local(build: Callable[[Services], Controller], **trial: Unpack[LocalTria
         Whatever the user's code raises, as it is.
     """
     with local_run(**trial) as run:
-        run.outcome = build(run.services).run()
+        try:
+            run.outcome = build(run.services).run()
+        except TypeError as error:
+            if (advice := argument_advice(error)) is not None:
+                error.add_note(advice)
+            raise
     return run
 
 

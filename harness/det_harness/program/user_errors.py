@@ -9,6 +9,7 @@ from types import FrameType, TracebackType
 
 from det_harness.program.calls import ProgramSource, Unit
 from det_harness.program.result_advice import result_advice
+from det_harness.program.unknown_arguments import argument_advice
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
 from det_native.schema.rest import UserErrorInfo
@@ -54,11 +55,13 @@ def advised(
 ) -> UserErrorInfo:
     """Return the description of an exception with what to do about it, where that can be said.
 
-    That is memory that ran out, and a result of another training call, which does not train in this run.
+    That is where memory ran out, a result of another training call was used, which does not train in this run, or an
+    installed library does not take an argument.
     """
-    advice = result_advice(error, source)
     if is_out_of_memory(error):
-        advice = memory_advice(environment.batch_size, environment.slots)
+        advice: str | None = memory_advice(environment.batch_size, environment.slots)
+    else:
+        advice = result_advice(error, source) or argument_advice(error)
     if advice is None:
         return info
     message = with_advice(info.message, advice)

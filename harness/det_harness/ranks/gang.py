@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from det_native.errors import RankLostError
 from det_native.schema.environment import Ranks
@@ -97,7 +98,7 @@ class SilentReporter:
     def media(self, items: list[LoggedMedium]) -> None:
         """Report nothing."""
 
-    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Report nothing."""
 
     def epoch(self, row: EpochRow) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from det_harness.trial.services import Reporter
 from det_native.errors import DivergedError
@@ -62,7 +63,7 @@ class LossWatch(Reporter):
         logger.warning("%s", text)
         self._reporter.warning(text)
 
-    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Pass on the metrics of a validation."""
         self._reporter.validation(batch, metrics)
 

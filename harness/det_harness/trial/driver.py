@@ -14,6 +14,7 @@ from det_harness.trial.forks import end_forked_child
 from det_harness.trial.metrics import checked_validation, is_best
 from det_harness.trial.schedule import Finish, SaveCheckpoint, Train, Validate
 from det_harness.trial.services import Outcome, Services
+from det_harness.trial.side_metrics import SideMetrics
 
 Metrics = Mapping[str, Any]
 
@@ -42,7 +43,7 @@ class TrainingPort(Protocol):
         Gives the metrics, each reduced to one value, unchecked; None where there is nothing to validate with.
         """
 
-    def validated(self, metrics: dict[str, float]) -> None:
+    def validated(self, metrics: dict[str, Any]) -> None:
         """Call what of the user's wants to know the metrics, which have been reported."""
         return
 
@@ -75,6 +76,7 @@ class Driver:
         self._services = services
         self._schedule = services.schedule
         self._port = port
+        self._side_metrics = SideMetrics(quiet=services.communicator.rank > 0)
 
     def run(self, train: Callable[[int], None]) -> None:
         """Train to the end.
@@ -143,20 +145,15 @@ class Driver:
                 return
             batch = self._schedule.progress.batches
             environment = self._services.environment
-            metrics = checked_validation(
-                found,
-                environment.metric,
-                self._port.validated_by,
-                self._port.verb,
-                batch,
-                others=environment.metrics,
-            )
+            owner, verb = self._port.validated_by, self._port.verb
+            checked = checked_validation(found, environment.metric, owner, verb, batch, others=environment.metrics)
+            metrics = self._side_metrics.recorded(checked, owner, verb)
             best = self._is_best(metrics)
             self._services.reporter.validation(batch, metrics)
             self._schedule.validated(best=best)
             self._port.validated(metrics)
 
-    def _is_best(self, metrics: dict[str, float]) -> bool:
+    def _is_best(self, metrics: dict[str, Any]) -> bool:
         """Return whether a checkpoint is to be kept of this; only rank 0 knows the experiment's best."""
         metric = self._services.environment.metric
         if metric is None or self._schedule.periods.policy != "best":

@@ -11,6 +11,9 @@ from det_native.errors import DivergedError, TrialDefinitionError
 from det_native.schema.metric_names import suggestion
 from det_native.schema.rest import LONGEST_NAMES, MOST_METRICS
 
+# Characters of a value in a message.
+_DESCRIBED = 60
+
 
 def scalar(value: Any) -> float | None:
     """Return a number out of a Python number, a tensor or array of one element, None for anything else."""
@@ -27,6 +30,11 @@ def scalar(value: Any) -> float | None:
         return None
     number = item()
     return float(number) if isinstance(number, Real) else None
+
+
+def numbers_of(metrics: Mapping[str, Any]) -> list[str]:
+    """Return the names of the metrics that are numbers: trials can be compared by these."""
+    return [name for name, value in metrics.items() if scalar(value) is not None]
 
 
 def check_names(names: Collection[str], batch: int | None, owner: str = "The code", verb: str = "return") -> None:
@@ -73,8 +81,8 @@ def checked_validation(
     verb: str = "return",
     batch: int | None = None,
     others: Sequence[str] = (),
-) -> dict[str, float]:
-    """Return the validation metrics as numbers; not-a-number is one of a metric that trials are not compared by.
+) -> dict[str, Any]:
+    """Return the validation metrics; those that trials are compared by are numbers, the others may be anything.
 
     Parameters
     ----------
@@ -94,7 +102,7 @@ def checked_validation(
     Raises
     ------
     TrialDefinitionError
-        If the searcher's metric is missing, any metric is not one number, or there are too many.
+        If a metric that trials are compared by is missing or not one number, or there are too many metrics.
     DivergedError
         If a metric that trials are compared by is NaN.
     """
@@ -112,10 +120,13 @@ def checked_validation(
             f"searcher.metrics names '{missing}', but {owner} {verb}ed {', '.join(map(str, metrics))}. "
             f"{suggestion(missing, list(metrics))}{verb.capitalize()} that metric, or leave it out of searcher.metrics."
         )
-    checked: dict[str, float] = {}
+    checked: dict[str, Any] = {}
     for name, value in metrics.items():
-        number = checked_number(name, value, searcher_metric, owner)
-        if math.isnan(number) and (name == searcher_metric or name in others):
+        if name != searcher_metric and name not in others:
+            checked[name] = value
+            continue
+        number = compared_number(name, value, owner)
+        if math.isnan(number):
             raise DivergedError(
                 f"Validation metric '{name}' is NaN",
                 f", so the trial cannot be compared with others; {owner} {verb}ed it. Lower the learning rate, clip "
@@ -126,8 +137,8 @@ def checked_validation(
     return checked
 
 
-def checked_number(name: str, value: Any, searcher_metric: str | None, owner: str) -> float:
-    """Return the value of a validation metric, which may be of one batch, as a number.
+def compared_number(name: str, value: Any, owner: str) -> float:
+    """Return the value of a metric that trials are compared by, which may be of one batch, as a number.
 
     Raises
     ------
@@ -135,12 +146,10 @@ def checked_number(name: str, value: Any, searcher_metric: str | None, owner: st
         If it is anything but one number.
     """
     number = scalar(value)
-    if number is None and name == searcher_metric:
-        raise TrialDefinitionError(
-            f"{owner} returned {_described(value)} for the searcher's metric '{name}'; return one number."
-        )
     if number is None:
-        raise TrialDefinitionError(_no_number(name, value, owner))
+        raise TrialDefinitionError(
+            f"{owner} returned {described(value)} for the searcher's metric '{name}'; return one number."
+        )
     return number
 
 
@@ -157,15 +166,10 @@ def is_best(value: float, best: float | None, *, smaller_is_better: bool) -> boo
     return value <= best if smaller_is_better else value >= best
 
 
-def _no_number(name: str, value: Any, owner: str) -> str:
-    return (
-        f"{owner} returned {_described(value)} for the validation metric '{name}', which is not a number. "
-        "Correct the metric, or leave it out."
-    )
-
-
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """Return a value in a few words, for messages: the shape of an array, the beginning of anything else."""
     shape = getattr(value, "shape", None)
     if shape is not None and tuple(shape):
         return f"a {type(value).__name__} of shape {tuple(shape)}"
-    return f"{value!r}"
+    text = repr(value)
+    return text if len(text) <= _DESCRIBED else f"{text[:_DESCRIBED]}..."

@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
 from det_harness.trial.held import Held, HeldReports
 from det_harness.trial.metrics import check_names, refuse_long_names
-from det_harness.trial.rows import ROWS, LoggedRows, TrainingRows
+from det_harness.trial.rows import ROWS, Columns, LoggedRows, TrainingRows
 from det_harness.trial.spool import Spool, SpooledBatch
 from det_native.errors import (
     AuthenticationError,
@@ -26,6 +26,7 @@ from det_native.errors import (
     StorageError,
 )
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.numbers import words
 from det_native.schema.outputs import ArtifactsReport, WrittenFile
 from det_native.schema.rest import (
     NOTICE_LENGTH,
@@ -174,14 +175,23 @@ class SpoolReporter:
         """Report what the user's code has logged, and whose contents are stored."""
         self._say(MediaReport, items=items)
 
-    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Report the metrics of one validation."""
         check_names(metrics, batch)
         refuse_long_names(metrics, batch)
         with self._wake:
             self._append_rows()
-            columns = {name: [value] for name, value in metrics.items()}
-            self._append(MetricsReport(seq=self._next(), kind=MetricKind.VALIDATION, batches=[batch], metrics=columns))
+            numbers: Columns = {}
+            values: dict[str, list[Any]] = {}
+            for name, value in metrics.items():
+                if value is None or isinstance(value, int | float):
+                    numbers[name] = [value]
+                else:
+                    values[name] = [words(value)]
+            report = MetricsReport(
+                seq=self._next(), kind=MetricKind.VALIDATION, batches=[batch], metrics=numbers, values=values
+            )
+            self._append(report)
             value = metrics.get(self._metric) if self._metric else None
             self._own.append(float("nan") if value is None else value)
 

@@ -34,7 +34,7 @@ class Reporter(Protocol):
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Report rows of training metrics by column; ``batches[i]`` counts the batches done, from 1."""
 
-    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Report the metrics of one validation."""
 
     def epoch(self, row: EpochRow) -> None:

@@ -2023,6 +2023,7 @@ export interface components {
       /** Proof */
       proof: string;
     };
+    JsonValue: unknown;
     /**
      * LeafValue
      * @description The blob that has the value of a leaf; a ``state`` is taken by an object of the same build.
@@ -2264,6 +2265,9 @@ export interface components {
     /**
      * MetricsReport
      * @description Rows of metrics by column: ``metrics[name][i]`` was measured after ``batches[i]`` batches (None: not there).
+     *
+     *     What is no number, of metrics that trials are not compared by, is in `values`, in the same way. Not-a-number and
+     *     infinities travel as strings.
      */
     MetricsReport: {
       /** Batches */
@@ -2280,6 +2284,10 @@ export interface components {
        * @enum {string}
        */
       type: 'metrics';
+      /** Values */
+      values?: {
+        [key: string]: components['schemas']['JsonValue'][];
+      };
     };
     /**
      * MissingFile

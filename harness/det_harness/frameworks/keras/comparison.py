@@ -6,8 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
+from det_harness.trial.metrics import numbers_of
 from det_harness.trial.services import Services
 from det_native.errors import TrialDefinitionError
 from det_native.keras.metrics import certain_metrics, greater_is_better
@@ -32,7 +31,6 @@ class Comparison:
         self._call = call
         self._services = services
         self._looked = False
-        self._several: set[str] = set()
 
     def trained(self, logs: Mapping[str, Any]) -> None:
         """Look at what the first batch reported.
@@ -98,20 +96,11 @@ class Comparison:
             )
 
     def validated(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Look at what a validation gave; return what is to be reported: metrics of several values are not."""
+        """Look at what a validation gave, and choose by what trials are compared where nobody has said it."""
         metric = self._services.environment.metric
         if metric and found and metric not in found:
-            self._choose(next(iter(found)))
-        compared = self._services.environment.metric
-        several = {name for name, value in found.items() if name != compared and np.ndim(value) > 0}
-        for name in sorted(several - self._several):
-            logger.warning(
-                "The metric '%s' has several values, and is not reported: only History has it. Give it an average, "
-                "such as F1Score(average='macro'), to see it here.",
-                name,
-            )
-        self._several |= several
-        return {name: value for name, value in found.items() if name not in several}
+            self._choose(next(iter(numbers_of(found)), next(iter(found))))
+        return dict(found)
 
     def _choose(self, name: str) -> None:
         if self._call.context.metric_said:

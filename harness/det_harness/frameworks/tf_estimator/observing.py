@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from det_harness.trial import activity
 from det_harness.trial.metrics import check_names, scalar
+from det_harness.trial.side_metrics import SideMetrics
 
 # Rows of training metrics wait at most so long (seconds) before they are reported.
 _REPORT_INTERVAL = 0.25
@@ -114,13 +115,14 @@ class EvaluationListener(tf.estimator.Exporter):  # type: ignore[misc]  # Tensor
 
     def __init__(self, tell: Callable[[int, Mapping[str, Any]], None]) -> None:
         self._tell = tell
+        self._side_metrics = SideMetrics()
 
     def export(
         self, estimator: Any, export_path: str, checkpoint_path: str, eval_result: Any, is_the_final_export: bool
     ) -> None:
         found = dict(eval_result)
         step = int(found.pop(tf.compat.v1.GraphKeys.GLOBAL_STEP))
-        self._tell(step, {name: scalar(value) for name, value in found.items()})
+        self._tell(step, self._side_metrics.recorded(found, "The evaluation of train_and_evaluate()"))
 
 
 class WatchedExporter(tf.estimator.Exporter):  # type: ignore[misc]  # TensorFlow has no types

@@ -58,11 +58,21 @@ def _check_parameters(trial_class: type[PyTorchTrial], method: str) -> None:
         return  # a static method or a decorator's object, which may take anything
     signature = inspect.signature(function)
     try:
-        signature.bind(None, *_PARAMETERS[method])
+        numbered = method == "evaluate_batch" and takes_batch_idx(function)
+        signature.bind(None, *_PARAMETERS[method], **({"batch_idx": 0} if numbered else {}))
     except TypeError as error:
         raise TrialDefinitionError(
             f"{trial_class.__name__}.{method}{signature} must take (self, {', '.join(_PARAMETERS[method])}): {error}."
         ) from None
+
+
+def takes_batch_idx(evaluate: Any) -> bool:
+    """Return whether an ``evaluate_batch`` takes the number of the batch: Determined's may, since 0.18."""
+    try:
+        parameters = inspect.signature(evaluate).parameters
+    except (TypeError, ValueError):
+        return False
+    return "batch_idx" in parameters
 
 
 def check_wrapped(name: str, context: PyTorchTrialContext, trial_class: type[PyTorchTrial] | None = None) -> None:

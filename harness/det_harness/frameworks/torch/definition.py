@@ -101,6 +101,7 @@ class TrialClass(Definition):
     def make(self, gradients: Gradients) -> tuple[PyTorchTrial, PyTorchTrialContext]:
         """Make a context and, with it, the trial."""
         context = PyTorchTrialContext(self.services.environment, gradients=gradients, owner=self.name)
+        context.distributed.connect(self.services.communicator)
         trial = self._class(context)
         check_wrapped(self.name, context, self._class)
         return trial, context

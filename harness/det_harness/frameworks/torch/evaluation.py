@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -11,15 +11,19 @@ from typing import Any, Protocol
 import torch
 
 from det_harness.frameworks.torch import sharded_state
-from det_harness.frameworks.torch.checks import check_evaluation, checked_by_name, overrides
+from det_harness.frameworks.torch.checks import check_evaluation, checked_by_name, overrides, takes_batch_idx
 from det_harness.frameworks.torch.lockstep import in_step
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.trial import activity
-from det_harness.trial.metrics import checked_number
+from det_harness.trial.metrics import compared_number, described
 from det_harness.trial.services import Services
+from det_harness.trial.side_metrics import SideMetrics, UnrecordableError, recordable, reduced
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext, Reducer
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.rest import LONGEST_VALUE
+
+_REDUCER = "A reducer of wrap_reducer()"
 
 
 class Validation(Protocol):
@@ -86,7 +90,7 @@ class Evaluation:
         as_in_torch: bool = False,
     ) -> None:
         name = type(trial).__name__
-        self._metric = services.environment.metric
+        self._metric, self._metrics = services.environment.metric, services.environment.metrics
         check_evaluation(name, loader, trial, None if reduction else self._metric)
         self._trial = trial
         self._context = context
@@ -100,24 +104,33 @@ class Evaluation:
         self._batches = services.validation_batches
         self._reduction = reduction
         self._communicator = services.communicator
+        self._side_metrics = SideMetrics(quiet=services.communicator.rank > 0)
         self._wording = wording
         self._sharded = sharded_state.mesh_of(context.models) is not None
-        method = trial.evaluate_full_dataset if self._full else trial.evaluate_batch
+        method: Callable[[Any], Any] = trial.evaluate_full_dataset if self._full else trial.evaluate_batch
+        if not self._full and takes_batch_idx(method):
+            method = self._numbered(method)
         self._evaluate = context.around_evaluation(method)
+        self._batch_idx = 0
+
+    def _numbered(self, evaluate: Callable[..., Any]) -> Callable[[Any], Any]:
+        """Return an evaluation that is told the number of the batch in this validation, of this slot."""
+        return lambda batch: evaluate(batch, batch_idx=self._batch_idx)
 
     @property
     def owner(self) -> str:
         """What computes the metrics, for messages."""
         return self._wording.owner
 
-    def names(self) -> list[str] | None:
-        """Return the names of the metrics of this slot's first batch; None if it has none."""
+    def first(self) -> dict[str, Any] | None:
+        """Return the metrics of this slot's first batch; None if it has none."""
+        self._batch_idx = 0
         batch = next(iter(self._loader), None)
         if batch is None:
             return None
         with torch.no_grad():
             metrics = self._evaluate(self._context.to_device(batch))
-        return list(checked_by_name(self.owner, metrics))
+        return checked_by_name(self.owner, metrics)
 
     def run(self) -> dict[str, Any]:
         """Return the metrics, each reduced to one value, unchecked.
@@ -136,7 +149,7 @@ class Evaluation:
                     f"{self.owner} returned the metric '{name}', which a reducer of wrap_reducer() returns too: leave "
                     "it out of one of them."
                 )
-            metrics[name] = checked_number(name, value, self._metric, "A reducer of wrap_reducer()")
+            metrics[name] = compared_number(name, value, _REDUCER) if self._compares(name) else value
         self._reduction.reset()
         return metrics
 
@@ -155,7 +168,8 @@ class Evaluation:
         weighted = Reducer.AVG in every
         columns: dict[str, list[Any]] = {}
         weights: list[int] = []
-        for batch, counts in self._shares():
+        for index, (batch, counts) in enumerate(self._shares()):
+            self._batch_idx = index
             activity.step()
             moved = self._context.to_device(batch)
             if not counts:
@@ -173,13 +187,9 @@ class Evaluation:
                 )
             for name, value in metrics.items():
                 # The numbers are read after the last batch; by then a buffer would have another value.
-                kept = value.clone() if isinstance(value, torch.Tensor) else copy.copy(value)
-                columns.setdefault(name, []).append(kept)
+                columns.setdefault(name, []).append(self._kept(name, value))
             weights.append(self._length(moved) if weighted and metrics else 1)
-        own = {
-            name: [checked_number(name, value, self._metric, self.owner) for value in values]
-            for name, values in columns.items()
-        }
+        own = {name: self._numbers(name, values) for name, values in columns.items()}
         return self._over_slots(self._communicator.all_gather_object((own, weights)), reducers)
 
     def _shares(self) -> Iterable[tuple[Any, bool]]:
@@ -187,16 +197,52 @@ class Evaluation:
         own = islice(self._loader, self._batches)
         return in_step(own, self._communicator) if self._sharded else ((batch, True) for batch in own)
 
-    def _over_slots(self, slots: list[tuple[dict[str, list[float]], list[int]]], reducers: Any) -> dict[str, Any]:
-        """Reduce the numbers of all slots; a slot may have had no batch."""
+    def _compares(self, name: str) -> bool:
+        """Whether trials are compared by a metric."""
+        return name == self._metric or name in self._metrics
+
+    def _kept(self, name: str, value: Any) -> Any:
+        """Return what is kept of a value until its numbers are read, after the last batch.
+
+        By then a buffer would have another value. What is large, and could not be recorded, would fill the memory.
+        """
+        if isinstance(value, torch.Tensor):
+            if value.numel() > LONGEST_VALUE and not self._compares(name):
+                what = f"{self.owner} returned {described(value)} for it"
+                return _Lacking(f"{what}, and at most {LONGEST_VALUE:,} characters of JSON are recorded")
+            return value.clone()
+        return copy.copy(value)
+
+    def _numbers(self, name: str, values: list[Any]) -> list[Any]:
+        """Return what a metric is in each batch of this slot: numbers, and others as they are recorded."""
+        if self._compares(name):
+            return [compared_number(name, value, self.owner) for value in values]
+        return [value if value is None or isinstance(value, _Lacking) else self._number(value) for value in values]
+
+    def _number(self, value: Any) -> Any:
+        try:
+            return recordable(value)
+        except UnrecordableError as error:
+            return _Lacking(f"{self.owner} returned {described(value)} for it: {error}")
+
+    def _over_slots(self, slots: list[tuple[dict[str, list[Any]], list[int]]], reducers: Any) -> dict[str, Any]:
+        """Reduce the values of all slots; a slot may have had no batch."""
         slots = [slot for slot in slots if slot[1]]
         if not slots:
             raise TrialDefinitionError(f"{self._wording.loader} has no batches; validation needs data.")
         weights = [weight for _, slot_weights in slots for weight in slot_weights]
-        return {
-            name: self._reducer(name, reducers).reduce([value for own, _ in slots for value in own[name]], weights)
-            for name in slots[0][0]
-        }
+        found: dict[str, Any] = {}
+        for name in slots[0][0]:
+            values = [value for own, _ in slots for value in own[name]]
+            lacking = next((value for value in values if isinstance(value, _Lacking)), None)
+            try:
+                if lacking is not None:
+                    raise UnrecordableError(lacking.why)
+                found[name] = reduced(values, weights, self._reducer(name, reducers).reduce)
+            except UnrecordableError as error:
+                why = str(error) if lacking is not None else f"Of the values that {self.owner} returned for it, {error}"
+                self._side_metrics.leave_out(name, why)
+        return found
 
     def _length(self, batch: Any) -> int:
         try:
@@ -214,6 +260,13 @@ class Evaluation:
                 "reducer for all metrics, or a dictionary with one for each."
             )
         return reducer
+
+
+@dataclass(frozen=True)
+class _Lacking:
+    """Stands for a value that cannot be recorded; `why` says it."""
+
+    why: str
 
 
 def shard_of(environment: TrialEnvironment) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class CallbackHooks:
         for method in self._methods[hook]:
             method(*arguments)
 
-    def call_with_metrics(self, hook: str, metrics: dict[str, float]) -> None:
+    def call_with_metrics(self, hook: str, metrics: dict[str, Any]) -> None:
         """Call a hook, with a copy of the metrics for each callback."""
         for method in self._methods[hook]:
             method(dict(metrics))

@@ -19,7 +19,7 @@ from det_harness.frameworks.torch.users_state import StateKeeper
 from det_harness.trial import rng
 from det_harness.trial.lengths import in_whole_epochs
 from det_harness.trial.metric_choice import MetricChoice
-from det_harness.trial.metrics import checked_validation
+from det_harness.trial.metrics import checked_validation, numbers_of
 from det_harness.trial.services import Services
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
@@ -75,6 +75,7 @@ class CapturedCall(Definition):
         """Let the context that the user's objects belong to take part in the run."""
         call = self._call
         call.context.join_run(self.services.environment, gradients, call.trainer, call.name)
+        call.context.distributed.connect(self.services.communicator)
         kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(call.context), LOOP_NAMES: self.names}
         if self.means is not None:
             kept[_MEANS] = self.means.keeper
@@ -122,14 +123,14 @@ class CapturedCall(Definition):
         loader = self._call.validation()
         assert loader is not None
         with evaluating(context.models), rng.preserved(), unchanged(loader.generators):
-            names = evaluation.names()
-        if names is None:
+            first = evaluation.first()
+        if first is None:
             return  # this slot has no batch; whether any has one, the validation itself tells
-        checked_validation(dict.fromkeys(names, 0.0), self._choice.look(names), evaluation.owner)
+        checked_validation(dict.fromkeys(first, 0.0), self._choice.look(numbers_of(first)), evaluation.owner)
 
     def validated(self, metrics: Mapping[str, Any]) -> None:
         """Choose by which metric of the first validation trials are compared, where nobody has said it."""
-        self._choice.look(metrics)
+        self._choice.look(numbers_of(metrics))
 
     def _check_reported(self, names: Collection[str]) -> None:
         """Find out whether the first report has what the configuration names, unless reducers may compute it."""

@@ -19,6 +19,7 @@ from det_harness.frameworks.torch.modes import evaluating
 from det_harness.frameworks.torch.ranks import RanksInStep
 from det_harness.frameworks.torch.recorder import TrainingRecorder
 from det_harness.frameworks.torch.reduction import Reduction
+from det_harness.frameworks.torch.step_watch import StepWatch
 from det_harness.ranks.communicator import losses_named
 from det_harness.trial import rng
 from det_harness.trial.averages import averaged
@@ -75,6 +76,7 @@ class TorchTraining(TrainingPort):
         self.compilation = Compilation(config, definition.name)
         self.driver = Driver(services, self)
         self.done = 0
+        self._step_watch: StepWatch | None = None
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -121,13 +123,35 @@ class TorchTraining(TrainingPort):
                 begins=context.note_training,
                 ends=self.ranks.send_buffers if self._own_loop else None,
             )
-            with averaged, context.steps_watched():
+            with averaged, context.steps_watched(), self._optimizers_watched():
                 yield
         finally:
             # A loop that the garbage collector ends may save after this: the order in which it closes is its own.
             self._position = getattr(self.batches, "position", None)
             del self.batches  # ends the loader's workers
             self._checkpoints.settle()
+
+    @contextlib.contextmanager
+    def _optimizers_watched(self) -> Iterator[None]:
+        """Tell of optimizers that are not stepped in the block, where the loop over the batches is ours."""
+        if self._own_loop:
+            yield
+            return
+        optimizations = self.services.environment.config.get("optimizations") or {}
+        self._step_watch = watch = StepWatch(
+            self.context,
+            self.definition.trainer,
+            int(optimizations.get("aggregation_frequency", 1)),
+            done=self.done,
+            quiet=self._communicator.rank > 0,
+        )
+        try:
+            yield
+            if self.done >= self.schedule.periods.length:
+                watch.training_ended(self.done, self.epoch_length)
+        finally:
+            watch.close()
+            self._step_watch = None
 
     def _count(self) -> int:
         """Return how many batches are done, with the one that is being trained."""
@@ -172,6 +196,8 @@ class TorchTraining(TrainingPort):
             for scheduler in self.schedulers(LRScheduler.StepMode.STEP_EVERY_EPOCH):
                 scheduler.step()
             self.hooks.call("on_training_epoch_end", epoch - 1)
+            if self._step_watch is not None:
+                self._step_watch.epoch_ended(self.done)
         if self.reduction and self.schedule.ends_workload(self.done):
             self.report_workload()
         elif self.ranks.agree(self.done >= self.recorder.due or monotonic() >= self.recorder.late):
@@ -218,7 +244,7 @@ class TorchTraining(TrainingPort):
         if self.ranks.agree(self.ranks.stops):
             self.schedule.request_stop()
 
-    def validated(self, metrics: dict[str, float]) -> None:
+    def validated(self, metrics: dict[str, Any]) -> None:
         """Call the hooks after a validation, and note whether they have changed what was validated."""
         hooks = ("on_validation_step_end", "on_validation_end")
         sharded = sharded_state.mesh_of(self.context.models) is not None

@@ -136,7 +136,7 @@ class TrainingMeans(Reporter):
                 sums[name] = (total, count, broken)
         self._reporter.training(batches, metrics)
 
-    def validation(self, batch: int, metrics: Mapping[str, float | None]) -> None:
+    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Pass on the metrics of a validation."""
         self._reporter.validation(batch, metrics)
 

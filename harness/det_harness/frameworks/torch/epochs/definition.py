@@ -69,6 +69,7 @@ class CapturedLoop(Definition):
         """Let the context that the user's objects belong to take part in the run."""
         context = self._call.context
         context.join_run(self.services.environment, gradients, self.trainer, self.name)
+        context.distributed.connect(self.services.communicator)
         kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(context), LOOP_NAMES: self.names}
         trial_class = type(self.name, (_Loop,), {"kept": kept})
         return trial_class(context), context
