@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras import fitting
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.layer_streams import LayerStream
 from det_harness.trial import after_training, rng, state_files
 from det_native.errors import CheckpointCorruptError, CheckpointError
@@ -202,7 +203,7 @@ def bring_back(call: FitCall, directory: Path) -> None:
     progress_of(directory)
     from det_harness.frameworks.keras.data import make_feed
 
-    build(call, lambda: make_feed(call, call.context.env, steps=1).first())
+    build(call, lambda: make_feed(call, call.context.env, EpochLengths(1)).first())
     load_built(call.model, directory, call.context.env.trial_seed)
 
 
@@ -222,7 +223,7 @@ def load_into(call: FitCall, directory: Path) -> None:
     from det_harness.frameworks.keras.data import make_feed
 
     def first_batch() -> Any:
-        return make_feed(call, call.context.env, steps=1).first()
+        return make_feed(call, call.context.env, EpochLengths(1)).first()
 
     with rng.preserved():
         build(call, first_batch)
@@ -271,7 +272,7 @@ def build_as_plain(call: FitCall) -> None:
     try:
         with precision.applied(call.context.env):
             with rng.preserved():
-                batch = make_feed(call, call.context.env, steps=1).first()
+                batch = make_feed(call, call.context.env, EpochLengths(1)).first()
             _call_on(model, batch)
     except Exception as error:  # noqa: BLE001 (whatever layers and data of users raise)
         rng.apply(before)
