@@ -27,6 +27,7 @@ from det_native.keras.data import (
 )
 from det_native.keras.fit_arguments import bind, check_numbers
 from det_native.keras.generations import internals
+from det_native.keras.metric_numbers import name_as_asked
 from det_native.keras.metrics import adds_metrics, check_compared
 from det_native.keras.sources import DataSource
 from det_native.keras.streams import GlobalState, ReplayableStream, global_state
@@ -348,6 +349,8 @@ class FitCall:
             if exceeding:
                 logger.warning("hyperparameters.global_batch_size %s", exceeding)
         self._check_dataset(environment)
+        asked = [name for name in (environment.metric, *environment.metrics) if name]
+        name_as_asked(self.model, asked, self.callbacks())
         check_shards(self.training, environment, "The training data")
         check_shards(self.validation, environment, "The validation data")
         check_compared(
