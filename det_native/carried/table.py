@@ -303,8 +303,8 @@ class Table:
 
     def _is_users_object(self, value: Any) -> bool:
         kind = value if isinstance(value, type) else type(value)
-        known = isinstance(value, types.FunctionType | types.CellType) or isinstance(value, self._kinds.as_users)
-        return known or _module_of(kind)
+        kinds = (types.FunctionType, types.CellType, *self._kinds.as_users)
+        return isinstance(value, kinds) or _module_of(kind)
 
     # Later.
 

@@ -62,6 +62,12 @@ def is_compiled(model: Any) -> bool:
     return bool(model.compiled)
 
 
+def build_for(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Make the variables that an optimizer needs to train these."""
+    if variables:
+        optimizer.build(variables)
+
+
 def trained_by(optimizer: Any) -> list[Any] | None:
     """Return the variables that an optimizer was built for."""
     return [id(variable) for variable in getattr(optimizer, "_trainable_variables", ())] if optimizer.built else []
