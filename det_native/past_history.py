@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from det_native.schema.rest import EpochRow
 
+_NUMBER = re.compile(r"_\d+$")
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -48,12 +50,45 @@ def as_number(value: Any) -> Any:
     return _WORDS.get(value, value) if isinstance(value, str) else value
 
 
+class MetricsByEpoch(dict[str, list[Any]]):
+    """A dictionary of metrics; one that nobody has named is found by any number that Keras gives such metrics.
+
+    Each run of a cell makes another: ``AUC()`` is ``auc``, then ``auc_1``.
+
+    Examples
+    --------
+    >>> MetricsByEpoch({"loss": [0.2], "auc_1": [0.5]})["auc"]
+    [0.5]
+    """
+
+    def __missing__(self, name: str) -> list[Any]:
+        found = self._of_another_number(name)
+        if found is None:
+            raise KeyError(name)
+        return self[found]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a metric, or the default."""
+        found = name if name in self else self._of_another_number(name)
+        return default if found is None else self[found]
+
+    def _of_another_number(self, name: str) -> str | None:
+        """Return the only name that differs in the number at its end."""
+        if not isinstance(name, str):
+            return None
+        same = [one for one in self if _NUMBER.sub("", one) == _NUMBER.sub("", name)]
+        return same[0] if len(same) == 1 else None
+
+    def __reduce__(self) -> Any:
+        return dict, (dict(self),)
+
+
 def recorded_history(epochs: Sequence[EpochRow]) -> dict[str, list[Any]]:
     """Return what the framework's own history had, with the same names in the same order.
 
     What has several values, such as ``F1Score()`` without an average, is an array, as it is there.
     """
-    history: dict[str, list[Any]] = {}
+    history = MetricsByEpoch()
     for row in epochs:
         for name, value in row.logs.items():
             history.setdefault(name, []).append(_as_value(value))

@@ -73,6 +73,26 @@ class Part:
         return str(self.address[1])
 
 
+@dataclass(frozen=True)
+class Kinds:
+    """Classes of libraries whose objects are looked at in another way.
+
+    Attributes
+    ----------
+    as_users : tuple of type
+        Kept by their attributes, as objects of the user's classes are: what of them belongs to this process (a lock,
+        an open file) is left out, and the rest is kept.
+    fixed : tuple of type
+        Kept elsewhere: referred to, and not looked into.
+    """
+
+    as_users: tuple[type, ...] = ()
+    fixed: tuple[type, ...] = ()
+
+
+NO_KINDS = Kinds()
+
+
 class Table:
     """Watches what names lead to.
 
@@ -84,6 +104,7 @@ class Table:
         The names of each namespace.
     known : mapping
         Objects that others keep, by what stands for them: they are not looked into.
+    kinds : Kinds, optional
 
     Attributes
     ----------
@@ -98,9 +119,14 @@ class Table:
     """
 
     def __init__(
-        self, namespaces: dict[str, Namespace], watched: Mapping[str, Iterable[str]], known: Mapping[Any, Any]
+        self,
+        namespaces: dict[str, Namespace],
+        watched: Mapping[str, Iterable[str]],
+        known: Mapping[Any, Any],
+        kinds: Kinds = NO_KINDS,
     ) -> None:
         self.namespaces = namespaces
+        self._kinds = kinds
         self.watched: dict[str, dict[str, None]] = {}
         self.before: dict[str, dict[str, Any]] = {}
         self.parts: dict[int, Part] = {}
@@ -177,6 +203,8 @@ class Table:
     def _is_fixed(self, value: Any) -> bool:
         if isinstance(value, type | types.FunctionType):
             return not is_own_module(value.__module__ or "")
+        if isinstance(value, self._kinds.fixed):
+            return True
         if is_tensor(value) and storage_of(value) in self._storages:
             return True
         data = sys.modules.get("torch.utils.data")
@@ -203,7 +231,8 @@ class Table:
         self._enter(part)
 
     def _look_into(self, value: Any, part: Part) -> None:
-        if isinstance(value, io.IOBase) or hasattr(type(value), "__next__"):
+        its_own = isinstance(value, io.IOBase) or hasattr(type(value), "__next__")
+        if its_own and not isinstance(value, self._kinds.as_users):
             self._take_whole(part)
             return
         parts = None if isinstance(value, types.CellType) else parts_of(value)
@@ -252,7 +281,7 @@ class Table:
         for part in self._live:
             between: list[Part] = []
             last = None
-            while part is not None and not _is_users_object(part.value):
+            while part is not None and not self._is_users_object(part.value):
                 between.append(part)
                 if type(part.value) not in (list, dict, set, deque):
                     live.update(between)
@@ -271,6 +300,11 @@ class Table:
         for part in outermost:
             part.before = {}
             self._take_whole(part, told=False)
+
+    def _is_users_object(self, value: Any) -> bool:
+        kind = value if isinstance(value, type) else type(value)
+        kinds = (types.FunctionType, types.CellType, *self._kinds.as_users)
+        return isinstance(value, kinds) or _module_of(kind)
 
     # Later.
 
@@ -321,11 +355,6 @@ def described(value: Any) -> str:
 @functools.cache
 def _module_of(kind: type) -> bool:
     return is_own_module(kind.__module__)
-
-
-def _is_users_object(value: Any) -> bool:
-    kind = value if isinstance(value, type) else type(value)
-    return isinstance(value, types.FunctionType | types.CellType) or _module_of(kind)
 
 
 class _Digest:

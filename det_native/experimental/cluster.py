@@ -60,6 +60,8 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     environment: TrialEnvironment = call.context.env
     sample = _sample(config) | environment.hparams
     call.check(replace(environment, config=config.model_dump(mode="json"), hparams=sample))
+    if hasattr(call, "not_here"):  # what completing the configuration has read, a worker reads
+        call.not_here()
     if config.reproducibility.experiment_seed is None:  # the one that init() has drawn, and seeded this process by
         config = config.with_seed(environment.config["reproducibility"]["experiment_seed"])
     folder = Path(settings.context_dir).expanduser() if settings.context_dir else notebook_folder()

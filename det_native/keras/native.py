@@ -27,8 +27,10 @@ from det_native.keras.data import (
 )
 from det_native.keras.fit_arguments import bind, check_numbers
 from det_native.keras.generations import internals
+from det_native.keras.metric_numbers import name_as_asked
 from det_native.keras.metrics import adds_metrics, check_compared
-from det_native.keras.streams import GlobalState, ReplayableStream, global_state, seeded_state, swapped_state
+from det_native.keras.sources import DataSource
+from det_native.keras.streams import GlobalState, ReplayableStream, global_state
 from det_native.keras.values import number_of
 from det_native.proof.inputs import Input
 from det_native.schema.environment import TrialEnvironment
@@ -99,6 +101,7 @@ class FitCall:
     as_in_keras: bool = True
     bar_left_out: bool = False
     log_line: Callable[[str], None] | None = field(default=None, repr=False)
+    _source: DataSource | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         asked = self.arguments["verbose"]
@@ -353,6 +356,8 @@ class FitCall:
             if exceeding:
                 logger.warning("hyperparameters.global_batch_size %s", exceeding)
         self._check_dataset(environment)
+        asked = [name for name in (environment.metric, *environment.metrics) if name]
+        name_as_asked(self.model, asked, self.callbacks())
         check_shards(self.training, environment, "The training data")
         check_shards(self.validation, environment, "The validation data")
         check_compared(
@@ -389,12 +394,27 @@ class FitCall:
         elif data.kind is Kind.GENERATOR:
             size = _rows(self._first_of_generator())
         else:
-            # The item is read with random numbers of its own, so that looking at it changes nothing.
-            with swapped_state(seeded_state(0)):
-                size = _rows(data.x[0])
+            size = _rows(self.source.first)
         if size is None:
             raise InvalidDataError(f"{data.kind} gives no batches: its elements are single numbers. Batch it first.")
         return size
+
+    @property
+    def source(self) -> DataSource:
+        """What is read of the Sequence that is trained on: its first item once, as Keras reads it."""
+        if self._source is None or self._source.sequence is not self.training.x:
+            self._source = DataSource(self.training.x, self.random_state if self.as_in_keras else None)
+        return self._source
+
+    def not_here(self) -> None:
+        """Leave the data as they were before the call: another process reads them."""
+        if self._source is not None:
+            self._source.give_back()
+
+    @property
+    def follows_data(self) -> bool:
+        """Whether the data say at the beginning of each epoch how long it is."""
+        return self.training.kind is Kind.SEQUENCE and self.arguments["steps_per_epoch"] is None
 
     def _first_of_generator(self) -> Any:
         try:

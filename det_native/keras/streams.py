@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import threading
 from collections.abc import Iterator
@@ -36,6 +37,28 @@ def swapped_state(state: GlobalState) -> Iterator[list[GlobalState]]:
         finally:
             left.append(global_state())
             _set(outer)
+
+
+def same_states(one: GlobalState | None, other: GlobalState | None) -> bool:
+    """Return whether two states give the same numbers."""
+    if one is None or other is None:
+        return one is other
+    return one[0] == other[0] and _same_numpy(one[1], other[1])
+
+
+def go_on_from(begun: GlobalState | None, ended: GlobalState) -> None:
+    """Have each global generator that is still as it has begun go on where a copy of it has ended."""
+    with _swapping:
+        now = global_state()
+        if begun is None or now[0] == begun[0]:
+            random.setstate(ended[0])
+        if begun is None or _same_numpy(now[1], begun[1]):
+            np.random.set_state(ended[1])
+
+
+def _same_numpy(one: Any, other: Any) -> bool:
+    same = all(one[name] == other[name] for name in ("bit_generator", "has_gauss", "gauss"))
+    return same and pickle.dumps(one["state"]) == pickle.dumps(other["state"])
 
 
 def seeded_state(*entropy: int) -> GlobalState:

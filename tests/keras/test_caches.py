@@ -224,7 +224,7 @@ def test_reading_goes_on_at_the_very_record(order: Order, tmp_path: Path) -> Non
         for _ in range(stop):
             step(None)
         (tmp_path / str(stop)).mkdir()
-        stopped.save(tmp_path / str(stop))
+        stopped.save(tmp_path / str(stop), stop)
         step = feed().attach(take, stop, tmp_path / str(stop))
         assert [step(None) for _ in range(stop, 20)] == expected[stop:]
 

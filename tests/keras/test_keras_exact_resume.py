@@ -305,7 +305,7 @@ class TestDatasetFeed:
             step(None)
             folder = tmp_path / str(batch)
             folder.mkdir()
-            whole.save(folder)
+            whole.save(folder, batch)
         for batch in (1, 4, 5, 6, 11, 13):
             resumed = feed()
             step = resumed.attach(take, batch, tmp_path / str(batch))
@@ -318,7 +318,7 @@ class TestDatasetFeed:
         step = feed.attach(next, 0, None)
         for _ in range(2):
             step(None)
-            feed.save(tmp_path)
+            feed.save(tmp_path, 0)
         assert caplog.text.count("cannot be saved (it reads from a Python generator)") == 1
 
 

@@ -241,7 +241,15 @@ def test_index_dict_and_unique_id_tell_what_an_optimizer_trains() -> None:
     assert internals.trained_by(model.optimizer) is None or internals.trained_by(model.optimizer) == []
     model.optimizer.build(model.trainable_variables[:2])
     assert internals.trained_by(model.optimizer) == [internals.key_of(each) for each in model.trainable_variables[:2]]
-    assert internals.trained_by(tf.keras.optimizers.legacy.SGD()) is None
+
+
+def test_slots_tell_what_an_optimizer_of_the_older_form_keeps() -> None:
+    """``_slots`` of an optimizer, by ``_unique_id`` of variables; ``_create_all_weights`` makes them."""
+    model = made(tf.keras.layers.Dense(3))
+    optimizer = tf.keras.optimizers.legacy.Adam()
+    assert internals.trained_by(optimizer) == []
+    internals.build_for(optimizer, model.trainable_variables[:2])
+    assert internals.trained_by(optimizer) == [internals.key_of(each) for each in model.trainable_variables[:2]]
 
 
 def test_apart_keeps_what_a_model_has_no_place_for_from_it(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from det_harness.frameworks.keras.data import make_feed
 from det_harness.frameworks.keras.definition import call_of
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -208,7 +209,7 @@ def test_each_process_of_a_trial_on_two_slots_has_its_part_of_a_batch(kind: str,
     ranks = Ranks(rank=rank, size=2)
     environment = TrialEnvironment(config, {"global_batch_size": BATCH_SIZE}, trial_seed=3, ranks=ranks)
     call = call_of(trial_of(kind), environment)
-    batches = make_feed(call, environment, call.steps_per_epoch(environment)).arguments(0)["x"]
+    batches = make_feed(call, environment, EpochLengths(call.steps_per_epoch(environment))).arguments(0)["x"]
     x, y = next(iter(batches))
     assert len(x) == len(y) == BATCH_SIZE // 2
 

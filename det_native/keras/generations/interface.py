@@ -32,6 +32,9 @@ class Generation(Protocol):
     def trained_by(self, optimizer: Any) -> list[Any] | None:
         """Return keys of the variables that an optimizer was built for; None where it does not tell."""
 
+    def build_for(self, optimizer: Any, variables: Sequence[Any]) -> None:
+        """Make the variables that an optimizer needs to train these."""
+
     def key_of(self, variable: Any) -> Any:
         """Return the key of a variable."""
 
@@ -61,6 +64,9 @@ class Generation(Protocol):
 
     def metrics_given(self, model: Any) -> list[Any] | None:
         """Return what a model was compiled with as metrics; None where that does not tell what it will report."""
+
+    def metric_objects_given(self, model: Any) -> list[Any]:
+        """Return what a model was compiled with as metrics, for all of its outputs."""
 
     def greater_is_better(self, name: str) -> bool:
         """Return whether Keras's callbacks with ``mode="auto"`` take greater values of a metric for better."""

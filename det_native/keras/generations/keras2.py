@@ -63,14 +63,25 @@ def use_older_optimizer(model: Any) -> None:
 
 def build_optimizer(model: Any) -> None:
     """Make the variables of the model's optimizer; one of the older form makes them with its first step."""
-    build = getattr(model.optimizer, "build", None) or getattr(model.optimizer, "_create_all_weights", None)
+    build_for(model.optimizer, model.trainable_variables)
+
+
+def build_for(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Make the variables that an optimizer needs to train these; one of the older form has some besides."""
+    build = getattr(optimizer, "build", None)
+    if build is None:
+        build = getattr(optimizer, "_create_all_weights", None)
+    elif not variables:
+        return
     if build is not None:
-        build(model.trainable_variables)
+        build(variables)
 
 
 def trained_by(optimizer: Any) -> list[Any] | None:
-    """Return the variables that an optimizer was built for; None where it does not tell, as the older form."""
+    """Return the variables that an optimizer was built for, of the older form those of which it keeps something."""
     known = getattr(optimizer, "_index_dict", None)
+    if known is None:  # of the older form
+        known = getattr(optimizer, "_slots", None)
     return None if known is None else list(known)
 
 
@@ -167,6 +178,18 @@ def metrics_given(model: Any) -> list[Any] | None:
         return None
     given = tf.nest.flatten([model.compiled_metrics._user_metrics, model.compiled_metrics._user_weighted_metrics])
     return [metric for metric in given if metric is not None]
+
+
+def metric_objects_given(model: Any) -> list[Any]:
+    """Return what a model was compiled with as metrics, for all of its outputs."""
+    compiled = getattr(model, "compiled_metrics", None)
+    return _flat([getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")])
+
+
+def _flat(part: Any) -> list[Any]:
+    if isinstance(part, dict):
+        part = [*part.values()]
+    return [each for one in part for each in _flat(one)] if isinstance(part, list | tuple) else [part]
 
 
 def random_generators(model: Any) -> list[Any]:

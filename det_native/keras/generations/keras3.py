@@ -62,6 +62,12 @@ def is_compiled(model: Any) -> bool:
     return bool(model.compiled)
 
 
+def build_for(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Make the variables that an optimizer needs to train these."""
+    if variables:
+        optimizer.build(variables)
+
+
 def trained_by(optimizer: Any) -> list[Any] | None:
     """Return the variables that an optimizer was built for."""
     return [id(variable) for variable in getattr(optimizer, "_trainable_variables", ())] if optimizer.built else []
@@ -134,6 +140,18 @@ def metrics_given(model: Any) -> list[Any] | None:
     # Metrics that layers and the model itself add.
     own = {metric.name for metric in model.metrics if getattr(metric, "metrics", None) is None}
     return names if own <= {"loss"} else None
+
+
+def metric_objects_given(model: Any) -> list[Any]:
+    """Return what a model was compiled with as metrics, for all of its outputs."""
+    compiled = getattr(model, "_compile_metrics", None)
+    return _flat([getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")])
+
+
+def _flat(part: Any) -> list[Any]:
+    if isinstance(part, dict):
+        part = [*part.values()]
+    return [each for one in part for each in _flat(one)] if isinstance(part, list | tuple) else [part]
 
 
 def _is_plain(part: Any) -> bool:

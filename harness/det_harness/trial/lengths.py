@@ -57,6 +57,12 @@ def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int)
     ``records_per_epoch`` over the batch size, truncated, is all that can be known without the data: with 100 records in
     batches of 32 an epoch would end after 3 of its 4 batches.
     """
+    changed: dict[str, Any] = {field: units * steps for field, units in epochs_in(periods, environment).items()}
+    return replace(periods, **changed)
+
+
+def epochs_in(periods: Periods, environment: TrialEnvironment) -> dict[str, int]:
+    """Return the periods that the configuration gives in epochs, by the name of the field, and that still are those."""
     config = environment.config
     known = periods_of(environment)
     written = {
@@ -64,13 +70,13 @@ def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int)
         "validation_period": config.get("min_validation_period"),
         "checkpoint_period": config.get("min_checkpoint_period"),
     }
-    changed: dict[str, Any] = {}
+    found: dict[str, int] = {}
     for field, value in written.items():
         length = Length.model_validate(value) if value else None
         unchanged = getattr(periods, field) == getattr(known, field)
         if length is not None and length.units and length.unit is Unit.EPOCHS and unchanged:
-            changed[field] = length.units * steps
-    return replace(periods, **changed)
+            found[field] = length.units
+    return found
 
 
 def length_in_whole_epochs(environment: TrialEnvironment, steps: int) -> int:

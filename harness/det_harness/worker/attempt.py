@@ -106,6 +106,7 @@ class TrialRun:
         self._stop = threading.Event()
         self._told_to_stop = False
         self._begun = False
+        self._length_told: int | None = None
         self._environment = TrialEnvironment(
             config=job.config,
             hparams=job.hparams,
@@ -270,7 +271,8 @@ class TrialRun:
     def _started(self, batch: int, notice: str) -> None:
         self._begun = True
         length = self._schedule.periods.length if self._schedule is not None else None
-        self._reporter.started(batch, None if length == UNTOLD.units else length, notice)
+        self._length_told = None if length == UNTOLD.units else length
+        self._reporter.started(batch, self._length_told, notice)
 
     def _must_stop(self) -> bool:
         """Whether training is to end early, which the controller then knows."""
@@ -284,7 +286,10 @@ class TrialRun:
         # Where the user's own code had ended training before, a stop asked for later changes nothing.
         if outcome.stopped and self._told_to_stop:
             return self._exit(ExitReason.STOPPED, outcome.batches, None, EXIT_DONE)
-        early = outcome.stopped or (self._schedule is not None and self._schedule.progress.ended)
+        schedule = self._schedule
+        early = outcome.stopped or (schedule is not None and schedule.progress.ended)
+        # Data may have become longer or shorter since the beginning.
+        early = early or (schedule is not None and self._length_told not in (None, schedule.periods.length))
         return self._exit(ExitReason.COMPLETED, outcome.batches, None, EXIT_DONE, early=early)
 
     def _failed(self, error: BaseException) -> int:

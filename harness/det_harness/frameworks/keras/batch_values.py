@@ -64,8 +64,9 @@ class BatchValues:
         self._sizes: dict[str, float] = {}
         self.settled = False
 
-    def begin_epoch(self, model: Any, done: int = 0) -> None:
-        """An epoch begins, or goes on after `done` of its batches, as the metrics then are."""
+    def begin_epoch(self, model: Any, done: int = 0, *, steps: int | None = None) -> None:
+        """An epoch of `steps` batches begins, or goes on after `done` of them, as the metrics then are."""
+        self._steps = steps or self._steps
         self._done = done
         self._before = self._states(model) if done else {}
 

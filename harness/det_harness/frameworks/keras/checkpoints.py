@@ -81,6 +81,7 @@ class KerasCheckpoints:
         self._folder = folder
         self._own = checkpoint_files.own_folder(folder, self._communicator)
         if self._own is not None:
+            self._feed.restore(self._own)
             self._validation_feed.restore(self._own)
 
     def restore(self, callbacks: Sequence[Any]) -> None:
@@ -172,7 +173,7 @@ class KerasCheckpoints:
 
     def _save_rest(self, folder: Path, callbacks: Sequence[Any]) -> None:
         callback_state.save(folder, self._call.model, callbacks)
-        self._feed.save(folder)
+        self._feed.save(folder, self._services.schedule.progress.batches)
         self._validation_feed.save(folder)
         gathered = self._gradients.state()
         if any(each is not None for each in gathered):

@@ -5,9 +5,9 @@ One controller serves native calls of ``fit`` and trial classes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -17,19 +17,21 @@ from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import is_idle_last, make_feed
 from det_harness.frameworks.keras.due import DueValidations
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import name_callback
 from det_harness.frameworks.keras.loop import TrainingCallbacks
 from det_harness.frameworks.keras.model_state import load_weights
 from det_harness.frameworks.keras.randomness import RandomnessCheck
 from det_harness.frameworks.keras.ranks import Ranks
+from det_harness.frameworks.keras.shares import Share
 from det_harness.frameworks.keras.training_step import TrainingStep
 from det_harness.frameworks.keras.validation import ValidationFeed
 from det_harness.frameworks.keras.wire import HorovodWire, NoWire
 from det_harness.ranks.communicator import lost
 from det_harness.trial import rng
 from det_harness.trial.driver import Driver, TrainingPort
-from det_harness.trial.lengths import in_whole_epochs
+from det_harness.trial.lengths import epochs_in, in_whole_epochs
 from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Outcome, Services
 from det_native.keras import old_arguments, precision
@@ -68,7 +70,9 @@ class KerasController(TrainingPort):
         self.ranks = ranks = Ranks(services.communicator)
         self.steps = ranks.most(call.steps_per_epoch(services.environment))
         schedule = services.schedule
+        self._in_epochs = epochs_in(schedule.periods, services.environment)
         schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
+        self.lengths = EpochLengths(self.steps, follow=self._follows_data())
         self.feed = self._make_feed()
         self._randomness = RandomnessCheck()
         self.validation_feed = self._make_validation_feed()
@@ -88,6 +92,7 @@ class KerasController(TrainingPort):
         self._prepare_model()
         with ExitStack() as restored, writing_to(self.services.tensorboard):
             self.checkpoints.open(restored.enter_context(self.services.checkpoints.restore()))
+            self.lengths_changed()
             self._prepare_step()
             self._callbacks = callbacks = self._make_callbacks(restored)
             try:
@@ -107,7 +112,26 @@ class KerasController(TrainingPort):
     def epochs(self) -> int:
         """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
         initial = int(self.call.arguments["initial_epoch"])
-        return initial + math.ceil(self.services.schedule.periods.length / self.steps)
+        return initial + self.lengths.place(self.services.schedule.periods.length - 1)[0] + 1
+
+    def epochs_of_fit(self) -> int:
+        """Return when Keras ends at the latest: a length in batches may be more epochs, where data become shorter."""
+        if not self.lengths.follow or "length" in self._in_epochs:
+            return self.epochs()
+        return int(self.call.arguments["initial_epoch"]) + self.services.schedule.periods.length
+
+    def lengths_changed(self) -> None:
+        """Make the periods that are given in epochs those of epochs as long as they are now."""
+        schedule, lengths = self.services.schedule, self.lengths
+        if not lengths.follow:
+            return
+        progress = schedule.progress
+        last = {"validation_period": progress.last_validated, "checkpoint_period": progress.last_checkpointed}
+        changed: dict[str, Any] = {}
+        for field, epochs in self._in_epochs.items():
+            since = max(last.get(field, 0), 0)
+            changed[field] = max(lengths.after(since, epochs) - since, 1)
+        schedule.periods = replace(schedule.periods, **changed)
 
     def verbosity(self) -> int:
         """Return what to print: as asked for in the user's process, a line per epoch on workers, on the first rank.
@@ -191,7 +215,13 @@ class KerasController(TrainingPort):
     # -- what a model of graphs does in another way
 
     def _make_feed(self) -> Any:
-        return make_feed(self.call, self.services.environment, self.steps)
+        return make_feed(self.call, self.services.environment, self.lengths)
+
+    def _follows_data(self) -> bool:
+        """Return whether epochs are as long as the data say when they begin."""
+        if not self.call.follows_data or self.services.validation_batches is not None:
+            return False
+        return self.steps == self.ranks.most(Share.of(self.services.environment).batches(len(self.call.training.x)))
 
     def _make_validation_feed(self) -> Any:
         return ValidationFeed(self.call, self.services.environment, self.services.validation_batches)
@@ -258,9 +288,9 @@ class KerasController(TrainingPort):
         arguments = self.call.arguments
         given: dict[str, Any] = {
             **self.validation_feed.queue_arguments(),
-            "epochs": self.epochs(),
+            "epochs": self.epochs_of_fit(),
             "initial_epoch": arguments["initial_epoch"],
-            "steps_per_epoch": self.steps,
+            "steps_per_epoch": None if self.lengths.follow else self.steps,
             "class_weight": arguments["class_weight"],
             "shuffle": False,  # the feed has shuffled
             "validation_data": self.validation_feed.x,

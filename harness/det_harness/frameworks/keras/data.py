@@ -1,7 +1,7 @@
 """How training data reach Keras's loop, so that any batch of a trial can be reached again after a restart.
 
-The order of arrays and Sequences is a pure function of (trial seed, epoch); a Dataset's iterator is saved
-(``dataset_feed.py``); a generator is pulled again from its start.
+The order of arrays is a pure function of (trial seed, epoch); of a Sequence, what it keeps at the beginning of each
+epoch is saved, and of a Dataset the iterator (``dataset_feed.py``); a generator is pulled again from its start.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
 from det_harness.frameworks.keras.shares import Share
+from det_harness.trial import state_files
 from det_native.inspection.libraries.tensorflow import global_seed
 from det_native.keras.data import Data, Kind
 from det_native.keras.generations import BACKEND, NUMBER, internals
 from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
+from det_native.keras.sources import DataSource
 from det_native.keras.values import number_of
 from det_native.schema.environment import TrialEnvironment
 
@@ -29,6 +32,7 @@ logger = logging.getLogger("det_native")
 # Keras's function that trains on the next batch of an iterator.
 TrainFunction = Callable[[Any], Any]
 _END = object()
+_SEQUENCE = "sequence"
 
 
 class Feed(Protocol):
@@ -44,23 +48,29 @@ class Feed(Protocol):
     def first(self) -> Any:
         """Return a batch to build the model with, without taking it."""
 
+    def restore(self, folder: Path) -> None:
+        """Take what a checkpoint has of the data, before :meth:`arguments` is asked."""
+
     def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
         """Return what trains on one batch: Keras's own function, or one around it that has another iterator.
 
         With a folder, the data are brought to where they were when it was written, after `batches` batches.
         """
 
+    def all_read(self) -> None:
+        """The last batch of an epoch is trained; a validation may follow."""
+
     def epoch_ended(self, epochs_done: int) -> None:
         """Prepare for the next epoch."""
 
-    def save(self, folder: Path) -> None:
-        """Write what :meth:`attach` needs into a checkpoint."""
+    def save(self, folder: Path, batches: int) -> None:
+        """Write into a checkpoint, after `batches` batches, what :meth:`restore` and :meth:`attach` need."""
 
     def close(self) -> None:
         """End what reads ahead."""
 
 
-def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
+def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLengths) -> Feed:
     """Make the feed for the training data of a call.
 
     Parameters
@@ -68,8 +78,8 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     call : FitCall
     environment : TrialEnvironment
         Its trial seed orders the data, its batch size cuts them, and each of its ranks has a share of every batch.
-    steps : int
-        Batches per epoch.
+    lengths : EpochLengths
+        The batches of each epoch.
     """
     data, shuffle, seed = call.training, call.arguments["shuffle"], environment.trial_seed
     share = Share.of(environment)
@@ -90,8 +100,17 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
         return DatasetFeed(rows, in_one_pass=in_one_pass, class_weight=call.arguments["class_weight"])
     if data.kind is Kind.ARRAY_LIKES:
         rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed, share=share)
-        return _IndexedFeed(call, View(rows, steps))
-    return _IndexedFeed(call, view_of_sequence(call.arguments, data.x, bool(shuffle), seed, steps, share=share))
+        return _IndexedFeed(call, View(rows, lengths))
+    in_turn = call.as_in_keras and share.size == 1
+    view = view_of_sequence(
+        *(call.arguments, call.source, lengths),
+        shuffle=bool(shuffle),
+        seed=seed,
+        share=share,
+        in_turn=in_turn,
+        follows_training=NUMBER == 2,
+    )
+    return _IndexedFeed(call, view)
 
 
 def ordered_as_in_keras(call: FitCall, share: Share) -> bool:
@@ -165,10 +184,16 @@ class _ArrayFeed:
         """Nothing to bring back: :meth:`arguments` starts at the right batch."""
         return train
 
+    def all_read(self) -> None:
+        """Nothing to do."""
+
     def epoch_ended(self, epochs_done: int) -> None:
         """Nothing to prepare: the pipeline runs on."""
 
-    def save(self, folder: Path) -> None:
+    def restore(self, folder: Path) -> None:
+        """Nothing to take."""
+
+    def save(self, folder: Path, batches: int) -> None:
         """Nothing to write."""
 
     def close(self) -> None:
@@ -192,17 +217,23 @@ class _IndexedFeed:
         return {"x": self._view, **queue_arguments(self._call.arguments, threads=False)}
 
     def first(self) -> Any:
-        return self._view[0]
+        return self._view.first
 
     def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
         """Nothing to bring back: the view starts at the right batch."""
         return train
 
+    def all_read(self) -> None:
+        self._view.all_read()
+
     def epoch_ended(self, epochs_done: int) -> None:
         self._view.begin_epoch(epochs_done)
 
-    def save(self, folder: Path) -> None:
-        """Nothing to write."""
+    def restore(self, folder: Path) -> None:
+        restore_view(self._view, folder)
+
+    def save(self, folder: Path, batches: int) -> None:
+        save_view(self._view, folder, batches)
 
     def close(self) -> None:
         """End the threads of the view."""
@@ -247,10 +278,16 @@ class _GeneratorFeed:
         """Nothing to bring back: the stream was brought there."""
         return train
 
+    def all_read(self) -> None:
+        """Nothing to do."""
+
     def epoch_ended(self, epochs_done: int) -> None:
         """Nothing to prepare: the generator runs on."""
 
-    def save(self, folder: Path) -> None:
+    def restore(self, folder: Path) -> None:
+        """Nothing to take."""
+
+    def save(self, folder: Path, batches: int) -> None:
         """Nothing to write."""
 
     def close(self) -> None:
@@ -263,6 +300,19 @@ def empty_batch(dataset: Any) -> Any:
         lambda specification: tf.zeros([size or 1 for size in specification.shape], specification.dtype),
         dataset.element_spec,
     )
+
+
+def restore_view(view: View, folder: Path) -> None:
+    """Have a view take what :func:`save_view` has written into a checkpoint."""
+    if (folder / f"{_SEQUENCE}.json").exists():  # an earlier version has written none
+        view.restore(state_files.load(folder, _SEQUENCE))
+
+
+def save_view(view: View, folder: Path, batches: int) -> None:
+    """Write into a checkpoint what a view needs to go on after `batches` batches."""
+    state = view.state(batches)
+    if state is not None:
+        state_files.dump(folder, _SEQUENCE, state)
 
 
 def queue_arguments(given: Mapping[str, Any], *, threads: bool = True) -> dict[str, Any]:
@@ -280,15 +330,24 @@ def threads_of(given: Mapping[str, Any]) -> int:
 
 def view_of_sequence(
     queue: Mapping[str, Any],
-    sequence: Any,
-    shuffle: bool,
-    seed: int,
-    steps: int,
+    source: DataSource,
+    lengths: EpochLengths,
     *,
+    shuffle: bool = False,
+    seed: int = 0,
     pass_on: bool = False,
     share: Share | None = None,
+    in_turn: bool = False,
+    follows_training: bool = False,
 ) -> View:
-    """Return a view of a Sequence that is read by the arguments for Keras's queues."""
+    """Return a view of a Sequence that is read by the arguments for Keras's queues.
+
+    With `in_turn` its order and its items draw random numbers as plain Keras's do; other processes cannot. If it
+    `follows_training`, Keras reads the view itself: after a look at the form of a batch, epoch by epoch.
+    """
     threads = threads_of(queue)
-    batches = SequenceBatches(sequence, shuffle, seed, isolate=threads <= 1, share=share)
-    return View(batches, steps, threads=threads, ahead=queue["max_queue_size"], pass_on=pass_on)
+    in_turn = in_turn and not queue["use_multiprocessing"]
+    reading: dict[str, Any] = {"in_turn": in_turn, "joins": follows_training, "isolate": threads <= 1}
+    batches = SequenceBatches(source, shuffle, seed, **reading, share=share)
+    ahead = queue["max_queue_size"]
+    return View(batches, lengths, threads=threads, ahead=ahead, pass_on=pass_on, looks_apart=follows_training)

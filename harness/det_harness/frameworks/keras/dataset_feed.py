@@ -86,10 +86,16 @@ class DatasetFeed:
 
         return train_next
 
+    def all_read(self) -> None:
+        """Nothing to do."""
+
     def epoch_ended(self, epochs_done: int) -> None:
         """Nothing to prepare: the passes follow on each other by themselves."""
 
-    def save(self, folder: Path) -> None:
+    def restore(self, folder: Path) -> None:
+        """Nothing to take: :meth:`attach` does."""
+
+    def save(self, folder: Path, batches: int) -> None:
         """Write how many passes there were, how much of the last one, and the iterator's state if it is whole."""
         if self._iterator is None:
             return

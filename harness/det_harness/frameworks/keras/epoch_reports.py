@@ -18,6 +18,7 @@ from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Services
 from det_native.keras.native import FitCall
+from det_native.past_history import MetricsByEpoch
 from det_native.schema.numbers import number
 from det_native.schema.rest import MOST_METRICS, EpochRow
 
@@ -115,6 +116,8 @@ class EpochReports:
         """Give the history the parameters that it has without us: who shows progress is no matter of the user's."""
         if hasattr(self._history, "params"):
             self._history.params = {**(self._history.params or {}), **self._params()}
+        if type(self._values()) is dict:
+            self._history.history = MetricsByEpoch(self._values())
 
     def _params(self) -> dict[str, int]:
         controller = self._controller

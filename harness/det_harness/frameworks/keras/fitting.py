@@ -75,8 +75,8 @@ def build_optimizers(model: Any, made_of: Mapping[str, Any] | None) -> None:
     own, weights = optimizers_of(model), _weights(model)
     for optimizer, saved in zip(own, (made_of or {}).get("optimizers", ()), strict=False):
         trains = saved["trains"]
-        if trains and not internals.trained_by(innermost(optimizer)):
-            optimizer.build([weights[place] for place in trains])
+        if trains is not None and not internals.trained_by(innermost(optimizer)):
+            internals.build_for(optimizer, [weights[place] for place in trains])
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from det_harness.frameworks.base import FrameworkHarness, controller_class_of, h
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
 from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import find_framework, get_framework
-from det_native.past_history import PastHistory
+from det_native.past_history import MetricsByEpoch, PastHistory
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class KerasHarness(FrameworkHarness):
         past = call.history_kind()
         past.set_params(dict(history.params))
         past.set_model(call.model)
-        past.history, past.epoch = dict(history.metrics), list(history.epoch)
+        past.history, past.epoch = MetricsByEpoch(history.metrics), list(history.epoch)
         call.model.history = past
         return past
 

@@ -19,6 +19,7 @@ from det_harness.frameworks.keras.batch_values import BatchValues
 from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import Feed, only_the_last_is_smaller
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.epoch_reports import EpochReports, as_number
 from det_harness.frameworks.keras.hooks import AddedHooks, NamingCallbacks
 from det_harness.frameworks.keras.ranks import Ranks
@@ -28,6 +29,7 @@ from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import check_names
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
+from det_native.errors import InvalidDataError
 from det_native.keras.callbacks import Callback
 from det_native.keras.generations import keras2
 from det_native.keras.native import FitCall
@@ -43,6 +45,7 @@ class Training(Protocol):
     call: FitCall
     services: Services
     steps: int
+    lengths: EpochLengths
     feed: Feed
     driver: Driver
     comparison: Comparison
@@ -63,6 +66,12 @@ class Training(Protocol):
 
     def epochs(self) -> int:
         """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
+
+    def epochs_of_fit(self) -> int:
+        """Return when Keras ends by itself."""
+
+    def lengths_changed(self) -> None:
+        """Make the periods that are given in epochs those of epochs as long as they are now."""
 
     def verbosity(self) -> int:
         """Return what to print, as Keras's ``verbose``."""
@@ -110,7 +119,7 @@ class TrainingCallbacks(NamingCallbacks):
         self._done = self._schedule.progress.batches
         self._seen = self._done
         controller.services.count.ask(lambda: self._seen)
-        self._epoch_start = 0
+        self._epoch_start, self._steps = 0, controller.lengths.steps
         self._until = 0
         self._report_at = 0.0
         self._cut = self._finished = False
@@ -199,7 +208,7 @@ class TrainingCallbacks(NamingCallbacks):
 
     def maybe_load_initial_counters_from_ckpt(self, _: int, initial_epoch: int, mode: Any = None) -> tuple[int, int]:
         """Say where training starts; Keras asks this before its first epoch."""
-        epochs, step = divmod(self._done, self._controller.steps)
+        epochs, step = self._controller.lengths.place(self._done)
         ended = self._done >= self._schedule.periods.length or self._schedule.progress.ended
         if step == 0 or ended:
             self._restore()
@@ -211,19 +220,20 @@ class TrainingCallbacks(NamingCallbacks):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_begin(epoch, logs)
         initial = int(self._controller.call.arguments["initial_epoch"])
-        self._epoch_start = (epoch - initial) * self._controller.steps
+        lengths = self._controller.lengths
+        self._epoch_start, self._steps = lengths.start_of(epoch - initial), lengths.steps_of(epoch - initial)
         if self._done > self._epoch_start:
             self._restore()
-            self._values.begin_epoch(self.model, self._done - self._epoch_start)
+            self._values.begin_epoch(self.model, self._done - self._epoch_start, steps=self._steps)
             self._act()
         else:
-            self._values.begin_epoch(self.model)
+            self._values.begin_epoch(self.model, steps=self._steps)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_begin(batch, logs)
         if self._together is not None:
             stops = self._controller.stop_asked()
-            if self._together.idle_last and batch == self._controller.steps - 1:
+            if self._together.idle_last and batch == self._steps - 1:
                 self._before_idle = model_state.metric_values(self.model)
             self._together.ask(Told(stops, reports=time.monotonic() >= self._report_at, ends=self._ends))
 
@@ -234,20 +244,17 @@ class TrainingCallbacks(NamingCallbacks):
         self._done = done
         check_names(logs, done, "fit()")
         self._rows.append((done, logs))
+        if done - self._epoch_start >= self._steps:
+            self._controller.feed.all_read()
         if self._together is None:
             stops, reports = self._stop_requested() or self._context.stop_requested, time.monotonic() >= self._report_at
         else:
             stops, reports = self._told(self._together.told())
         if done >= self._until or stops:
             self._pause(stops)
-        elif (
-            reports
-            or self.model.stop_training
-            or not self._values.settled
-            or done - self._epoch_start >= self._controller.steps
-        ):
+        elif reports or self.model.stop_training or not self._values.settled or done - self._epoch_start >= self._steps:
             self.report(ends=self._ends_epoch())
-        if self._together is not None and (self.model.stop_training or done % self._controller.steps == 0):
+        if self._together is not None and (self.model.stop_training or done - self._epoch_start == self._steps):
             # Now, for a validation uses the same metrics.
             numbers = {name: as_number(logs[name]) for name in logs or {}}
             self._of_epoch = self._ranks.merged(self.model, numbers, states=self._before_idle)
@@ -289,14 +296,24 @@ class TrainingCallbacks(NamingCallbacks):
         if self._epoch_line is not None:
             values = ", ".join(f"{name} {_shown(value)}" for name, value in (logs or {}).items())
             self._epoch_line(f"Epoch {epoch + 1}/{self._controller.epochs()}: {values}")
-        whole = self._done - self._epoch_start >= self._controller.steps
+        whole = self._done - self._epoch_start >= self._steps
         self._schedule.trained(self._done)
         self._ended_by_callback()
         if whole:
             self._controller.feed.epoch_ended(epoch + 1 - int(self._controller.call.arguments["initial_epoch"]))
+            self._check_length()
         self._act(validation)
         if not self._finished and self._ended_by_callback():  # in the hooks of a validation
             self._act()
+
+    def _check_length(self) -> None:
+        """Refuse data whose epochs become longer or shorter on several slots: the step of training counts on theirs."""
+        steps = self._controller.lengths.steps
+        if self._ranks.several and steps != self._steps and not self.model.stop_training:
+            raise InvalidDataError(
+                f"The training Sequence had {self._steps} batches for each slot in the last epoch, and has {steps} "
+                "now: on several slots its length cannot change. Train on one slot, or pass steps_per_epoch to fit()."
+            )
 
     def on_train_end(self, logs: Any = None) -> None:
         super().on_train_end(logs)
@@ -308,7 +325,7 @@ class TrainingCallbacks(NamingCallbacks):
 
     def _ends_epoch(self) -> bool:
         """Whether the batch that is done is the last one of its epoch."""
-        return self._done - self._epoch_start >= self._controller.steps or bool(self.model.stop_training)
+        return self._done - self._epoch_start >= self._steps or bool(self.model.stop_training)
 
     def _ended_by_callback(self) -> bool:
         """Make what is done the whole training where a callback, of any rank, has set ``stop_training``."""
@@ -366,7 +383,7 @@ class TrainingCallbacks(NamingCallbacks):
         if stops or (self._together is None and self._controller.stop_asked()):
             self._schedule.request_stop()
         self._schedule.trained(self._done)
-        whole = self._done - self._epoch_start >= self._controller.steps
+        whole = self._done - self._epoch_start >= self._steps
         if self._done >= self._schedule.periods.length and not whole:
             self.model.stop_training = True
         if whole or self.model.stop_training or not self._values.settled:
@@ -386,6 +403,7 @@ class TrainingCallbacks(NamingCallbacks):
 
         `validation` holds the metrics of Keras's own validation at the end of an epoch.
         """
+        self._controller.lengths_changed()
         self.report()
         schedule = self._schedule
         # An epoch that ends within a scheduling unit, unvalidated, ends no workload.
@@ -405,13 +423,13 @@ class TrainingCallbacks(NamingCallbacks):
         if not services.communicator.rank and not services.stop_requested():
             self._digest_at_end = model_state.digest(self.model)
         # Where Keras ends by itself it is left to: told to stop, it would not end its queues.
-        if self._done - self._epoch_start < self._controller.steps or not self._in_last_epoch():
+        if self._done - self._epoch_start < self._steps or not self._in_last_epoch():
             self.model.stop_training = True
 
     def _in_last_epoch(self) -> bool:
         controller = self._controller
-        last = controller.epochs() - int(controller.call.arguments["initial_epoch"]) - 1
-        return self._epoch_start >= last * controller.steps
+        last = controller.epochs_of_fit() - int(controller.call.arguments["initial_epoch"]) - 1
+        return self._epoch_start >= controller.lengths.start_of(last)
 
     def report(self, *, together: bool = True, ends: bool = False) -> None:
         """Report the training metrics of the batches that were not reported yet.

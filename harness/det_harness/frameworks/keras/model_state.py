@@ -7,6 +7,10 @@ and the metrics of the epoch so far), ``rng.npz``, and ``data.*`` and ``data_pos
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras import fitting
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.layer_streams import LayerStream
 from det_harness.trial import after_training, rng, state_files
 from det_native.errors import CheckpointCorruptError, CheckpointError
@@ -137,8 +142,10 @@ def _restore_training(folder: Path, call: FitCall) -> None:
     rng.load(folder)
 
 
-def read_model(folder: Path, model: Any, *, in_use: bool = False) -> None:
+def read_model(folder: Path, model: Any, *, in_use: bool = False, keep: bool = False) -> None:
     """Read weights, optimizer and random layers; of a process in which the model is `in_use`, nothing beside it.
+
+    With `keep`, the model finds what it makes later (in its first step, say) after the folder is gone, too.
 
     Raises
     ------
@@ -149,18 +156,46 @@ def read_model(folder: Path, model: Any, *, in_use: bool = False) -> None:
     keras2.extend_generators(model, training.get("further_generators", ()))
     keras2.set_own_seeds(model, training.get("own_seeds", ()))
     if model.built:
+        # What an optimizer makes later would be looked for in the folder, which is gone by then.
+        if keep:
+            fitting.build_optimizers(model, training.get("made_of"))
         # One that was never used has none but its own: of a model, say, whose train_step has other optimizers.
         saved = training.get("optimizer_variables")
         if saved is None or saved > _optimizer_variables(model):
-            # What an optimizer makes later would be looked for in the folder, which is gone by then.
             keras2.build_optimizer(model)
+    forget = None
+    if keep:
+        folder, forget = _kept(folder, model)
     try:
         status = _trackable(model, in_use=in_use).read(str(folder / "model"))
         if model.built:
             status.assert_existing_objects_matched()
         status.expect_partial()
+        if forget is not None and _is_all_read(status):
+            forget()
     except (AssertionError, ValueError, tf.errors.OpError) as error:
         raise does_not_fit(model, error) from error
+
+
+def _is_all_read(status: Any) -> bool:
+    """Return whether nothing of a checkpoint waits for objects that the model makes later."""
+    try:
+        status.assert_consumed()
+    except AssertionError:
+        return False
+    return True
+
+
+def _kept(folder: Path, model: Any) -> tuple[Path, Callable[[], Any]]:
+    """Return a folder with the weights of a checkpoint that is there as long as the model, and what removes it."""
+    kept = Path(tempfile.mkdtemp(prefix="det-native-weights-"))
+    forget = weakref.finalize(model, shutil.rmtree, kept, ignore_errors=True)
+    for file in folder.glob("model.*"):
+        try:
+            os.link(file, kept / file.name)
+        except OSError:  # of another file system
+            shutil.copy2(file, kept)
+    return kept, forget
 
 
 def does_not_fit(model: Any, error: Exception) -> CheckpointError:
@@ -202,7 +237,7 @@ def bring_back(call: FitCall, directory: Path) -> None:
     progress_of(directory)
     from det_harness.frameworks.keras.data import make_feed
 
-    build(call, lambda: make_feed(call, call.context.env, steps=1).first())
+    build(call, lambda: make_feed(call, call.context.env, EpochLengths(1)).first())
     load_built(call.model, directory, call.context.env.trial_seed)
 
 
@@ -213,7 +248,7 @@ def load_built(model: Any, directory: Path, seed: int) -> None:
     if state_files.load(folder, "training").get("graph"):
         keras2.use_older_optimizer(model)
     seed_random_layers(model, seed)
-    read_model(folder, model)
+    read_model(folder, model, keep=True)
 
 
 def load_into(call: FitCall, directory: Path) -> None:
@@ -222,7 +257,7 @@ def load_into(call: FitCall, directory: Path) -> None:
     from det_harness.frameworks.keras.data import make_feed
 
     def first_batch() -> Any:
-        return make_feed(call, call.context.env, steps=1).first()
+        return make_feed(call, call.context.env, EpochLengths(1)).first()
 
     with rng.preserved():
         build(call, first_batch)
@@ -271,7 +306,7 @@ def build_as_plain(call: FitCall) -> None:
     try:
         with precision.applied(call.context.env):
             with rng.preserved():
-                batch = make_feed(call, call.context.env, steps=1).first()
+                batch = make_feed(call, call.context.env, EpochLengths(1)).first()
             _call_on(model, batch)
     except Exception as error:  # noqa: BLE001 (whatever layers and data of users raise)
         rng.apply(before)

@@ -7,22 +7,26 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
 from det_harness.frameworks.keras.data import empty_batch, queue_arguments, threads_of, view_of_sequence
-from det_harness.frameworks.keras.sequences import ArrayBatches, View
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
+from det_harness.frameworks.keras.sequences import ArrayBatches, Batches, View
 from det_harness.frameworks.keras.shares import Share
 from det_harness.trial import state_files
 from det_native.errors import InvalidDataError
 from det_native.keras.data import Data, Kind
 from det_native.keras.native import FitCall
+from det_native.keras.sources import DataSource
 from det_native.keras.streams import ReplayableStream
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
 
 _FILE = "validation"
+_SEQUENCE = "validation_sequence"
 
 
 class ValidationFeed:
@@ -48,6 +52,7 @@ class ValidationFeed:
     def __init__(self, call: FitCall, environment: TrialEnvironment, most: int | None = None) -> None:
         self._call = call
         self._stream: StreamBatches | None = None
+        self._source: DataSource | None = None
         self._share = Share.of(environment)
         self.x, self.steps, self.counts = None, None, True
         data, steps = call.validation, call.arguments["validation_steps"]
@@ -60,10 +65,13 @@ class ValidationFeed:
         call, share = self._call, self._share
         if data.kind.indexed:
             return self._indexed(data, batch_size)
-        if data.kind is Kind.SEQUENCE and (threads_of(call.validation_queue) > 1 or share.size > 1):
+        if data.kind is Kind.SEQUENCE and share.size > 1:
             own = share.own(steps or len(data.x))
-            self.counts, self.steps = own > 0, None if share.size > 1 else self.steps
-            return view_of_sequence(call.validation_queue, data.x, False, 0, own or 1, pass_on=True, share=share)
+            self.counts, self.steps = own > 0, None
+            source, lengths = DataSource(data.x), EpochLengths(own or 1)
+            return view_of_sequence(call.validation_queue, source, lengths, pass_on=True, share=share)
+        if data.kind is Kind.SEQUENCE and not call.validation_queue["use_multiprocessing"]:
+            return self._sequence(data.x, steps)
         if data.kind is Kind.DATASET and share.size > 1 and int(data.x.cardinality()) == 0:
             self.counts = False
             return tf.data.Dataset.from_tensors(empty_batch(data.x))
@@ -71,7 +79,7 @@ class ValidationFeed:
             self.counts = share.rank == 0  # each pulls the same batches
         if data.kind is Kind.GENERATOR and self.steps is not None and not call.validation_queue["use_multiprocessing"]:
             self._stream = StreamBatches(data.x, int(self.steps))
-            return View(self._stream, int(self.steps), pass_on=True)
+            return View(self._stream, EpochLengths(int(self.steps)), pass_on=True)
         if data.kind is Kind.GENERATOR:
             logger.warning(
                 "The validation data are a generator %s: after a restart it starts again, so validations may see other "
@@ -79,6 +87,14 @@ class ValidationFeed:
                 "without validation_steps" if self.steps is None else "read with use_multiprocessing=True",
             )
         return data.x
+
+    def _sequence(self, sequence: Any, steps: int | None) -> View:
+        """Return a view of a Sequence, which draws the random numbers of the process, as in Keras."""
+        self._source = source = DataSource(sequence, apart=False)
+        source.look()
+        queue, lengths = self._call.validation_queue, EpochLengths(steps or len(sequence), follow=steps is None)
+        reading: dict[str, Any] = {"threads": threads_of(queue), "ahead": queue["max_queue_size"]}
+        return View(_InOrder(source), lengths, **reading, pass_on=True, looks_apart=True)
 
     def _indexed(self, data: Data, batch_size: int) -> Any:
         """Return batches of rows: of the size asked for, or of ``validation_steps`` as Keras, or as in training."""
@@ -95,7 +111,7 @@ class ValidationFeed:
         if data.kind is Kind.SPARSE:
             rows = tf.data.Dataset.from_tensor_slices(packed(data))
             return (rows.shard(share.size, share.rank) if self.counts else rows.take(1)).batch(size)
-        return View(ArrayBatches(packed(data), records, size, False, 0, share=share, own=own), batches)
+        return View(ArrayBatches(packed(data), records, size, False, 0, share=share, own=own), EpochLengths(batches))
 
     @property
     def error(self) -> BaseException | None:
@@ -121,9 +137,15 @@ class ValidationFeed:
         """Write into a checkpoint what :meth:`restore` needs."""
         if self._stream is not None:
             state_files.dump(folder, _FILE, {"taken": self._stream.taken})
+        if self._source is not None:
+            own = np.frombuffer(self._source.state(), np.uint8)
+            state_files.dump(folder, _SEQUENCE, {"looked_at": self._source.looked_at, "own": own})
 
     def restore(self, folder: Path) -> None:
-        """Bring a generator to where it was when the folder was written."""
+        """Bring a generator, or what a Sequence keeps, to where it was when the folder was written."""
+        if self._source is not None and (folder / f"{_SEQUENCE}.json").exists():
+            saved = state_files.load(folder, _SEQUENCE)
+            self._source.go_on(saved["own"].tobytes(), looked_at=saved["looked_at"])
         if self._stream is None:
             return
         try:
@@ -139,7 +161,28 @@ class ValidationFeed:
             self.x.close()
 
 
-class StreamBatches:
+class _InOrder(Batches):
+    """A Sequence, item by item."""
+
+    def __init__(self, source: DataSource) -> None:
+        self._source = source
+
+    def __len__(self) -> int:
+        return len(self._source.sequence)
+
+    @property
+    def first(self) -> Any:
+        """The item that Keras reads to see its form."""
+        return self._source.first
+
+    def get(self, epoch: int, number: int) -> Any:
+        return self._source.sequence[number]
+
+    def epoch_ended(self, epoch: int) -> None:
+        self._source.sequence.on_epoch_end()
+
+
+class StreamBatches(Batches):
     """The next batches of a generator, by their number within one validation.
 
     Keras looks at the first one before it reads them all, and reads each of the others once, in order.

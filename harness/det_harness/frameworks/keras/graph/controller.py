@@ -36,6 +36,9 @@ class GraphController(KerasController):
     def _make_feed(self) -> Any:
         return GraphFeed(self.call, self.services.environment, self.steps)
 
+    def _follows_data(self) -> bool:
+        return False  # as Keras, which asks for the length once there
+
     def _make_validation_feed(self) -> Any:
         return GraphValidationFeed(self.call, self.services.environment, self.services.validation_batches)
 

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from det_harness.frameworks.keras.data import view_of_sequence
+from det_harness.frameworks.keras.data import restore_view, save_view, view_of_sequence
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.sequences import ArrayBatches, View
 from det_harness.frameworks.keras.validation import validation_batch_size
 from det_native.errors import InvalidDataError, UnsupportedFeatureError
 from det_native.keras.data import Data, Kind, is_of_pandas
 from det_native.keras.native import FitCall
+from det_native.keras.sources import DataSource
 from det_native.keras.values import elements_of
 from det_native.schema.environment import TrialEnvironment
 
@@ -43,15 +45,16 @@ class GraphFeed:
 
     def __init__(self, call: FitCall, environment: TrialEnvironment, steps: int) -> None:
         self._call = call
+        lengths = EpochLengths(steps)
         data, seed, shuffle = call.training, environment.trial_seed, call.arguments["shuffle"]
         _refuse_sparse(data)
         self._view: View | None = None
         if data.kind.indexed:
             shuffle = shuffle.lower() if isinstance(shuffle, str) else shuffle
             size = call.per_slot_batch_size(environment)
-            self._view = View(ArrayBatches(rows_of(data), int(data.records or 0), size, shuffle, seed), steps)
+            self._view = View(ArrayBatches(rows_of(data), int(data.records or 0), size, shuffle, seed), lengths)
         elif data.kind is Kind.SEQUENCE:
-            self._view = view_of_sequence(call.arguments, data.x, bool(shuffle), seed, steps)
+            self._view = view_of_sequence(call.arguments, call.source, lengths, shuffle=bool(shuffle), seed=seed)
 
     @property
     def error(self) -> BaseException | None:
@@ -61,7 +64,7 @@ class GraphFeed:
     def first(self) -> Batch:
         """Return a batch to build the model with, without taking it."""
         if self._view is not None:
-            return batch_of(self._view[0])
+            return batch_of(self._view.first)
         if self._call.training.kind is Kind.GENERATOR:
             return batch_of(self._call.training.x.peek())
         return batch_of(next(elements_of(self._call.training.x.take(1))))
@@ -83,13 +86,23 @@ class GraphFeed:
         else:
             yield from map(batch_of, elements_of(data.x.repeat().skip(done)))
 
+    def all_read(self) -> None:
+        """Nothing to do: a trial has random numbers of its own seed."""
+
     def epoch_ended(self, epochs_done: int) -> None:
         """Prepare for the next epoch."""
         if self._view is not None:
             self._view.begin_epoch(epochs_done)
 
-    def save(self, folder: Path) -> None:
-        """Nothing to write: where the data stand follows from the number of batches."""
+    def restore(self, folder: Path) -> None:
+        """Take what a checkpoint has of a Sequence; of all else the number of batches is enough."""
+        if self._view is not None:
+            restore_view(self._view, folder)
+
+    def save(self, folder: Path, batches: int) -> None:
+        """Write what a Sequence needs to go on."""
+        if self._view is not None:
+            save_view(self._view, folder, batches)
 
     def close(self) -> None:
         """End what reads ahead."""
@@ -126,9 +139,9 @@ class GraphValidationFeed:
             records = int(data.records or 0)
             size = validation_batch_size(call, records, call.per_slot_batch_size(environment))
             rows = ArrayBatches(rows_of(data), records, size, False, 0)
-            self.x = View(rows, len(rows))
+            self.x = View(rows, EpochLengths(len(rows)))
         elif data.kind is Kind.SEQUENCE:
-            self.x = view_of_sequence(call.validation_queue, data.x, False, 0, len(data.x))
+            self.x = view_of_sequence(call.validation_queue, DataSource(data.x), EpochLengths(len(data.x)))
         elif data.kind is Kind.GENERATOR and steps is None:
             raise InvalidDataError("The validation generator does not tell where it ends: pass validation_steps.")
 
@@ -202,7 +215,7 @@ def _reading(given: Mapping[str, Any], view: View) -> Iterator[Iterable[Any]]:
     """Read the batches of the present epoch, in processes if the arguments for Keras's queues ask for these."""
     workers = int(given["workers"])
     if not given["use_multiprocessing"] or workers < 1:
-        yield (view[number] for number in range(len(view)))
+        yield (view.read(number) for number in range(view.remaining))
         return
     queue = tf.keras.utils.OrderedEnqueuer(view, use_multiprocessing=True)
     queue.start(workers=workers, max_queue_size=int(given["max_queue_size"]))

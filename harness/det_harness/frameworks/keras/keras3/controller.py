@@ -43,7 +43,7 @@ class Keras3Controller(KerasController):
         return self._evaluate() if due else {}
 
     def _make_feed(self) -> Any:
-        return make_feed(self.call, self.services.environment, self.steps)
+        return make_feed(self.call, self.services.environment, self.lengths)
 
     def _make_validation_feed(self) -> Any:
         return Keras3ValidationFeed(self.call, self.services.environment, self.services.validation_batches)
@@ -88,7 +88,7 @@ class Keras3Controller(KerasController):
         arguments, done = self.call.arguments, self.services.schedule.progress.batches
         given: dict[str, Any] = {
             "epochs": self.epochs(),
-            "initial_epoch": int(arguments["initial_epoch"]) + done // self.steps,
+            "initial_epoch": int(arguments["initial_epoch"]) + self.lengths.place(done)[0],
             "steps_per_epoch": self.steps,
             "class_weight": arguments["class_weight"],
             "shuffle": False,  # the feed has shuffled

@@ -17,6 +17,7 @@ import tensorflow as tf
 from det_harness.frameworks.keras import data as of_all
 from det_harness.frameworks.keras.data import Feed, TrainFunction
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.sequences import View
 from det_harness.frameworks.keras.validation import StreamBatches, ValidationFeed
 from det_native.errors import UnsupportedFeatureError
@@ -29,9 +30,9 @@ from det_native.schema.environment import TrialEnvironment
 logger = logging.getLogger("det_native")
 
 
-def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
+def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLengths) -> Feed:
     """Make the feed for the training data of a call; see ``make_feed`` of tf.keras 2."""
-    feed, kind = of_all.make_feed(call, environment, steps), call.training.kind
+    feed, kind = of_all.make_feed(call, environment, lengths), call.training.kind
     if isinstance(feed, DatasetFeed):
         if BACKEND == "tensorflow":
             return feed
@@ -43,7 +44,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, steps: int) -> Feed:
     if kind is Kind.ARRAYS:
         return feed
     view = feed.arguments(0)["x"]
-    return _GeneratedFeed(feed, _OfView(call, view, steps))
+    return _GeneratedFeed(feed, _OfView(call, view, lengths))
 
 
 class _Source(ABC):
@@ -57,17 +58,17 @@ class _Source(ABC):
 class _OfView(_Source):
     """A Sequence, or array-likes, epoch after epoch."""
 
-    def __init__(self, call: FitCall, view: View, steps: int) -> None:
+    def __init__(self, call: FitCall, view: View, lengths: EpochLengths) -> None:
         self._weights = call.arguments["class_weight"]
         self._view = view
-        self._steps = steps
+        self._lengths = lengths
 
     def batches(self, done: int) -> Iterator[Any]:
         self._view.start(done)
-        epoch = done // self._steps
+        epoch, _ = self._lengths.place(done)
         while True:
-            for number in range(len(self._view)):
-                yield weighted(self._view[number], self._weights)
+            for number in range(self._view.remaining):
+                yield weighted(self._view.read(number), self._weights)
             epoch += 1
             # Keras reads ahead, so the Sequence hears of an epoch's end when its last batch has been read.
             self._view.begin_epoch(epoch)
@@ -138,11 +139,20 @@ class _GeneratedFeed:
         """Nothing to bring back: the generator begins at the right batch."""
         return train
 
+    def all_read(self) -> None:
+        """Nothing to do."""
+
     def epoch_ended(self, epochs_done: int) -> None:
         """Nothing to prepare: the generator runs on."""
 
-    def save(self, folder: Path) -> None:
-        """Nothing to write: the number of batches says where the data stand."""
+    def restore(self, folder: Path) -> None:
+        """Have the view take what a checkpoint has."""
+        self._feed.restore(folder)
+
+    def save(self, folder: Path, batches: int) -> None:
+        """Write what a view needs to go on; for all else the number of batches says where the data stand."""
+        if not isinstance(self._feed, DatasetFeed):
+            self._feed.save(folder, batches)
 
     def close(self) -> None:
         """End what reads ahead."""
@@ -210,8 +220,8 @@ def _taken(stream: StreamBatches) -> Iterator[Any]:
 
 
 def _once(view: View) -> Iterator[Any]:
-    for number in range(len(view)):
-        yield weighted(view[number], None)
+    for number in range(view.remaining):
+        yield weighted(view.read(number), None)
 
 
 def is_read_past_keras(feed: Feed) -> bool:

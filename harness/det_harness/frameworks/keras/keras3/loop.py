@@ -128,7 +128,7 @@ class Keras3Callbacks(TrainingCallbacks):
             self.model.stop_training = True
 
     def _epoch_is_whole(self) -> bool:
-        return self._done - self._epoch_start >= self._controller.steps
+        return self._done - self._epoch_start >= self._steps
 
 
 def _is_own(callback: Any, hook: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.keras import fitting, model_state
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.trial import after_training, rng, state_files
 from det_native.keras import precision
 from det_native.keras.generations import internals
@@ -104,7 +105,7 @@ def bring_back(call: FitCall, directory: Path) -> None:
     from det_harness.frameworks.keras.keras3.data import make_feed
 
     def first() -> Any:
-        return make_feed(call, call.context.env, 1).first()
+        return make_feed(call, call.context.env, EpochLengths(1)).first()
 
     model_state.build(call, first)
     _complete(call.model, first, metrics=False)
@@ -124,7 +125,7 @@ def load_into(call: FitCall, directory: Path) -> None:
     from det_harness.frameworks.keras.keras3.data import make_feed
 
     with rng.preserved():
-        model_state.build(call, lambda: make_feed(call, call.context.env, 1).first())
+        model_state.build(call, lambda: make_feed(call, call.context.env, EpochLengths(1)).first())
     load_into_model(call.model, directory, call.context.env.trial_seed)
 
 
