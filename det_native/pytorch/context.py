@@ -54,6 +54,8 @@ class PyTorchTrialContext(TrialContext):
     _public: ClassVar[tuple[str, ...]] = (
         "backward",
         "configure_apex_amp",
+        "current_train_batch",
+        "current_train_epoch",
         "device",
         "experimental",
         "get_optimizer",
@@ -68,6 +70,7 @@ class PyTorchTrialContext(TrialContext):
         "wrap_metric",
         "wrap_model",
         "wrap_optimizer",
+        "wrap_reducer",
         "wrap_scaler",
     )
 
