@@ -46,8 +46,14 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.schema": set(),
     "det_native.pytorch": TRIAL | {"det_native.inspection", "det_native.proof"},
     "det_native.keras": TRIAL
-    | {"det_native.horovod", "det_native.inspection", "det_native.proof", "det_native.tensorboard"}
-    | {"det_native.capture.first_imports"},
+    | {
+        "det_native.carried",
+        "det_native.capture.first_imports",
+        "det_native.horovod",
+        "det_native.inspection",
+        "det_native.proof",
+        "det_native.tensorboard",
+    },
     "det_native.estimator": TRIAL | {"det_native.horovod", "det_native.inspection", "det_native.keras"},
     "det_native.tensorboard": TRIAL,
     "det_native.capture": {"det_native.schema", "det_native.callsite", "det_native.inspection"},

@@ -21,6 +21,8 @@ class EpochLengths:
     steps : int
         Batches of the present epoch.
     follow : bool
+    as_first : bool
+        Whether all epochs are as long as the first because the data have said that; others are told once.
 
     Examples
     --------
@@ -35,6 +37,7 @@ class EpochLengths:
     def __init__(self, steps: int, *, follow: bool = False) -> None:
         self.steps = steps
         self.follow = follow
+        self.as_first = False
         self._starts = [0]
 
     def begin(self, epoch: int, steps: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import random
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -416,7 +417,15 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         self.close()
         self._batches.epoch_ended(self._epoch)
         self._epoch, self._offset, self._last = epoch, 0, None
-        self._lengths.begin(epoch, len(self._batches))
+        self._lengths.begin(epoch, now := len(self._batches))
+        if self._lengths.as_first and now != self._lengths.steps:
+            self._lengths.as_first = False
+            warnings.warn(
+                f"The training data have {now} batches now; every epoch trains the {self._lengths.steps} batches "
+                "that the first one had. Pass steps_per_epoch to fit() for another number.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def state(self, batches: int) -> dict[str, Any] | None:
         """Return what :meth:`restore` needs in a process that goes on after `batches` batches; None for nothing."""

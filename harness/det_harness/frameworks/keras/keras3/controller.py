@@ -33,6 +33,7 @@ class Keras3Controller(KerasController):
         refuse(services.environment)
         super().__init__(call, services)
         check_step(call.model, self.steps)
+        self.lengths.as_first = call.follows_data and self.steps == len(call.training.x)
 
     def validate_epoch(self, epoch: int) -> dict[str, Any]:
         """Return the metrics of the validation at the end of an epoch, none where none is due."""
@@ -44,6 +45,10 @@ class Keras3Controller(KerasController):
 
     def _make_feed(self) -> Any:
         return make_feed(self.call, self.services.environment, self.lengths)
+
+    def _follows_data(self) -> bool:
+        # What is read ahead asks for the length of an epoch at another time than the training.
+        return False
 
     def _make_validation_feed(self) -> Any:
         return Keras3ValidationFeed(self.call, self.services.environment, self.services.validation_batches)
