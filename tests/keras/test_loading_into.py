@@ -97,6 +97,30 @@ def test_a_model_that_waits_for_its_first_batch_is_built_by_its_call() -> None:
     assert_equal(values_of(waiting), values_of(model))
 
 
+class Items(keras.utils.Sequence if hasattr(keras.utils, "Sequence") else keras.utils.PyDataset):  # type: ignore[misc]
+    """Items of arrays, with targets of one dimension and double precision."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> Any:
+        part = slice(8 * index, 8 * index + 8)
+        return X[part], Y[part, 0].astype("float64")
+
+
+def test_a_model_that_is_trained_on_a_sequence_has_its_metrics_and_is_evaluated() -> None:
+    model = made()
+    model.compile("sgd", "mse", metrics=["mae"])
+    experiment = trained(model, x=Items())
+    fresh = made()
+    fresh.compile("sgd", "mse", metrics=["mae"])
+    context = det.experimental.keras.init(CONFIG, local=True)
+    call = FitCall.of(context, context.wrap_model(fresh), "fit", (Items(),), {"epochs": 3})
+    load_state(det.experiment(experiment.id), call)
+    assert fresh.metrics_names == model.metrics_names
+    assert fresh.evaluate(X, Y, verbose=0) == model.evaluate(X, Y, verbose=0)
+
+
 def test_what_layers_draw_begins_after_a_compilation_as_in_the_process_that_trained() -> None:
     """Also those with a seed of their own, which give each operation of a graph the next one."""
 

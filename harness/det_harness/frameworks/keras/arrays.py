@@ -23,10 +23,10 @@ def packed(data: Data) -> Any:
     """
     if data.sample_weight is not None:
         weights = _complete(data.sample_weight, int(data.records or 0))
-        return tuple(_tensors(part) for part in (data.x, data.y, weights))
+        return tuple(tensors(part) for part in (data.x, data.y, weights))
     if data.y is not None:
-        return _tensors(data.x), _tensors(data.y)
-    x = _tensors(data.x)
+        return tensors(data.x), tensors(data.y)
+    x = tensors(data.x)
     return (x,) if isinstance(x, tuple) else x
 
 
@@ -130,12 +130,12 @@ def _complete(sample_weight: Any, records: int) -> Any:
     return sample_weight
 
 
-def _tensors(part: Any) -> Any:
+def tensors(part: Any) -> Any:
     """Return a structure of tensors; lists become tuples, as tf.data wants them."""
     if isinstance(part, dict):
-        return {name: _tensors(value) for name, value in part.items()}
+        return {name: tensors(value) for name, value in part.items()}
     if isinstance(part, list | tuple):
-        return tuple(_tensors(value) for value in part)
+        return tuple(tensors(value) for value in part)
     if is_of_pandas(part):
         array = part.to_numpy()
         part = array[:, None] if array.ndim == 1 else array

@@ -20,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras import fitting
+from det_harness.frameworks.keras.arrays import tensors
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.layer_streams import LayerStream
 from det_harness.trial import after_training, rng, state_files
@@ -364,7 +365,8 @@ def _name_metrics(model: Any, directory: Path, first_batch: Callable[[], Any]) -
     values = state_files.load(after_training.weights_in(directory), "training")["metrics"]
     if type(model).train_step is not tf.keras.Model.train_step or len(metric_values(model)) == len(values):
         return
-    inputs, targets, weights = tf.keras.utils.unpack_x_y_sample_weight(first_batch())
+    # The items of a Sequence are arrays, which losses do not take.
+    inputs, targets, weights = tf.keras.utils.unpack_x_y_sample_weight(tensors(first_batch()))
     predicted = model(inputs, training=False)
     model.compute_loss(inputs, targets, predicted, weights)
     model.compute_metrics(inputs, targets, predicted, weights)
