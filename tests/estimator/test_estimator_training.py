@@ -331,12 +331,14 @@ def test_what_is_no_number_is_recorded_of_an_evaluation(tmp_path: Path) -> None:
     assert (row["note"], type(row["accuracy"])) == ("cat", float)
 
 
-def test_saved_models_load_back(tmp_path: Path) -> None:
+def test_saved_models_load_back_without_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     from det_harness.frameworks.estimator.saved_models import load_saved_models
 
     run = Run(trial(build_serving_input_receiver_fns=serving), tmp_path)
     run.run()
+    caplog.clear()
     loaded = load_saved_models(run.folder)
+    assert [record.message for record in caplog.records if record.name == "tensorflow"] == []
     assert sorted(loaded) == ["other", "raw"]
     answers = [each.signatures["serving_default"](tf.constant(X[:2]))["output"].numpy() for each in loaded.values()]
     assert (answers[0] == answers[1]).all()

@@ -201,8 +201,8 @@ if NUMBER > 2:  # whose fit() does not take them
 def test_an_argument_without_effect_is_named_in_one_warning(message: str) -> None:
     with pytest.warns(UserWarning, match=r"^fit\(\): ") as caught:
         fit(**WITHOUT_EFFECT[message])
-    assert len(caught) == 1
-    words = str(caught[0].message)
+    # Keras's own random numbers give a DeprecationWarning of Python's, once a test before has seeded them.
+    [words] = [str(warning.message) for warning in caught if warning.category is UserWarning]
     assert all(part in words for part in message.split(", "))
     assert caught[0].filename == __file__
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,21 @@ def saved_models(folder: Path) -> dict[str, str]:
     return found
 
 
+def load_saved_model(folder: Path) -> Any:
+    """Return a SavedModel of an estimator, without TensorFlow's warnings.
+
+    They tell of variables that a graph of TensorFlow 1 has (one line for each, and each time), which such a model needs
+    for its signatures only.
+    """
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        return tf.saved_model.load(str(folder))
+    finally:
+        logger.setLevel(level)
+
+
 def load_saved_models(folder: Path) -> Any:
     """Return the SavedModel in a checkpoint; of several a dictionary, by name.
 
@@ -53,5 +69,5 @@ def load_saved_models(folder: Path) -> Any:
             "The checkpoint has no SavedModel: define build_serving_input_receiver_fns() in the trial class, so that "
             "each checkpoint has one, or use its files (checkpoint.download()) as the model_dir of an estimator."
         )
-    loaded = {name: tf.saved_model.load(str(folder / place)) for name, place in found.items()}
+    loaded = {name: load_saved_model(folder / place) for name, place in found.items()}
     return next(iter(loaded.values())) if len(loaded) == 1 else loaded

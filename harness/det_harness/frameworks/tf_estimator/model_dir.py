@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from det_harness.frameworks.estimator.saved_models import load_saved_model
 from det_native.errors import CheckpointCorruptError, CheckpointError, TrialDefinitionError
 
 _MODEL = "model.ckpt"
@@ -118,7 +119,7 @@ def load_export(checkpoint: Path) -> Any:
     for exporter in sorted((checkpoint / EXPORTS).glob("*")):
         times = sorted((path for path in exporter.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
         if times:
-            found[exporter.name] = tf.saved_model.load(str(times[-1]))
+            found[exporter.name] = load_saved_model(times[-1])
     if not found:
         raise CheckpointError(
             "The checkpoint has no SavedModel: give the EvalSpec an exporter, or use the checkpoint's files "
