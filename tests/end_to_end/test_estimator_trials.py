@@ -84,8 +84,14 @@ def configuration(**settings):
     }}
 """
 ANSWERS = """
+import io, logging
+
 def answers(experiment):
+    handler = logging.StreamHandler(warnings := io.StringIO())
+    tf.get_logger().addHandler(handler)
     served = experiment.trials[0].checkpoints[-1].load().signatures["predict"]
+    tf.get_logger().removeHandler(handler)
+    assert "reference variable" not in warnings.getvalue(), warnings.getvalue()
     return served(x=tf.constant(records[:3]))["probabilities"].numpy().tolist()
 """
 ELSEWHERE = """
