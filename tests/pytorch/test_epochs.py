@@ -274,6 +274,21 @@ def test_a_metric_that_is_no_number_is_refused_where_it_is_reported(tmp_path: Pa
         EpochsRun(tmp_path).run(wrong)
 
 
+@pytest.mark.parametrize("value", [torch.ones(3), "low", None, [[3, 1], [0, 4]]])
+def test_what_is_no_number_beside_the_compared_metric_is_left_out_and_said_once(
+    tmp_path: Path, value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def loop(run: EpochsRun) -> None:
+        Parts().wrapped(run.context)
+        for epoch in run.context.epochs(3):
+            run.context.report(loss=epoch, confusion=value)
+
+    run = EpochsRun(tmp_path, epochs=3).run(loop)
+    assert [row.metrics for row in run.reporter.training_rows] == [{"loss": 0.0}, {"loss": 1.0}, {"loss": 2.0}]
+    [said] = [record.getMessage() for record in caplog.records if "confusion" in record.getMessage()]
+    assert "which is no number: it is left out. det.log_table()" in said
+
+
 def test_a_parameter_is_reported_as_it_was(tmp_path: Path) -> None:
     def changing(run: EpochsRun) -> None:
         net = torch.nn.Linear(1, 1)

@@ -41,6 +41,8 @@ class EpochRows:
         Counts the batches that its loaders give.
     length : int
         Batches that an epoch counts as.
+    metric : str, optional
+        By which trials are compared, where the configuration names it.
     average : callable, optional
         Takes batches and columns of numbers, and makes these the means over all ranks, which report together.
 
@@ -54,11 +56,14 @@ class EpochRows:
         reporter: Reporter,
         loading: Loading,
         length: int,
+        metric: str | None = None,
         average: Callable[[list[int], Columns], Rows] | None = None,
     ) -> None:
         self._reporter = reporter
         self._loading = loading
         self.epoch_length = length
+        self._compared = {metric} if metric is not None else {"loss", "val_loss"}
+        self._left_out: set[str] = set()
         self._average = average
         self._rows: list[tuple[int, dict[str, Any]]] = []
         self._row: dict[str, Any] = {}
@@ -94,7 +99,7 @@ class EpochRows:
         Raises
         ------
         TrialDefinitionError
-            If they have names that cannot be recorded, or are no numbers.
+            If they have names that cannot be recorded, or that by which trials are compared is no number.
         """
         names = tuple(metrics)
         if names not in self._checked:
@@ -106,11 +111,25 @@ class EpochRows:
                 self._end_row()
                 row = self._row
             if type(value) is not float and _size(value) != 1:
-                raise TrialDefinitionError(_NO_NUMBER.format(name, _described(value)))
+                if name in self._compared:
+                    raise TrialDefinitionError(_NO_NUMBER.format(name, _described(value)))
+                self._leave_out(name, value)
+                continue
             if isinstance(value, torch.Tensor):  # a parameter, too, which changes in place
                 # Of a device that computes beside the process nothing is read yet: it would have to wait for it.
                 value = value.item() if value.is_cpu else value.detach().clone()
             row[name] = value
+
+    def _leave_out(self, name: str, value: Any) -> None:
+        """Say once that a metric which is no number is left out."""
+        if name not in self._left_out:
+            self._left_out.add(name)
+            logger.warning(
+                "context.report(%s=...) was given %s, which is no number: it is left out. det.log_table(), "
+                "det.log_image(), det.log_histogram() and det.log_text() keep what is none.",
+                name,
+                _described(value),
+            )
 
     @property
     def reached(self) -> int:

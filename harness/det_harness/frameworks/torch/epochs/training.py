@@ -40,6 +40,7 @@ class EpochsTraining(TorchTraining):
             definition.services.reporter,
             call.context.loading,
             1 if definition.quick else call.batches,
+            definition.services.environment.metric,
             (lambda batches, columns: averaged(batches, columns, communicator)) if communicator.size > 1 else None,
         )
 
