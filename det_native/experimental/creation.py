@@ -16,7 +16,7 @@ from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
 from det_native.experimental.document_place import answers
 from det_native.experimental.origin import Origin
-from det_native.experimental.scripts import launched_script
+from det_native.experimental.scripts import check_launcher
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
 from det_native.experimental.trials import find_trial_class, framework_of
 from det_native.runtime import active_host
@@ -145,13 +145,7 @@ def entrypoint_of(settings: Settings, *, remedy: str = BY_COMMAND) -> str:
         raise ArgumentError(
             "create() has no Trial class: give it, or name it in the configuration (entrypoint: model_def:MyTrial)."
         )
-    script = launched_script(loaded.entrypoint)
-    if script is not None:
-        raise ArgumentError(
-            f"entrypoint: {loaded.entrypoint!r} of the configuration starts a script by a launcher. Here the processes "
-            "of a trial are started for you, as many as resources.slots_per_trial says: write  "
-            f"entrypoint: {script}"
-        )
+    check_launcher(loaded.entrypoint)
     raise ArgumentError(
         f"entrypoint: {loaded.entrypoint!r} of the configuration names no Trial class (model_def:MyTrial). {remedy}"
     )

@@ -14,7 +14,7 @@ from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, MissingDependencyError
 from det_native.experimental.creation import entrypoint_of, train_class
 from det_native.experimental.origin import Origin
-from det_native.experimental.scripts import script_of, train_script
+from det_native.experimental.scripts import check_launcher, script_of, train_script
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
 from det_native.experimental.trials import find_trial_class
 from det_native.experimental.unimported import framework_in_text
@@ -94,7 +94,9 @@ def create_from_directory(
         If the class needs a package that neither this Python nor the workers have, or its text does not say for which
         framework it is. A class whose packages the workers alone have is left to them to check.
     """
-    given: ConfigInput = changed(config, changes) if changes else config
+    fields = changed(config, changes)
+    check_launcher(fields.get("entrypoint"))
+    given: ConfigInput = fields if changes else config
     settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
     script = script_of(settings)
     if script is not None:

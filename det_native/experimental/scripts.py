@@ -46,6 +46,23 @@ def script_of(settings: Settings) -> list[str] | None:
     return words if words and words[0].endswith(".py") else None
 
 
+def check_launcher(entrypoint: object) -> None:
+    """Refuse an entrypoint that starts a script by a launcher.
+
+    Raises
+    ------
+    ArgumentError
+        With what to write.
+    """
+    script = launched_script(entrypoint) if isinstance(entrypoint, str | list) else None
+    if script is not None:
+        raise ArgumentError(
+            f"entrypoint: {entrypoint!r} of the configuration starts a script by a launcher. Here the processes of a "
+            "trial are started for you, as many as resources.slots_per_trial says: write  "
+            f"entrypoint: {script}"
+        )
+
+
 def launched_script(entrypoint: str | list[str]) -> str | None:
     """Return the script, with its arguments, that an entrypoint has a launcher start; None if it has none.
 
@@ -54,7 +71,7 @@ def launched_script(entrypoint: str | list[str]) -> str | None:
     entrypoint : str or list of str
         Such as ``python3 -m determined.launch.torch_distributed -- python3 train.py --lr 0.1``.
     """
-    words = shlex.split(entrypoint) if isinstance(entrypoint, str) else list(entrypoint)
+    words = shlex.split(entrypoint) if isinstance(entrypoint, str) else [str(word) for word in entrypoint]
     first = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
     launcher = [word for word in words[:first] if not Path(word).name.startswith("python")]
     return shlex.join(words[first:]) if launcher else None

@@ -164,6 +164,10 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
             rng.apply(begins_with)
         try:
             yield LocalRun(services, kept, interrupted)
+        except TypeError as error:
+            if (advice := argument_advice(error)) is not None:
+                error.add_note(advice)
+            raise
         finally:
             checkpoints.wait()
 
@@ -184,12 +188,7 @@ def run_local(build: Callable[[Services], Controller], **trial: Unpack[LocalTria
         Whatever the user's code raises, as it is.
     """
     with local_run(**trial) as run:
-        try:
-            run.outcome = build(run.services).run()
-        except TypeError as error:
-            if (advice := argument_advice(error)) is not None:
-                error.add_note(advice)
-            raise
+        run.outcome = build(run.services).run()
     return run
 
 
