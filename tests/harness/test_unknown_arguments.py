@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo  # the first optimizer imports it, which makes a folder and sets a variable for good
 from det_harness.local.run import run_local
 from det_harness.program.calls import ProgramSource
 from det_harness.program.unknown_arguments import argument_advice
