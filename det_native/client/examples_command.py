@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-import det_native
 from det_native.errors import NotFoundError
 
 _SHARED = "share/det_native/notebooks"
@@ -60,4 +59,4 @@ def _installed() -> Iterable[Path]:
 
 
 def _in_checkout() -> Iterable[Path]:
-    return (Path(det_native.__file__).parents[1] / "notebooks").glob("*.ipynb")
+    return (Path(__file__).parents[2] / "notebooks").glob("*.ipynb")

@@ -331,7 +331,7 @@ def test_what_is_no_number_is_recorded_of_an_evaluation(tmp_path: Path) -> None:
     assert (row["note"], type(row["accuracy"])) == ("cat", float)
 
 
-def test_saved_models_load_back_without_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_saved_models_load_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     from det_harness.frameworks.estimator.saved_models import load_saved_models
 
     run = Run(trial(build_serving_input_receiver_fns=serving), tmp_path)
