@@ -11,13 +11,14 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
-from det_harness.frameworks.keras.data import empty_batch, queue_arguments, threads_of, view_of_sequence
+from det_harness.frameworks.keras.data import empty_batch, queue_arguments, surplus_of, threads_of, view_of_sequence
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.sequences import ArrayBatches, Batches, View
 from det_harness.frameworks.keras.shares import Share
 from det_harness.trial import state_files
 from det_native.errors import InvalidDataError
 from det_native.keras.data import Data, Kind
+from det_native.keras.generations import NUMBER
 from det_native.keras.native import FitCall
 from det_native.keras.sources import DataSource
 from det_native.keras.streams import ReplayableStream
@@ -68,9 +69,10 @@ class ValidationFeed:
         if data.kind is Kind.SEQUENCE and share.size > 1:
             own = share.own(steps or len(data.x))
             self.counts, self.steps = own > 0, None
-            source, lengths = DataSource(data.x), EpochLengths(own or 1)
-            return view_of_sequence(call.validation_queue, source, lengths, pass_on=True, share=share)
-        if data.kind is Kind.SEQUENCE and not call.validation_queue["use_multiprocessing"]:
+            self._source, lengths = DataSource(data.x), EpochLengths(own or 1)
+            looks: dict[str, Any] = {"follows_training": NUMBER == 2}
+            return view_of_sequence(call.validation_queue, self._source, lengths, pass_on=True, share=share, **looks)
+        if data.kind is Kind.SEQUENCE:
             return self._sequence(data.x, steps)
         if data.kind is Kind.DATASET and share.size > 1 and int(data.x.cardinality()) == 0:
             self.counts = False
@@ -94,6 +96,7 @@ class ValidationFeed:
         source.look()
         queue, lengths = self._call.validation_queue, EpochLengths(steps or len(sequence), follow=steps is None)
         reading: dict[str, Any] = {"threads": threads_of(queue), "ahead": queue["max_queue_size"]}
+        reading["surplus"] = surplus_of(queue) if NUMBER == 2 else 0
         return View(_InOrder(source), lengths, **reading, pass_on=True, looks_apart=True)
 
     def _indexed(self, data: Data, batch_size: int) -> Any:
