@@ -365,9 +365,15 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
 
     def __len__(self) -> int:
         """Return the batches of the epoch, with those before its part where Keras asks anew at each beginning."""
-        if self._pass_on and self._lengths.follow:  # whatever has changed the length since: a callback, or what a checkpoint has put back
+        if (
+            self._pass_on and self._lengths.follow
+        ):  # whatever has changed the length since: a callback, or what a checkpoint has put back
             self._lengths.begin(self._epoch, len(self._batches))
         return self._lengths.steps_of(self._epoch) if self._lengths.follow else self.remaining
+
+    def look_again(self) -> None:
+        """Keras is going to look at the form of a batch once more; that reads nothing."""
+        self._looks_apart = True
 
     @property
     def remaining(self) -> int:
