@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
@@ -92,6 +93,18 @@ class DataSource:
         except Exception as error:  # noqa: BLE001 (objects of users may raise anything when they are looked at)
             logger.warning("What the %s keeps is not in checkpoints: %s", _kind(self.sequence), error)
             self._names = CarriedNames({}, {}, {})
+
+    @contextmanager
+    def preserved(self) -> Iterator[None]:
+        """Have the Sequence keep what it kept before the block, in which it is read."""
+        before, first = self.state(), [*self._first]
+        try:
+            yield
+        finally:
+            self._first[:] = first
+            if self._undo is not None:
+                self._undo.undo()
+                self.put_state(before)
 
     def give_back(self) -> None:
         """Leave the Sequence as if its first item had not been read: another process reads it."""

@@ -83,6 +83,18 @@ class Rows(tf.keras.utils.Sequence):  # type: ignore[misc]
         return tuple(part[number * self._size : (number + 1) * self._size] for part in self._parts)
 
 
+class Growing(Rows):
+    """Eight rows at first, and four more after each time they were read."""
+
+    def __init__(self, x: Any, y: Any, size: int) -> None:
+        super().__init__(x[:8], y[:8], size)
+        self._all, self._rows = (x, y), 8
+
+    def on_epoch_end(self) -> None:
+        self._rows += 4
+        self._parts = tuple(part[: self._rows] for part in self._all)  # type: ignore[assignment]
+
+
 def data_of(context: Any, kind: str, x: Any, y: Any) -> Any:
     """Return data of a kind."""
     size = context.get_per_slot_batch_size()
@@ -104,6 +116,8 @@ def trial_of(settings: Settings) -> type[TFKerasTrial]:
 
         def build_validation_data_loader(self) -> Any:
             rows = settings.get("validated", VALIDATED)
+            if settings.get("grows"):
+                return Growing(OTHERS[:rows], TRUTHS[:rows], self.context.get_per_slot_batch_size())
             return data_of(self.context, settings.get("data", "arrays"), OTHERS[:rows], TRUTHS[:rows])
 
         def keras_callbacks(self) -> list[Any]:
@@ -227,6 +241,7 @@ CASES: dict[str, Settings] = {
     # What ends with the weights, and the metrics, of one slot.
     "plain": {},
     "sequence": {"data": "sequence", "shuffle": False, "config": _UNCOUNTED},
+    "growing": {"data": "sequence", "shuffle": False, "grows": True, "config": _UNCOUNTED},
     "dataset": {"data": "dataset", "config": _UNCOUNTED},
     "generator": {"data": "generator", "config": {"optimizations": {"average_training_metrics": True}}},
     "adam": {"unlike": True, "optimizer": lambda: ADAM(0.05, clipnorm=0.5)},
@@ -241,6 +256,7 @@ CASES: dict[str, Settings] = {
     "whole": {**_WHOLE, "config": {**_IN_EPOCHS, "optimizations": {"aggregation_frequency": 2}}},
     "whole-dataset": {**_WHOLE, "data": "dataset", "config": _IN_EPOCHS},
 }
+CASES["growing-parts"] = {**CASES["growing"], "stops": (8,)}
 CASES["whole-mixed"] = {
     "optimizer": lambda: SCALED(tf.keras.optimizers.SGD(0.1), initial_scale=8.0, dynamic_growth_steps=3),
     "config": {"optimizations": {"mixed_precision": "O1"}},

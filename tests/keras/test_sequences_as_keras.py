@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,7 +192,7 @@ def test_a_sequence_that_grows_has_epochs_of_its_length(tmp_path: Path) -> None:
 
 def test_steps_per_epoch_leave_a_sequence_that_grows_alone(tmp_path: Path) -> None:
     _, call = trained(trainings_in(tmp_path), Growing, validated=False, shuffle=False, steps_per_epoch=3)
-    assert call.training.x.read == [0, *[0, 1, 2] * EPOCHS]
+    assert call.training.x.read == [0, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 3, 4]  # Keras reads up to two ahead
 
 
 @pytest.mark.parametrize("make", [Growing, Shrinking])
@@ -233,3 +234,133 @@ def test_a_number_that_cannot_be_kept_is_told_and_the_rest_is(tmp_path: Path, ca
     assert "what the" in caplog.text
     assert "a trial that goes on has it anew" in caplog.text
     assert whole.schedule.progress.batches == 9
+
+
+class GrowingStreams(OwnStreams):
+    """Noise of its own, and one batch more after each time it was read."""
+
+    def on_epoch_end(self) -> None:
+        self.length += 1
+
+
+class GrowingRows(Rows):
+    """One batch more after each time it was read."""
+
+    def on_epoch_end(self) -> None:
+        self.length += 1
+
+
+@pytest.mark.parametrize(
+    ("make", "stops"), [(GrowingRows, (5,)), pytest.param(GrowingStreams, (3, 5), marks=pytest.mark.long)]
+)
+def test_validation_data_that_grow_go_on_after_a_pause(make: Any, stops: tuple[int, ...], tmp_path: Path) -> None:
+    begin()
+    model = make_model()
+    given = arguments(Rows, validation_data=make(), shuffle=False)
+    history = model.fit(**given).history
+    trainings = trainings_in(tmp_path, "val_loss")
+    whole, call = trained(trainings, Rows, validation_data=make(), shuffle=False)
+    assert whole.outcome.result.history == history
+    assert call.validation.x.read == given["validation_data"].read  # type: ignore[union-attr]
+    for batch in stops:
+        stopped, _ = trained(trainings, Rows, whole.saved_at(batch), validation_data=make(), shuffle=False)
+        assert equal(stopped.model, model), batch
+        expected = history["val_loss"][batch // 3 :]
+        assert [found["val_loss"] for _, found in stopped.reports.validations] == expected, batch
+
+
+class Longer(OwnStreams):
+    """Four batches, with noise of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.length = 4
+
+
+class Watched(Longer):
+    """Tells when it has read the batch that is left over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left_over = threading.Semaphore(0)
+
+    def __getitem__(self, number: int) -> Any:
+        item = super().__getitem__(number)
+        if number == 3:
+            self.left_over.release()
+        return item
+
+
+class ReadAhead(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
+    """Lets no third batch end before the threads of Keras have read the fourth, which they do nearly always."""
+
+    def __init__(self, training: Watched, validation: Watched) -> None:
+        super().__init__()
+        self._training, self._validation = training, validation
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        assert batch < 2 or self._training.left_over.acquire(timeout=60)
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        assert batch < 2 or self._validation.left_over.acquire(timeout=60)
+
+
+def test_steps_below_the_length_read_as_far_ahead_as_keras(tmp_path: Path) -> None:
+    begin()
+    steps = {"steps_per_epoch": 3, "validation_steps": 3, "shuffle": False}
+    model, given = make_model(), arguments(Watched, **steps)
+    history = model.fit(**given, callbacks=[ReadAhead(given["x"], given["validation_data"])]).history
+    trainings = trainings_in(tmp_path, "val_loss")
+    whole, call = trained(trainings, Longer, **steps)
+    assert call.training.x.read == given["x"].read == [0, *range(4), *range(4), *range(4)]
+    assert call.validation.x.read == given["validation_data"].read  # type: ignore[union-attr]
+    assert whole.outcome.result.history == history
+    assert equal(whole.model, model)
+    for batch in (3, 5):
+        stopped, _ = trained(trainings, Longer, whole.saved_at(batch), **steps)
+        assert equal(stopped.model, model), batch
+        expected = history["val_loss"][batch // 3 :]
+        assert [found["val_loss"] for _, found in stopped.reports.validations] == expected, batch
+
+
+@pytest.mark.parametrize(("workers", "read"), [(1, 5), (0, 4)])
+def test_what_is_read_ahead_does_not_depend_on_threads(workers: int, read: int, tmp_path: Path) -> None:
+    def make() -> Any:
+        rows = OwnStreams()
+        rows.length = 6
+        return rows
+
+    how = {"steps_per_epoch": 3, "shuffle": False, "workers": workers}
+    trainings = trainings_in(tmp_path)
+    whole, call = trained(trainings, make, validated=False, **how)
+    assert call.training.x.read == [0, *list(range(read)) * EPOCHS]
+    stopped, _ = trained(trainings, make, whole.saved_at(5), validated=False, **how)
+    assert equal(stopped.model, whole.model)
+
+
+class Restoring(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
+    """Changes the weights when the epoch was validated, so that its checkpoint is validated once more."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.model.set_weights([weights * 0.5 for weights in self.model.get_weights()])
+
+
+def test_validating_a_checkpoint_once_more_leaves_the_validation_data_as_keras_has_them(tmp_path: Path) -> None:
+    begin()
+    model = make_model()
+    given = arguments(Rows, validation_data=GrowingStreams(), shuffle=False, callbacks=[Restoring()])
+    history = model.fit(**given).history
+    how = {"validation_data": GrowingStreams(), "shuffle": False, "callbacks": [Restoring()]}
+    whole, _ = trained(trainings_in(tmp_path, "val_loss"), Rows, **how)
+    assert whole.outcome.result.history == history
+    assert equal(whole.model, model)
+
+
+def test_validations_within_an_epoch_go_on_after_a_pause(tmp_path: Path) -> None:
+    lengths = {"max_length": {"epochs": EPOCHS}, "metric": "val_loss"}
+    periods: dict[str, Any] = {"min_validation_period": {"batches": 2}, "min_checkpoint_period": {"batches": 1}}
+    trainings = Trainings(tmp_path, records_per_epoch=24, searcher=lengths, **periods)
+    whole, _ = trained(trainings, Rows, validation_data=GrowingStreams(), shuffle=False)
+    expected = dict(whole.reports.validations)
+    stopped, _ = trained(trainings, Rows, whole.saved_at(2), validation_data=GrowingStreams(), shuffle=False)
+    assert stopped.reports.validations == [(batch, found) for batch, found in expected.items() if batch > 2]

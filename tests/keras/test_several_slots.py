@@ -138,6 +138,13 @@ def test_every_kind_of_data_and_of_optimizer_ends_where_one_slot_does(more: Pair
 
 
 @pytest.mark.soak
+def test_validation_data_may_change_their_length_on_several_slots(more: Pair, tmp_path: Path) -> None:
+    assert_as_one_slot(more["growing"], slots_program.one_slot(tmp_path, "growing"))
+    for whole, parts in zip(more["growing"], more["growing-parts"], strict=True):
+        assert whole["validation"] == parts["validation"]
+
+
+@pytest.mark.soak
 def test_training_metrics_are_averaged_where_that_is_asked_for(more: Pair, tmp_path: Path) -> None:
     alone = slots_program.one_slot(tmp_path, "generator")
     assert more["generator"][0]["training"][0][1]["loss"] == pytest.approx(alone["training"][0][1]["loss"], abs=1e-5)

@@ -203,7 +203,8 @@ class KerasController(TrainingPort):
         validation = self.call.validation
         if validation is None or validation.kind is Kind.GENERATOR or self.validation_feed.x is None:
             return {}
-        with self.ranks.first_weights(self.call.model), self._callbacks.without_users(), rng.preserved():
+        feed, callbacks = self.validation_feed, self._callbacks
+        with feed.preserved(), self.ranks.first_weights(self.call.model), callbacks.without_users(), rng.preserved():
             found = self._evaluate()
         numbers = {name: scalar(value) for name, value in found.items()}
         return {name: number for name, number in numbers.items() if number is not None}
@@ -243,15 +244,22 @@ class KerasController(TrainingPort):
 
     def _evaluate(self) -> dict[str, Any]:
         running = model_state.metric_values(self.call.model)
+        self._expect_look()
         found = self.call.original("evaluate")(
             **self.validation_feed.arguments(),
             callbacks=self._callbacks,
             return_dict=True,
             _use_cached_eval_dataset=not self.validation_feed.read_apart,
         )
+        self._expect_look()
         # The metrics of training are the same objects.
         model_state.set_metric_values(self.call.model, running)
         return {f"val_{name}": value for name, value in found.items()}
+
+    def _expect_look(self) -> None:
+        """Tell the validation data if Keras has no pipeline of them: it keeps that of its first own validation."""
+        if self.validation_feed.read_apart or getattr(self.call.model, "_eval_data_handler", None) is None:
+            self.validation_feed.expect_look()
 
     @property
     def _optimizations(self) -> dict[str, Any]:
@@ -340,6 +348,7 @@ class KerasController(TrainingPort):
         evaluate = getattr(type(model), method).__get__(model)
         if "_use_cached_eval_dataset" in kwargs:  # Keras's own validation, at the end of an epoch
             if self.validation_feed.read_apart:
+                self.validation_feed.expect_look()
                 kwargs |= {**self.validation_feed.queue_arguments(), "_use_cached_eval_dataset": False}
             return evaluate(*args, **kwargs)
         running = model_state.metric_values(model)

@@ -123,6 +123,7 @@ class TrainingCallbacks(NamingCallbacks):
         self._until = 0
         self._report_at = 0.0
         self._cut = self._finished = False
+        self._counts = True
         self._train_function: Any = None
         self._values = self._batch_values()
         self.logs: dict[str, float] = controller.checkpoints.logs
@@ -262,6 +263,7 @@ class TrainingCallbacks(NamingCallbacks):
 
     def on_test_begin(self, logs: Any = None) -> None:
         self._own_state = self._ranks.swap_in_state(self.model)
+        self._counts = self._controller.validates_own  # data may have another length when they were read
         super().on_test_begin(logs)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -271,7 +273,7 @@ class TrainingCallbacks(NamingCallbacks):
     def on_test_end(self, logs: Any = None) -> None:
         if self._ranks.several:
             # Keras returns the same dictionary.
-            logs.update(self._ranks.merged(self.model, logs, counts=self._controller.validates_own))
+            logs.update(self._ranks.merged(self.model, logs, counts=self._counts))
             self._ranks.swap_back_state(self.model, self._own_state)
         self._note_validated()
         named = {f"val_{name}": value for name, value in (logs or {}).items()}

@@ -55,6 +55,14 @@ class Batches(ABC):
         """Pass on that the epoch is over."""
         return
 
+    def read_on(self, epoch: int, number: int, ahead: int) -> None:
+        """Read batches past the end of an epoch, from `number` on, as Keras does where there are any, and drop them."""
+        for surplus in range(number, min(number + ahead, len(self))):
+            try:
+                self.get(epoch, surplus)
+            except Exception:  # noqa: BLE001 (nobody takes this batch: Keras would not raise it either)
+                return
+
     @property
     def first(self) -> Any:
         """A batch to see its form, which is not taken."""
@@ -76,7 +84,7 @@ class Batches(ABC):
         """Return what :meth:`resume` needs to go on in an epoch; None where its number is enough."""
         return None
 
-    def resume(self, state: Mapping[str, Any], epoch: int, number: int) -> None:
+    def resume(self, state: Mapping[str, Any], epoch: int, number: int, lengths: EpochLengths) -> None:
         """Go on before batch `number` of an epoch, from what :meth:`state` has returned."""
         return
 
@@ -102,6 +110,8 @@ class SequenceBatches(Batches):
         whichever thread reads it when. Not possible for several threads at a time.
     share : Share, optional
         Which of the batches are this rank's.
+    surplus : int
+        Batches that are read past the end of each epoch that is shorter than the data.
     """
 
     def __init__(
@@ -114,8 +124,10 @@ class SequenceBatches(Batches):
         joins: bool = False,
         isolate: bool = True,
         share: Share | None = None,
+        surplus: int = 0,
     ) -> None:
         self._source = source
+        self._surplus = surplus
         self._in_turn = in_turn and source.stream is not None
         self._sequence = source.sequence
         self._shuffle = shuffle
@@ -178,7 +190,7 @@ class SequenceBatches(Batches):
             "own": np.frombuffer(begun.own, np.uint8),
         }
 
-    def resume(self, state: Mapping[str, Any], epoch: int, number: int) -> None:
+    def resume(self, state: Mapping[str, Any], epoch: int, number: int, lengths: EpochLengths) -> None:
         """Go on before batch `number` of an epoch, from what :meth:`state` has returned."""
         begun = self._present = int(state["epoch"])
         self._source.put_state(state["own"].tobytes())
@@ -192,8 +204,10 @@ class SequenceBatches(Batches):
             logger.info("Reading the training data again from the beginning of epoch %d, to go on there.", begun + 1)
         if self._isolate:  # in which order several threads have read, nobody knows
             for passed in range(begun, epoch):
-                for each in range(len(self)):
+                steps = lengths.steps_of(passed)
+                for each in range(steps):
                     self.get(passed, each)
+                self.read_on(passed, steps, self._surplus)
                 self.epoch_ended(passed)
             for each in range(again):
                 self.get(epoch, each)
@@ -319,6 +333,8 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         Whether ``on_epoch_end`` of Keras's reaches the batches; otherwise their owner says when an epoch is over.
     looks_apart : bool
         Whether Keras's first read is a look at the form of a batch, which it reads once more.
+    surplus : int
+        Batches to read past the end of an epoch that is shorter than the data.
     """
 
     def __init__(
@@ -330,6 +346,7 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         ahead: int = 10,
         pass_on: bool = False,
         looks_apart: bool = False,
+        surplus: int = 0,
     ) -> None:
         self._batches = batches
         self._lengths = lengths
@@ -339,6 +356,7 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         self._epoch = 0
         self._offset = 0
         self._looks_apart = looks_apart
+        self._surplus = surplus
         self._saved: Mapping[str, Any] | None = None
         self._last: Any = None
         self._pool: ThreadPoolExecutor | None = None
@@ -347,7 +365,15 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
 
     def __len__(self) -> int:
         """Return the batches of the epoch, with those before its part where Keras asks anew at each beginning."""
+        if (
+            self._pass_on and self._lengths.follow
+        ):  # whatever has changed the length since: a callback, or what a checkpoint has put back
+            self._lengths.begin(self._epoch, len(self._batches))
         return self._lengths.steps_of(self._epoch) if self._lengths.follow else self.remaining
+
+    def look_again(self) -> None:
+        """Keras is going to look at the form of a batch once more; that reads nothing."""
+        self._looks_apart = True
 
     @property
     def remaining(self) -> int:
@@ -363,8 +389,10 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         if number >= self.remaining:
             return self._last  # Keras reads ahead, past the end of an epoch that it has not begun at its start
         item = self.read(number)
-        if self._offset and number == self.remaining - 1:
-            self._last = item
+        if number == self.remaining - 1:
+            self._last = item if self._offset else None
+            if self._surplus:
+                self._batches.read_on(self._epoch, number + self._offset + 1, self._surplus)
         return item
 
     @property
@@ -402,7 +430,7 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         epoch, self._offset = self._lengths.place(batches)
         if saved is not None:
             _ = self._batches.first  # Keras reads it before the first epoch
-            self._batches.resume(saved, epoch, self._offset)
+            self._batches.resume(saved, epoch, self._offset, self._lengths)
         else:
             for passed in range(self._epoch, epoch):
                 self._batches.epoch_ended(passed)

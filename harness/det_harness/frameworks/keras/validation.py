@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
-from det_harness.frameworks.keras.data import empty_batch, queue_arguments, threads_of, view_of_sequence
+from det_harness.frameworks.keras.data import empty_batch, queue_arguments, surplus_of, threads_of
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
-from det_harness.frameworks.keras.sequences import ArrayBatches, Batches, View
+from det_harness.frameworks.keras.sequences import ArrayBatches, Batches, SequenceBatches, View
 from det_harness.frameworks.keras.shares import Share
 from det_harness.trial import state_files
 from det_native.errors import InvalidDataError
@@ -45,8 +47,6 @@ class ValidationFeed:
         What Keras reads; None without validation data.
     steps : int or None
         Batches of one validation; None for all.
-    counts : bool
-        Whether what this rank validates on is its own part of the data; otherwise it counts nothing.
     """
 
     def __init__(self, call: FitCall, environment: TrialEnvironment, most: int | None = None) -> None:
@@ -54,7 +54,8 @@ class ValidationFeed:
         self._stream: StreamBatches | None = None
         self._source: DataSource | None = None
         self._share = Share.of(environment)
-        self.x, self.steps, self.counts = None, None, True
+        self._count: Callable[[], bool] = lambda: True
+        self.x, self.steps = None, None
         data, steps = call.validation, call.arguments["validation_steps"]
         if data is None:
             return
@@ -65,18 +66,13 @@ class ValidationFeed:
         call, share = self._call, self._share
         if data.kind.indexed:
             return self._indexed(data, batch_size)
-        if data.kind is Kind.SEQUENCE and share.size > 1:
-            own = share.own(steps or len(data.x))
-            self.counts, self.steps = own > 0, None
-            source, lengths = DataSource(data.x), EpochLengths(own or 1)
-            return view_of_sequence(call.validation_queue, source, lengths, pass_on=True, share=share)
-        if data.kind is Kind.SEQUENCE and not call.validation_queue["use_multiprocessing"]:
+        if data.kind is Kind.SEQUENCE:
             return self._sequence(data.x, steps)
         if data.kind is Kind.DATASET and share.size > 1 and int(data.x.cardinality()) == 0:
-            self.counts = False
+            self._count = lambda: False
             return tf.data.Dataset.from_tensors(empty_batch(data.x))
         if data.kind is Kind.GENERATOR:
-            self.counts = share.rank == 0  # each pulls the same batches
+            self._count = lambda: share.rank == 0  # each pulls the same batches
         if data.kind is Kind.GENERATOR and self.steps is not None and not call.validation_queue["use_multiprocessing"]:
             self._stream = StreamBatches(data.x, int(self.steps))
             return View(self._stream, EpochLengths(int(self.steps)), pass_on=True)
@@ -89,18 +85,30 @@ class ValidationFeed:
         return data.x
 
     def _sequence(self, sequence: Any, steps: int | None) -> View:
-        """Return a view of a Sequence, which draws the random numbers of the process, as in Keras."""
-        self._source = source = DataSource(sequence, apart=False)
-        source.look()
-        queue, lengths = self._call.validation_queue, EpochLengths(steps or len(sequence), follow=steps is None)
+        """Return a view of a Sequence, which draws the random numbers of the process, as in Keras.
+
+        On several slots each rank reads its part, with random numbers of their own for each batch.
+        """
+        queue, share = self._call.validation_queue, self._share
         reading: dict[str, Any] = {"threads": threads_of(queue), "ahead": queue["max_queue_size"]}
-        return View(_InOrder(source), lengths, **reading, pass_on=True, looks_apart=True)
+        self._source = source = DataSource(sequence, apart=share.size > 1)
+        source.look()
+        batches: Batches = _InOrder(source)
+        if share.size > 1:
+            batches = _OwnPart(source, False, 0, isolate=threads_of(queue) <= 1, share=share)
+            self.steps = None
+            self._count = lambda: share.own(steps or len(sequence)) > 0
+            steps = steps and max(share.own(steps), 1)
+        else:
+            reading["surplus"] = surplus_of(queue)
+        lengths = EpochLengths(steps or len(batches), follow=steps is None)
+        return View(batches, lengths, **reading, pass_on=True, looks_apart=True)
 
     def _indexed(self, data: Data, batch_size: int) -> Any:
         """Return batches of rows: of the size asked for, or of ``validation_steps`` as Keras, or as in training."""
         records, share = int(data.records or 0), self._share
         size = validation_batch_size(self._call, records, batch_size, share.size)
-        self.counts = share.own(records) > 0
+        self._count = lambda: share.own(records) > 0
         own = share.own(records) or 1
         batches = math.ceil(own / size)
         if self.steps is not None and share.size > 1:
@@ -112,6 +120,11 @@ class ValidationFeed:
             rows = tf.data.Dataset.from_tensor_slices(packed(data))
             return (rows.shard(share.size, share.rank) if self.counts else rows.take(1)).batch(size)
         return View(ArrayBatches(packed(data), records, size, False, 0, share=share, own=own), EpochLengths(batches))
+
+    @property
+    def counts(self) -> bool:
+        """Whether what this rank validates on is its own part of the data; otherwise it counts nothing."""
+        return self._count()
 
     @property
     def error(self) -> BaseException | None:
@@ -132,6 +145,20 @@ class ValidationFeed:
     def queue_arguments(self) -> dict[str, Any]:
         """Return the arguments for Keras's queues."""
         return queue_arguments(self._call.validation_queue, threads=not isinstance(self.x, View))
+
+    def expect_look(self) -> None:
+        """Keras is going to look at the first item of a Sequence, as whenever it makes a pipeline of it."""
+        if self._source is not None and isinstance(self.x, View):
+            self.x.look_again()
+
+    @contextmanager
+    def preserved(self) -> Iterator[None]:
+        """Have a Sequence keep what it kept before the block, in which it is read when Keras would not read it."""
+        if self._source is None:
+            yield
+            return
+        with self._source.preserved():
+            yield
 
     def save(self, folder: Path) -> None:
         """Write into a checkpoint what :meth:`restore` needs."""
@@ -180,6 +207,13 @@ class _InOrder(Batches):
 
     def epoch_ended(self, epoch: int) -> None:
         self._source.sequence.on_epoch_end()
+
+
+class _OwnPart(SequenceBatches):
+    """A rank's part of a Sequence; the first of another rank's where it has none."""
+
+    def __len__(self) -> int:
+        return self._share.own(len(self._sequence)) or 1
 
 
 class StreamBatches(Batches):
