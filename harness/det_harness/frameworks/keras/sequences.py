@@ -365,9 +365,8 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
 
     def __len__(self) -> int:
         """Return the batches of the epoch, with those before its part where Keras asks anew at each beginning."""
-        if (
-            self._pass_on and self._lengths.follow
-        ):  # whatever has changed the length since: a callback, or what a checkpoint has put back
+        # Whatever has changed the length since: a callback, or what a checkpoint has put back.
+        if self._pass_on and self._lengths.follow:
             self._lengths.begin(self._epoch, len(self._batches))
         return self._lengths.steps_of(self._epoch) if self._lengths.follow else self.remaining
 
