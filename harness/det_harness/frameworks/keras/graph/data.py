@@ -149,6 +149,11 @@ class GraphValidationFeed:
             raise InvalidDataError("The validation generator does not tell where it ends: pass validation_steps.")
 
     @property
+    def counts(self) -> bool:
+        """Whether what this rank validates on is its own: graph mode has one slot."""
+        return True
+
+    @property
     def error(self) -> BaseException | None:
         """What reading a batch raised."""
         return self.x.error if isinstance(self.x, View) else None
