@@ -316,14 +316,12 @@ def test_steps_below_the_length_read_as_far_ahead_as_keras(tmp_path: Path) -> No
     assert call.validation.x.read == given["validation_data"].read  # type: ignore[union-attr]
     assert whole.outcome.result.history == history
     assert equal(whole.model, model)
-    for batch in (3, 5):
-        stopped, _ = trained(trainings, Longer, whole.saved_at(batch), **steps)
-        assert equal(stopped.model, model), batch
-        expected = history["val_loss"][batch // 3 :]
-        assert [found["val_loss"] for _, found in stopped.reports.validations] == expected, batch
+    stopped, _ = trained(trainings, Longer, whole.saved_at(5), **steps)
+    assert equal(stopped.model, model)
+    assert [found["val_loss"] for _, found in stopped.reports.validations] == history["val_loss"][1:]
 
 
-@pytest.mark.parametrize(("workers", "read"), [(1, 5), (0, 4)])
+@pytest.mark.parametrize(("workers", "read"), [pytest.param(1, 5, marks=pytest.mark.long), (0, 4)])
 def test_what_is_read_ahead_does_not_depend_on_threads(workers: int, read: int, tmp_path: Path) -> None:
     def make() -> Any:
         rows = OwnStreams()
@@ -356,6 +354,7 @@ def test_validating_a_checkpoint_once_more_leaves_the_validation_data_as_keras_h
     assert equal(whole.model, model)
 
 
+@pytest.mark.long
 def test_validations_within_an_epoch_go_on_after_a_pause(tmp_path: Path) -> None:
     lengths = {"max_length": {"epochs": EPOCHS}, "metric": "val_loss"}
     periods: dict[str, Any] = {"min_validation_period": {"batches": 2}, "min_checkpoint_period": {"batches": 1}}

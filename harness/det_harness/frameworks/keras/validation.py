@@ -165,14 +165,12 @@ class ValidationFeed:
         if self._stream is not None:
             state_files.dump(folder, _FILE, {"taken": self._stream.taken})
         if self._source is not None:
-            own = np.frombuffer(self._source.state(), np.uint8)
-            state_files.dump(folder, _SEQUENCE, {"looked_at": self._source.looked_at, "own": own})
+            save_source(self._source, folder)
 
     def restore(self, folder: Path) -> None:
         """Bring a generator, or what a Sequence keeps, to where it was when the folder was written."""
-        if self._source is not None and (folder / f"{_SEQUENCE}.json").exists():
-            saved = state_files.load(folder, _SEQUENCE)
-            self._source.go_on(saved["own"].tobytes(), looked_at=saved["looked_at"])
+        if self._source is not None:
+            restore_source(self._source, folder)
         if self._stream is None:
             return
         try:
@@ -186,6 +184,19 @@ class ValidationFeed:
         """End what reads ahead."""
         if isinstance(self.x, View):
             self.x.close()
+
+
+def save_source(source: DataSource, folder: Path) -> None:
+    """Write into a checkpoint what a Sequence of validation data keeps."""
+    own = np.frombuffer(source.state(), np.uint8)
+    state_files.dump(folder, _SEQUENCE, {"looked_at": source.looked_at, "own": own})
+
+
+def restore_source(source: DataSource, folder: Path) -> None:
+    """Put back what :func:`save_source` has written."""
+    if (folder / f"{_SEQUENCE}.json").exists():  # an earlier version has written none
+        saved = state_files.load(folder, _SEQUENCE)
+        source.go_on(saved["own"].tobytes(), looked_at=saved["looked_at"])
 
 
 class _InOrder(Batches):

@@ -15,7 +15,7 @@ import tensorflow as tf
 from det_harness.frameworks.keras.data import restore_view, save_view, view_of_sequence
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.sequences import ArrayBatches, View
-from det_harness.frameworks.keras.validation import validation_batch_size
+from det_harness.frameworks.keras.validation import restore_source, save_source, validation_batch_size
 from det_native.errors import InvalidDataError, UnsupportedFeatureError
 from det_native.keras.data import Data, Kind, is_of_pandas
 from det_native.keras.native import FitCall
@@ -131,6 +131,7 @@ class GraphValidationFeed:
         data, steps = call.validation, call.arguments["validation_steps"]
         self._steps = most if steps is None else min(steps, most or steps)
         self.x: Any = None
+        self._source: DataSource | None = None
         if data is None:
             return
         _refuse_sparse(data)
@@ -141,9 +142,16 @@ class GraphValidationFeed:
             rows = ArrayBatches(rows_of(data), records, size, False, 0)
             self.x = View(rows, EpochLengths(len(rows)))
         elif data.kind is Kind.SEQUENCE:
-            self.x = view_of_sequence(call.validation_queue, DataSource(data.x), EpochLengths(len(data.x)))
+            self._source = DataSource(data.x)
+            self._source.look()
+            self.x = view_of_sequence(call.validation_queue, self._source, EpochLengths(len(data.x)))
         elif data.kind is Kind.GENERATOR and steps is None:
             raise InvalidDataError("The validation generator does not tell where it ends: pass validation_steps.")
+
+    @property
+    def counts(self) -> bool:
+        """Whether what this rank validates on is its own: graph mode has one slot."""
+        return True
 
     @property
     def error(self) -> BaseException | None:
@@ -161,10 +169,14 @@ class GraphValidationFeed:
             yield from map(batch_of, islice(self.x, self._steps))
 
     def save(self, folder: Path) -> None:
-        """Nothing to write."""
+        """Write into a checkpoint what a Sequence keeps."""
+        if self._source is not None:
+            save_source(self._source, folder)
 
     def restore(self, folder: Path) -> None:
-        """Nothing to bring back."""
+        """Bring what a Sequence keeps to where it was when the folder was written."""
+        if self._source is not None:
+            restore_source(self._source, folder)
 
     def close(self) -> None:
         """End what reads ahead."""

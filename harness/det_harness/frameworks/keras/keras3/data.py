@@ -25,6 +25,7 @@ from det_native.keras.data import Data, Kind
 from det_native.keras.generations import BACKEND
 from det_native.keras.generations.keras3 import QUEUE_DEFAULTS, weighted
 from det_native.keras.native import FitCall
+from det_native.keras.sources import DataSource
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
@@ -164,6 +165,8 @@ class Keras3ValidationFeed(ValidationFeed):
 
     def _batches(self, data: Data, batch_size: int, steps: int | None) -> Any:
         if data.kind is Kind.SEQUENCE:
+            self._source = DataSource(data.x, apart=False)
+            self._source.look()
             return _Reading(data.x, self._call.validation_queue)
         if data.kind is Kind.GENERATOR and self.steps is not None:
             self._stream = StreamBatches(data.x, int(self.steps))
