@@ -184,6 +184,7 @@ class KerasController(TrainingPort):
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""
+        self._randomness.look(self.call.model)
         callbacks = self._callbacks
         metrics = self._validated_again() if callbacks.weights_changed() else None
         self.checkpoints.save(callbacks.callbacks, callbacks.logs, callbacks.hooks, metrics)
