@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,22 @@ def test_the_library_and_what_its_function_takes_are_named() -> None:
     assert advice.startswith(f"torch {torch.__version__.partition('+')[0]}")
     assert "ReduceLROnPlateau() has no argument 'verbose' (it takes optimizer, mode, factor, patience" in advice
     assert advice.endswith("code for another version gives it. Leave it out.")
+
+
+class ReduceLROnPlateau:
+    """As Keras has one, with this argument."""
+
+    def __init__(self, verbose: int = 0) -> None:
+        """Take it."""
+
+
+def test_another_library_with_a_function_of_that_name_takes_the_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = types.ModuleType("another_library")
+    other.ReduceLROnPlateau = ReduceLROnPlateau  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "another_library", other)
+    advice = argument_advice(failing(plateau))
+    assert advice is not None
+    assert advice.startswith("torch ")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def argument_advice(error: BaseException) -> str | None:
     if found is None:
         return None
     path, argument = found[1].removesuffix(".__init__"), found[2]
-    function = _called(error, path)
+    function = _called(error, path, argument)
     library = _library(function)
     if library is None:
         return None
@@ -37,10 +37,10 @@ def argument_advice(error: BaseException) -> str | None:
     )
 
 
-def _called(error: BaseException, path: str) -> Any:
+def _called(error: BaseException, path: str, argument: str) -> Any:
     """Return what has this path in a module that a frame of the error sees, or else in one that is loaded.
 
-    None if it is not there, or there are several.
+    None if it is not there, or there are several that do not take the argument: two libraries may use one name.
     """
     trace, seen = error.__traceback__, []
     while trace is not None:
@@ -48,10 +48,25 @@ def _called(error: BaseException, path: str) -> Any:
         trace = trace.tb_next
     loaded = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
     for each in reversed(seen):
-        if found := _of_path(path, [each]):
+        if found := _refusing(argument, _of_path(path, [each])):
             return found[0]
-    found = _of_path(path, loaded)
+    found = _refusing(argument, _of_path(path, loaded))
     return found[0] if len(found) == 1 else None
+
+
+def _refusing(argument: str, functions: Iterable[Any]) -> list[Any]:
+    """Return those that do not take an argument of this name."""
+    refusing = []
+    for function in functions:
+        try:
+            parameters = inspect.signature(function).parameters
+        except (TypeError, ValueError):  # of C code, which does not say
+            refusing.append(function)
+            continue
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        if argument not in parameters and not takes_any:
+            refusing.append(function)
+    return refusing
 
 
 def _of_path(path: str, places: Iterable[dict[str, Any]]) -> list[Any]:
