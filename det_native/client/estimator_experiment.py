@@ -53,5 +53,5 @@ def last_evaluation(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the last of a trial's validations as ``evaluate()`` returns it, with the ``global_step``."""
     if not rows:
         return None
-    found = {name: value for name, value in rows[-1].items() if name != "batch"}
-    return {**found, "global_step": rows[-1]["batch"]}
+    metrics = {name: value for name, value in rows[-1].items() if name != "batch"}
+    return {**metrics, "global_step": rows[-1]["batch"]}

@@ -73,12 +73,12 @@ def _container(value: Any, memo: _Memo) -> Any:
 
 def _noted(value: Any, made: Any, memo: _Memo) -> Any:
     memo[id(value)] = made
-    memo.setdefault(id(memo), []).append(value)  # as deepcopy does: an identity is one as long as its object lives
+    memo.setdefault(id(memo), []).append(value)  # as deepcopy does: an identity is valid as long as its object lives
     return made
 
 
 def _belongs_to_process(value: Any) -> bool:
-    # What does something at its end (a session, a file) holds something of the process.
+    # An object with a finalizer (a session, a file) holds a resource of the process.
     ends = hasattr(type(value), "__del__")
     return ends or tf.is_tensor(value) or isinstance(value, tf.Variable | HorovodTrialContext | Trial)
 
@@ -103,8 +103,8 @@ def _attributes(value: Any) -> dict[str, Any]:
         for name in _listed(vars(kind).get("__slots__", ()))
         if name not in ("__dict__", "__weakref__")
     ]
-    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    return {**found, **getattr(value, "__dict__", {})}
+    in_slots = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return {**in_slots, **getattr(value, "__dict__", {})}
 
 
 def _listed(slots: Any) -> tuple[str, ...]:

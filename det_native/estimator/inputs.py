@@ -13,8 +13,8 @@ from det_native.errors import ArgumentError, InvalidDataError
 from det_native.keras.pipelines import batch_size_of_step, graph_of_tensor, is_of_another_graph, steps_up
 
 _MADE_BEFORE = (
-    "that was made before, outside of it. Estimator calls an input_fn in a graph of its own, where nothing of another "
-    "graph can be used: make the Dataset within the input_fn, of arrays or files, and wrap it there."
+    "that was made outside of it. An Estimator calls its input_fn in a new graph, which cannot use what another graph "
+    "has: make the Dataset inside the input_fn, from arrays or files, and wrap it there."
 )
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
-from det_native.errors import ArgumentError, MissingDependencyError
+from det_native.errors import ArgumentError, ConfigurationError, MissingDependencyError
 from det_native.experimental.creation import entrypoint_of, train_class
 from det_native.experimental.origin import Origin
 from det_native.experimental.scripts import check_launcher, script_of, train_script
@@ -94,14 +94,17 @@ def create_from_directory(
         If the class needs a package that neither this Python nor the workers have, or its text does not say for which
         framework it is. A class whose packages the workers alone have is left to them to check.
     """
-    fields = changed(config, changes)
-    check_launcher(fields.get("entrypoint"))
-    given: ConfigInput = fields if changes else config
-    settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
-    script = script_of(settings)
+    given: ConfigInput = changed(config, changes) if changes else config
+    try:
+        settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
+        script = script_of(settings)
+        named = entrypoint_of(settings, remedy=BY_FILE) if script is None else ""
+    except ConfigurationError:
+        # A launcher's script has other fields than a Trial class: the launcher is what is to be mended first.
+        check_launcher(changed(config, changes).get("entrypoint"))
+        raise
     if script is not None:
         return train_script(script, settings)
-    named = entrypoint_of(settings, remedy=BY_FILE)
     origin = DirectoryOrigin(None, entrypoint=named)
     if not local:
         try:

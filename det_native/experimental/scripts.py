@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ class ScriptOrigin(Origin):
 def script_of(settings: Settings) -> list[str] | None:
     """Return the script that the configuration's ``entrypoint`` names, with its arguments; None if it names none."""
     entrypoint = load_config(settings.config, local=True, warn=False).entrypoint
-    words = shlex.split(entrypoint) if isinstance(entrypoint, str) else list(entrypoint or ())
+    words = _words(entrypoint or ())
     if words and Path(words[0]).name.startswith("python"):
         words = words[1:]
     return words if words and words[0].endswith(".py") else None
@@ -71,10 +72,24 @@ def launched_script(entrypoint: str | list[str]) -> str | None:
     entrypoint : str or list of str
         Such as ``python3 -m determined.launch.torch_distributed -- python3 train.py --lr 0.1``.
     """
-    words = shlex.split(entrypoint) if isinstance(entrypoint, str) else [str(word) for word in entrypoint]
+    words = _words(entrypoint)
     first = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
     launcher = [word for word in words[:first] if not Path(word).name.startswith("python")]
     return shlex.join(words[first:]) if launcher else None
+
+
+def _words(entrypoint: str | Sequence[Any]) -> list[str]:
+    """Return the words of an entrypoint.
+
+    Raises
+    ------
+    ArgumentError
+        If a quotation mark is not closed.
+    """
+    try:
+        return shlex.split(entrypoint) if isinstance(entrypoint, str) else [str(word) for word in entrypoint]
+    except ValueError as error:
+        raise ArgumentError(f"entrypoint: {entrypoint!r} of the configuration cannot be read: {error}.") from None
 
 
 def train_script(words: list[str], settings: Settings) -> Experiment:

@@ -49,7 +49,7 @@ class TFKerasNativeContext(TFKerasContext):
         Whether a model has been wrapped.
     """
 
-    #: A worker has one of its own, by the `init()` of the program: capture tells it by its identity.
+    #: `init()` makes a context on each worker, too: capture recognises it by identity, and does not send it.
     _det_known_by_identity = True
 
     _public: ClassVar[tuple[str, ...]] = (

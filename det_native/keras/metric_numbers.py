@@ -33,8 +33,8 @@ def name_as_asked(model: Any, metrics: Iterable[str], callbacks: Iterable[Any]) 
         What they monitor, or read in their own code, is asked for, too.
     """
     # Those of a model's own step are in its attributes.
-    known = [*internals.metric_objects_given(model), *internals.metrics_of(model)]
-    given = [metric for metric in known if _is_unnamed(metric)]
+    metrics_there = [*internals.metric_objects_given(model), *internals.metrics_of(model)]
+    given = [metric for metric in metrics_there if _is_unnamed(metric)]
     if not given:
         return
     texts = {*metrics, *(text for callback in callbacks for text in _texts_of(callback))}
@@ -46,7 +46,7 @@ def name_as_asked(model: Any, metrics: Iterable[str], callbacks: Iterable[Any]) 
     renamed = {name: new for name, new in renamed.items() if name != new}
     if not renamed or not others.isdisjoint({*renamed.values()} - {*renamed}):
         return
-    metrics_of_model = {id(each): each for each in known if isinstance(each, tf.keras.metrics.Metric)}
+    metrics_of_model = {id(each): each for each in metrics_there if isinstance(each, tf.keras.metrics.Metric)}
     for metric in metrics_of_model.values():
         for name, new in renamed.items():
             if metric.name == name or metric.name.endswith(f"_{name}"):  # with the output before it

@@ -401,7 +401,7 @@ class FitCall:
 
     @property
     def source(self) -> DataSource:
-        """What is read of the Sequence that is trained on: its first item once, as Keras reads it."""
+        """The training Sequence as a source of data; its first item is read once, as in Keras."""
         if self._source is None or self._source.sequence is not self.training.x:
             self._source = DataSource(self.training.x, self.random_state if self.as_in_keras else None)
         return self._source

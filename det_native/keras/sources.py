@@ -31,7 +31,7 @@ class DataSource:
     stream : GlobalState, optional
         Of the global generators of Python and numpy, from which its items draw in turn, as in plain Keras.
     apart : bool
-        Without a stream, have the first item, of which only the form counts, draw from a state of its own.
+        Without a stream: whether the first item, which is read for its shape only, draws from separate random numbers.
 
     Attributes
     ----------

@@ -86,7 +86,7 @@ WRONG: list[tuple[dict[str, Any], type[DetError], str]] = [
             **training(lambda self: self.made),
         },
         InvalidDataError,
-        "TrainSpec returned a Dataset that was made before, outside of it.*: make the Dataset within the input_fn",
+        "TrainSpec returned a Dataset that was made outside of it.*: make the Dataset inside the input_fn",
     ),
     (
         {
@@ -96,7 +96,7 @@ WRONG: list[tuple[dict[str, Any], type[DetError], str]] = [
             **validation(lambda self: self.made.batch(BATCH_SIZE)),
         },
         InvalidDataError,
-        "EvalSpec uses a Dataset or a tensor that was made before, outside of it",
+        "EvalSpec uses a Dataset or a tensor that was made outside of it",
     ),
     (
         training(lambda self: self.context.wrap_dataset(self.data().batch(2))),

@@ -55,7 +55,7 @@ def unchanged_here(call: UnchangedCall, settings: Settings, origin: Origin) -> A
 
 
 def _pair(experiment: LocalExperiment, call: EstimatorCall | UnchangedCall) -> tuple[Any, list[Any]]:
-    """Return what TensorFlow's function does, of a trial in processes of its own."""
+    """Return the pair that TensorFlow's function returns, for a trial that ran in separate processes."""
     trial = experiment.handle.trials[0]
     checkpoints = trial.checkpoints if call.exporters else []
     exports = read(experiment.folder_of(checkpoints[-1]), call.exporters) if checkpoints else []

@@ -79,10 +79,10 @@ def build_for(optimizer: Any, variables: Sequence[Any]) -> None:
 
 def trained_by(optimizer: Any) -> list[Any] | None:
     """Return the variables that an optimizer was built for, of the older form those of which it keeps something."""
-    known = getattr(optimizer, "_index_dict", None)
-    if known is None:  # of the older form
-        known = getattr(optimizer, "_slots", None)
-    return None if known is None else list(known)
+    variables = getattr(optimizer, "_index_dict", None)
+    if variables is None:  # of the older form
+        variables = getattr(optimizer, "_slots", None)
+    return None if variables is None else list(variables)
 
 
 def key_of(variable: Any) -> Any:

@@ -59,13 +59,15 @@ def row_texts(
     columns : dict
         Values by name, all of length `rows`.
     others : dict, optional
-        Values that are no numbers, likewise; a name that is in both has the number where there are two.
+        Values that are not numbers, by name. Where a row has both for a name, the number counts.
     """
     by_name = {name: column_texts(values) for name, values in columns.items()}
     for name, values in (others or {}).items():
         own = [None if value is None else dumps(value) for value in values]
-        known = by_name.get(name)
-        by_name[name] = own if known is None else [a if a is not None else b for a, b in zip(known, own, strict=True)]
+        numbers = by_name.get(name)
+        by_name[name] = (
+            own if numbers is None else [a if a is not None else b for a, b in zip(numbers, own, strict=True)]
+        )
     if not by_name:
         return ["{}"] * rows
     names = [json.dumps(name) for name in by_name]
