@@ -15,6 +15,7 @@ from det_native.errors import NotFoundError
 from det_native.local.curves import columns_of, reduce_curve
 from det_native.schema import rest
 from det_native.schema.drawn import drawn
+from det_native.schema.numbers import words
 from det_native.schema.states import MetricKind, TrialState
 
 LOG_LINES = 50
@@ -56,7 +57,8 @@ class ViewReader:
 
     def changes(self) -> dict[str, Any]:
         """Return the parts that have changed since the last call, by name, as JSON values."""
-        texts = {name: json.dumps(part) for name, part in self._parts().items()}
+        # JSON has no not-a-number and no infinities: they are texts, as over REST.
+        texts = {name: json.dumps(words(part)) for name, part in self._parts().items()}
         changed = {name: json.loads(text) for name, text in texts.items() if self._known.get(name) != text}
         self.size = sum(len(texts[name]) for name in changed)
         self._known = texts

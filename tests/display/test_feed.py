@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -14,8 +15,9 @@ from det_native.client.local_source import LocalSource
 from det_native.display.fallback import reduced_curves
 from det_native.display.feed import LOG_LINES, MAX_TRIALS, ViewReader, logged_trial, read_curves
 from det_native.local.curves import BUCKETS, reduce_curve
-from det_native.local.store import LocalStore, now, trial_row
+from det_native.local.store import LocalStore, checkpoint_row, now, trial_row
 from det_native.schema import rest
+from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import MetricKind, TrialState
 
 
@@ -66,6 +68,31 @@ def test_the_first_time_everything_is_told_and_then_only_changes(experiment: Exp
     store.write_experiment(store.experiment().model_copy(update={"name": "renamed"}))
     assert set(reader.changes()) == {"experiment"}
     assert reader.size > len("renamed")
+
+
+def test_what_the_view_is_told_is_json_also_where_a_metric_is_no_finite_number(
+    experiment: Experiment, store: LocalStore
+) -> None:
+    manifest = CheckpointManifest(
+        uuid="00000000-0000-4000-8000-000000000001",
+        run_id="r",
+        bundle_id=None,
+        experiment_id=None,
+        trial_id=1,
+        batch=4,
+        framework="torch",
+        framework_version="2",
+        det_version="0",
+        hparams={"lr": math.inf},
+        created=now(),
+    )
+    metrics = {"loss": 0.5, "worst": math.nan, "parts": [1.0, -math.inf]}
+    store.write_checkpoints(1, [checkpoint_row(store.number, 1, "", manifest, metrics)])
+    store.write_rows(1, "validation", [rest.MetricRow(batch=4, metrics={"loss": 0.5, "worst": math.nan})])
+    told = ViewReader(experiment.source, experiment.id).changes()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    [checkpoint] = [each for each in told["checkpoints"] if each["uuid"] == manifest.uuid]
+    assert checkpoint["metrics"] == {"loss": 0.5, "worst": "NaN", "parts": [1.0, "-Infinity"]}
 
 
 def test_the_view_of_a_trial_has_nothing_of_others(experiment: Experiment) -> None:
