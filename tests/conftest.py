@@ -61,11 +61,16 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _users_home_stays_absent() -> Iterator[None]:
-    """Fail if the tests made a home in the user's own data folder, where there was none."""
+def _users_home_stays_absent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail if the tests made a home in the user's own data folder, where there was none.
+
+    Fixtures of modules, which start before a test has a home of its own, get one for the session.
+    """
     data = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "det_native"
     was_there = data.exists()
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DET_HOME", str(tmp_path_factory.mktemp("det-home-of-session")))
+        yield
     assert was_there or not data.exists(), f"tests wrote into {data}: {sorted(data.rglob('*'))[:20]}"
 
 

@@ -202,9 +202,9 @@ def test_an_argument_without_effect_is_named_in_one_warning(message: str) -> Non
     with pytest.warns(UserWarning, match=r"^fit\(\): ") as caught:
         fit(**WITHOUT_EFFECT[message])
     # Keras's own random numbers give a DeprecationWarning of Python's, once a test before has seeded them.
-    [words] = [str(warning.message) for warning in caught if warning.category is UserWarning]
-    assert all(part in words for part in message.split(", "))
-    assert caught[0].filename == __file__
+    [warning] = [warning for warning in caught if warning.category is UserWarning]
+    assert all(part in str(warning.message) for part in message.split(", "))
+    assert warning.filename == __file__
 
 
 def test_a_call_that_says_nothing_useless_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:

@@ -32,7 +32,12 @@ HARNESS = Path(__file__).parents[1] / "harness"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the program wrote: its checkpoints, by kind and batch, and what it found."""
     made = tmp_path_factory.mktemp("graph")
-    environment = {**os.environ, "PYTHONPATH": str(HARNESS), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(HARNESS),
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "DET_HOME": str(made / "home"),
+    }
     command = [sys.executable, graph_program.__file__, str(made)]
     done = subprocess.run(command, env=environment, cwd=made, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
