@@ -345,6 +345,7 @@ def trial_row(store: LocalStore, trial_id: int, hparams: dict[str, Any], seed: i
     """Return a trial that begins now."""
     return rest.Trial(
         id=trial_id,
+        number=trial_id,
         experiment_id=store.number,
         state=TrialState.RUNNING,
         hparams=hparams,

@@ -48,7 +48,6 @@ _NO_EFFECT = {
     "pbs": _MANAGERS,
     "preemption_timeout": _MANAGERS,
     "workspace": "there are no workspaces",
-    "project": "there are no workspaces",
     "entrypoint": "the call says what is trained",
     "profiling.begin_on_batch": _WHOLE_RUN,
     "profiling.end_after_batch": _WHOLE_RUN,

@@ -142,10 +142,25 @@ class ResourcesChange(Sent):
     max_slots: int | None = Field(default=None, ge=1)
 
 
-class ExperimentChange(Sent):
-    """Body of PATCH /experiments/{id}."""
+Label = Annotated[str, Field(min_length=1, max_length=200)]
 
-    resources: ResourcesChange
+
+class ExperimentChange(Sent):
+    """Body of PATCH /experiments/{id}; what is left out stays as it is.
+
+    Everything but `resources` may change at any time, also once the experiment has ended. `labels` are all that it has
+    then; `add_labels` and `remove_labels` change single ones, so that two people who label do not undo each other.
+    """
+
+    resources: ResourcesChange | None = None
+    name: str | None = Field(default=None, min_length=1, max_length=1_000)
+    description: str | None = Field(default=None, max_length=10_000)
+    notes: str | None = Field(default=None, max_length=1_000_000)
+    project: str | None = Field(default=None, max_length=1_000)
+    labels: list[Label] | None = Field(default=None, max_length=1_000)
+    add_labels: list[Label] = Field(default_factory=list, max_length=1_000)
+    remove_labels: list[Label] = Field(default_factory=list, max_length=1_000)
+    archived: bool | None = None
 
 
 class UserErrorInfo(Sent):
@@ -182,7 +197,9 @@ class Experiment(Answer):
     `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
     that has none waits for, and who has them; it is empty else. `notice` says what else trials of it wait for.
     `warning` is that of the first trial that has one. `validates` is False where nothing validates: trials are compared
-    by metrics of the training then, and the rows that stand for validations have these.
+    by metrics of the training then, and the rows that stand for validations have these. `archived` experiments are
+    not listed unless that is asked for. `project` is a path of folders, ``vision/digits``, or empty. `forked_from` is
+    the experiment whose program it runs with another configuration.
     """
 
     id: int
@@ -207,6 +224,11 @@ class Experiment(Answer):
     waits_for: str = ""
     warning: str | None = None
     validates: bool = True
+    archived: bool = False
+    description: str = ""
+    labels: list[str] = Field(default_factory=list)
+    project: str = ""
+    forked_from: int | None = None
 
     @property
     def main_kind(self) -> MetricKind:
@@ -215,9 +237,13 @@ class Experiment(Answer):
 
 
 class ExperimentDetail(Experiment):
-    """An experiment with its capture report. `devices` has the model and memory of the GPUs of its master, by slot."""
+    """An experiment with its capture report. `devices` has the model and memory of the GPUs of its master, by slot.
+
+    `notes` are Markdown that people have written of it.
+    """
 
     report: list[CaptureRow] = Field(default_factory=list)
+    notes: str = ""
     devices: dict[str, str] = Field(default_factory=dict)
 
 
@@ -229,10 +255,12 @@ class Trial(Answer):
     `warning` is what has happened in its training and is no failure, such as a loss that became NaN. `warm_start` is
     the checkpoint of another trial whose weights it begins with. `stages` are the lengths to which a search that
     decides in stages has had it trained, in the unit of the search, the last being that of now; empty for others.
-    `best_at` is when `best_validation` was reported; None where that is not known.
+    `best_at` is when `best_validation` was reported; None where that is not known. `number` is its place in its
+    experiment, from 1, which is what people read; 0 from a version that does not tell it.
     """
 
     id: int
+    number: int = 0
     experiment_id: int
     state: TrialState
     hparams: dict[str, Any]
@@ -313,7 +341,8 @@ class Checkpoint(Answer):
     """A checkpoint; `metrics` are the validation metrics of its weights, empty if these were not validated.
 
     They are those at its batch, unless the end of the training has changed the weights. Not-a-number and infinities in
-    them travel as strings.
+    them travel as strings. `metadata` is what people have noted of it. A `pinned` one stays, whatever the configuration
+    says of how many are kept.
     """
 
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
@@ -328,6 +357,8 @@ class Checkpoint(Answer):
     location: str
     created: str
     manifest: CheckpointManifest
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    pinned: bool = False
 
 
 class LogLine(Answer):

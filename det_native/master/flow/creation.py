@@ -83,6 +83,9 @@ def create(
             report=body.report,
             idempotency=(idempotency.key, idempotency.digest) if idempotency else None,
             test=body.test,
+            description=config.description or "",
+            labels=tuple(dict.fromkeys(config.labels)),
+            project=(config.project or "").strip("/"),
         )
         experiment_id = experiments.create(transaction, new)
         checkpoints.note_uses(transaction, experiment_id, (each.checkpoint for each in bundle.program.earlier))

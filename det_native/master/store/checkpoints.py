@@ -177,4 +177,6 @@ def _checkpoint(connection: Connection, row: Row[Any]) -> rest.Checkpoint:
         location=row.location,
         created=row.created,
         manifest=manifest,
+        metadata=row.metadata,
+        pinned=row.pinned,
     )

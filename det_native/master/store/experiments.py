@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 TERMINAL = [state for state in ExperimentState if state.terminal]
 # All but what is long and shown in few places, or in none: the snapshot of a search may have megabytes.
-_SHOWN = [column for column in experiments.c if column.name not in ("report", "searcher")]
+_SHOWN = [column for column in experiments.c if column.name not in ("report", "searcher", "notes")]
 _LIVE = [state for state in TrialState if not state.terminal]
 
 
@@ -53,6 +53,10 @@ class NewExperiment:
     report: list[rest.CaptureRow]
     idempotency: tuple[str, str] | None = None
     test: bool = False
+    description: str = ""
+    labels: tuple[str, ...] = ()
+    project: str = ""
+    forked_from: int | None = None
 
 
 def create(transaction: Transaction, new: NewExperiment) -> int:
@@ -75,6 +79,10 @@ def create(transaction: Transaction, new: NewExperiment) -> int:
             idempotency_key=key,
             idempotency_hash=digest,
             collected=False,
+            description=new.description,
+            labels=list(new.labels),
+            project=new.project,
+            forked_from=new.forked_from,
             created=now(),
         )
     )
@@ -124,9 +132,11 @@ def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.E
         If there is no such experiment.
     """
     experiment = get(connection, experiment_id, owner)
+    notes = connection.execute(select(experiments.c.notes).where(experiments.c.id == experiment_id)).scalar()
     return rest.ExperimentDetail(
         **experiment.model_dump(),
         report=[rest.CaptureRow.model_validate(row) for row in _report(connection, experiment_id)],
+        notes=notes or "",
     )
 
 
@@ -393,4 +403,9 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         waits_for=(row.waits_for or "") if row.state == ExperimentState.ACTIVE else "",
         warning=row.warning,
         validates=row.validates,
+        archived=row.archived,
+        description=row.description,
+        labels=row.labels,
+        project=row.project,
+        forked_from=row.forked_from,
     )

@@ -13,59 +13,26 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Float,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
     Integer,
-    MetaData,
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
+    false,
     true,
 )
 
-from det_native.schema.states import ExperimentState, ShownState, TrialState
+import det_native.master.store.user_tables  # noqa: F401 (its tables are in the same metadata)
+from det_native.master.store.columns import Double, Id, StateName, metadata
+from det_native.schema.states import ExperimentState, TrialState
 
 if TYPE_CHECKING:
-    from sqlalchemy import Dialect, Row
+    from sqlalchemy import Row
 
     AnyRow = Row[*tuple[Any, ...]]
-
-metadata = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    }
-)
-
-# SQLite hands out increasing 64-bit ids only to a column that is declared INTEGER.
-Id = BigInteger().with_variant(Integer, "sqlite")
-Double = Float(53)
-
-
-class StateName(TypeDecorator[ShownState]):
-    """A state, stored by its name: its value is what is shown, and words that are shown may change."""
-
-    impl = String
-    cache_ok = True
-
-    def __init__(self, states: type[ShownState], length: int) -> None:
-        super().__init__(length)
-        self.states = states
-
-    def process_bind_param(self, value: ShownState | None, dialect: Dialect) -> str | None:
-        """Return the name of a state."""
-        return None if value is None else self.states(value).name
-
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> ShownState | None:
-        """Return the state of a name."""
-        return None if value is None else self.states[value]
-
 
 bundles = Table(
     "bundles",
@@ -102,12 +69,28 @@ experiments = Table(
     Column("idempotency_key", String(200), nullable=True),
     Column("idempotency_hash", String(64), nullable=True),
     Column("collected", Boolean, nullable=False),
+    Column("archived", Boolean, nullable=False, server_default=false()),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("labels", JSON, nullable=False, server_default="[]"),
+    Column("notes", Text, nullable=False, server_default=""),
+    Column("project", Text, nullable=False, server_default=""),
+    Column("forked_from", Id, nullable=True),
     Column("created", String(32), nullable=False),
     Column("ended", String(32), nullable=True),
     UniqueConstraint("owner", "idempotency_key"),
     Index("ix_experiments_state", "state"),
     Index("ix_experiments_owner_id", "owner", "id"),
     sqlite_autoincrement=True,
+)
+
+# What has been deleted: who asks for it is told so. `forked_from` of others may name it still.
+deleted_experiments = Table(
+    "deleted_experiments",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("owner", String(64), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("deleted", String(32), nullable=False),
 )
 
 # Events that a searcher was told since the snapshot of it in `experiments`.
@@ -202,6 +185,22 @@ metrics = Table(
     Column("values", Text, nullable=False),
     ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
     sqlite_with_rowid=False,
+)
+
+# Of each metric of a trial the last value and the extreme ones, of numbers only: what experiments are searched by.
+metric_summaries = Table(
+    "metric_summaries",
+    metadata,
+    Column("trial_id", Id, ForeignKey("trials.id"), primary_key=True, autoincrement=False),
+    Column("kind", String(16), primary_key=True),
+    Column("name", String(500), primary_key=True),
+    Column("experiment_id", Id, ForeignKey("experiments.id"), nullable=False),
+    Column("last_batch", BigInteger, nullable=False),
+    Column("last", Double, nullable=True),
+    Column("minimum", Double, nullable=True),
+    Column("maximum", Double, nullable=True),
+    Index("ix_metric_summaries_experiment_id", "experiment_id"),
+    Index("ix_metric_summaries_name", "name", "experiment_id"),
 )
 
 # Complete buckets of a series at several widths; see pyramid.py.
@@ -303,6 +302,8 @@ checkpoints = Table(
     Column("size", BigInteger, nullable=False),
     Column("location", Text, nullable=False),
     Column("manifest", JSON, nullable=False),
+    Column("metadata", JSON, nullable=False, server_default="{}"),
+    Column("pinned", Boolean, nullable=False, server_default=false()),
     Column("created", String(32), nullable=False),
     Index("ix_checkpoints_trial_id_batch", "trial_id", "batch"),
     Index("ix_checkpoints_experiment_id", "experiment_id"),

@@ -218,6 +218,7 @@ def _trial(row: Row[Any]) -> rest.Trial:
     started = not_before(row.started, row.created)
     return rest.Trial(
         id=row.id,
+        number=row.request + 1,
         experiment_id=row.experiment_id,
         state=row.state,
         hparams=row.hparams,

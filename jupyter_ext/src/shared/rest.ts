@@ -1274,7 +1274,8 @@ export interface components {
      * @description A checkpoint; `metrics` are the validation metrics of its weights, empty if these were not validated.
      *
      *     They are those at its batch, unless the end of the training has changed the weights. Not-a-number and infinities in
-     *     them travel as strings.
+     *     them travel as strings. `metadata` is what people have noted of it. A `pinned` one stays, whatever the configuration
+     *     says of how many are kept.
      */
     Checkpoint: {
       /** Batch */
@@ -1286,10 +1287,19 @@ export interface components {
       /** Location */
       location: string;
       manifest: components['schemas']['CheckpointManifest'];
+      /** Metadata */
+      metadata?: {
+        [key: string]: unknown;
+      };
       /** Metrics */
       metrics: {
         [key: string]: unknown;
       };
+      /**
+       * Pinned
+       * @default false
+       */
+      pinned: boolean;
       /** Size */
       size: number;
       state: components['schemas']['CheckpointState'];
@@ -1612,9 +1622,16 @@ export interface components {
      *     `failed_trials` are among `trials`: a search goes on without them. `waits_for` says which slots an active experiment
      *     that has none waits for, and who has them; it is empty else. `notice` says what else trials of it wait for.
      *     `warning` is that of the first trial that has one. `validates` is False where nothing validates: trials are compared
-     *     by metrics of the training then, and the rows that stand for validations have these.
+     *     by metrics of the training then, and the rows that stand for validations have these. `archived` experiments are
+     *     not listed unless that is asked for. `project` is a path of folders, ``vision/digits``, or empty. `forked_from` is
+     *     the experiment whose program it runs with another configuration.
      */
     Experiment: {
+      /**
+       * Archived
+       * @default false
+       */
+      archived: boolean;
       /** Best Validation */
       best_validation: number | null;
       /** Bundle Id */
@@ -1625,6 +1642,11 @@ export interface components {
       };
       /** Created */
       created: string;
+      /**
+       * Description
+       * @default
+       */
+      description: string;
       /** Ended */
       ended: string | null;
       error: components['schemas']['UserErrorInfo'] | null;
@@ -1633,10 +1655,14 @@ export interface components {
        * @default 0
        */
       failed_trials: number;
+      /** Forked From */
+      forked_from?: number | null;
       /** Framework */
       framework: string;
       /** Id */
       id: number;
+      /** Labels */
+      labels?: string[];
       /** Metric */
       metric: string;
       /** Name */
@@ -1648,6 +1674,11 @@ export interface components {
       notice: string;
       /** Progress */
       progress: number;
+      /**
+       * Project
+       * @default
+       */
+      project: string;
       /** Seconds Left */
       seconds_left?: number | null;
       /** Smaller Is Better */
@@ -1677,10 +1708,29 @@ export interface components {
     };
     /**
      * ExperimentChange
-     * @description Body of PATCH /experiments/{id}.
+     * @description Body of PATCH /experiments/{id}; what is left out stays as it is.
+     *
+     *     Everything but `resources` may change at any time, also once the experiment has ended. `labels` are all that it has
+     *     then; `add_labels` and `remove_labels` change single ones, so that two people who label do not undo each other.
      */
     ExperimentChange: {
-      resources: components['schemas']['ResourcesChange'];
+      /** Add Labels */
+      add_labels?: string[];
+      /** Archived */
+      archived?: boolean | null;
+      /** Description */
+      description?: string | null;
+      /** Labels */
+      labels?: string[] | null;
+      /** Name */
+      name?: string | null;
+      /** Notes */
+      notes?: string | null;
+      /** Project */
+      project?: string | null;
+      /** Remove Labels */
+      remove_labels?: string[];
+      resources?: components['schemas']['ResourcesChange'] | null;
     };
     /**
      * ExperimentCreate
@@ -1706,8 +1756,15 @@ export interface components {
     /**
      * ExperimentDetail
      * @description An experiment with its capture report. `devices` has the model and memory of the GPUs of its master, by slot.
+     *
+     *     `notes` are Markdown that people have written of it.
      */
     ExperimentDetail: {
+      /**
+       * Archived
+       * @default false
+       */
+      archived: boolean;
       /** Best Validation */
       best_validation: number | null;
       /** Bundle Id */
@@ -1718,6 +1775,11 @@ export interface components {
       };
       /** Created */
       created: string;
+      /**
+       * Description
+       * @default
+       */
+      description: string;
       /** Devices */
       devices?: {
         [key: string]: string;
@@ -1730,14 +1792,23 @@ export interface components {
        * @default 0
        */
       failed_trials: number;
+      /** Forked From */
+      forked_from?: number | null;
       /** Framework */
       framework: string;
       /** Id */
       id: number;
+      /** Labels */
+      labels?: string[];
       /** Metric */
       metric: string;
       /** Name */
       name: string;
+      /**
+       * Notes
+       * @default
+       */
+      notes: string;
       /**
        * Notice
        * @default
@@ -1745,6 +1816,11 @@ export interface components {
       notice: string;
       /** Progress */
       progress: number;
+      /**
+       * Project
+       * @default
+       */
+      project: string;
       /** Report */
       report?: components['schemas']['CaptureRow'][];
       /** Seconds Left */
@@ -2615,7 +2691,8 @@ export interface components {
      *     `warning` is what has happened in its training and is no failure, such as a loss that became NaN. `warm_start` is
      *     the checkpoint of another trial whose weights it begins with. `stages` are the lengths to which a search that
      *     decides in stages has had it trained, in the unit of the search, the last being that of now; empty for others.
-     *     `best_at` is when `best_validation` was reported; None where that is not known.
+     *     `best_at` is when `best_validation` was reported; None where that is not known. `number` is its place in its
+     *     experiment, from 1, which is what people read; 0 from a version that does not tell it.
      */
     Trial: {
       /** Batches */
@@ -2642,6 +2719,11 @@ export interface components {
        * @default
        */
       notice: string;
+      /**
+       * Number
+       * @default 0
+       */
+      number: number;
       /** Restarts */
       restarts: number;
       /** Run Id */

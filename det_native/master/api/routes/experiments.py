@@ -34,6 +34,7 @@ from det_native.schema.rest import (
     ExperimentCreate,
     ExperimentDetail,
     MetricCurve,
+    ResourcesChange,
     Trial,
 )
 from det_native.schema.states import ExperimentState, MetricKind
@@ -81,7 +82,9 @@ async def change_experiment(
     experiment_id: ExperimentId, body: ExperimentChange, service: TheService, owner: TheOwner
 ) -> Response:
     """Change the priority, weight or max_slots of an experiment that goes on; its trials may make room, or get some."""
-    experiment = await asyncio.wrap_future(service.change_experiment(owner, experiment_id, body.resources))
+    experiment = await asyncio.wrap_future(
+        service.change_experiment(owner, experiment_id, body.resources or ResourcesChange())
+    )
     return reply(experiment)
 
 
