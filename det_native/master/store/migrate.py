@@ -11,8 +11,8 @@ from sqlalchemy import Connection, inspect, text
 
 from det_native._version import __version__
 from det_native.errors import MasterStartError
-from det_native.master.store.migrations import HEAD
 from det_native.master.store.columns import metadata
+from det_native.master.store.migrations import HEAD
 
 if TYPE_CHECKING:
     from alembic.config import Config
