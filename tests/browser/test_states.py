@@ -63,6 +63,7 @@ def lab_elsewhere(home: Home, stand_in: StandIn, tmp_path_factory: pytest.TempPa
     lab.close()
 
 
+@pytest.mark.soak
 def test_a_master_is_started_from_the_panel_and_from_a_view_that_has_lost_its_own(
     lab_alone: Lab, opened: Opened, empty_home: Home, both_themes: Both, keep: Keep
 ) -> None:

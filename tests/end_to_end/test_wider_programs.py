@@ -150,7 +150,9 @@ SEARCHES = {
 RATES = '{"hyperparameters": {"rate": {"type": "double", "minval": 1, "maxval": 2, "count": 4}}, "max_restarts": 0}'
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    "name", [name if name in ("grid", "optuna") else pytest.param(name, marks=pytest.mark.soak) for name in SEARCHES]
+)
 def test_a_search_ends_with_the_first_trial_that_is_given_something_else(
     kernel: Kernel, cluster: Cluster, name: str
 ) -> None:

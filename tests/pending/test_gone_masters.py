@@ -55,7 +55,9 @@ def test_a_cell_that_waits_goes_on_when_the_master_is_back(kernel: Kernel, fragi
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("before", [True, False], ids=["before it waits", "while it waits"])
+@pytest.mark.parametrize(
+    "before", [pytest.param(True, marks=pytest.mark.soak), False], ids=["before it waits", "while it waits"]
+)
 def test_a_master_that_stays_away_is_said_and_the_cell_can_be_run_again(
     kernel: Kernel, fragile: Cluster, gate: Gate, before: bool
 ) -> None:
