@@ -122,8 +122,8 @@ def delete(context: click.Context, experiment_ids: tuple[int | str, ...], *, yes
     else:
         for one in done:
             click.echo(deleted_text(one))
-    for error in failed[:-1]:
-        click.echo(f"Error: {error}", err=True)
+    for refused in failed[:-1]:
+        click.echo(f"Error: {refused}", err=True)
     if failed:
         raise failed[-1]
 
