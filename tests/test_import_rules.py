@@ -152,6 +152,7 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
         "det_harness.local.bundle",
         "det_native.storage",
         "det_native.experimental.directories",
+        "det_native.experimental.moving",
     },
     "det_native.local": {"det_harness.local.bundle"},
     "det_native.compat": {"det_native", "det_native.keras.old_arguments"},

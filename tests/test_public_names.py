@@ -82,9 +82,9 @@ def test_init_without_a_framework_names_all_three(place: Any) -> None:
         place.init()
 
 
-def test_deleting_an_experiment_says_what_there_is() -> None:
+def test_continue_is_a_word_of_pythons_own() -> None:
     experiment: Any = det.Experiment(None, 1)  # type: ignore[arg-type]
-    with pytest.raises(AttributeError, match=r"cannot be deleted yet.*kill\(\).*det clean"):
-        experiment.delete()
-    with pytest.raises(AttributeError, match=r"'Experiment' object has no attribute 'fork'"):
-        experiment.fork()
+    with pytest.raises(AttributeError, match=r"experiment\.continue_\(epochs=10\)"):
+        getattr(experiment, "continue")
+    with pytest.raises(AttributeError, match=r"'Experiment' object has no attribute 'forked'"):
+        experiment.forked  # noqa: B018 (the access is the test)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from det_native._version import PROTOCOL, __version__
-from det_native.client import remote_commands
+from det_native.client import life_commands, remote_commands
 from det_native.client.checkpoint_commands import checkpoint as checkpoint_group
 from det_native.client.clean_commands import clean as clean_command
 from det_native.client.cluster_commands import queue as queue_group
@@ -321,6 +321,17 @@ def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json:
 
 
 for _command in (create_command, wait_command, config_command, set_group):
+    experiment.add_command(_command)
+for _command in (
+    life_commands.archive,
+    life_commands.unarchive,
+    life_commands.rename,
+    life_commands.label,
+    life_commands.delete,
+    life_commands.fork,
+    life_commands.continue_,
+    life_commands.move,
+):
     experiment.add_command(_command)
 cli.add_command(up_command)
 for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group):

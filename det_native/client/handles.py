@@ -14,6 +14,7 @@ from det_native.client import ended, loading_into, pareto, rendering, selection,
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
 from det_native.client.artifacts import Artifacts
 from det_native.client.checkpoint import Checkpoint
+from det_native.client.experiment_life import ExperimentLife
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.media import Media
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from det_native.client.tensorboard import TensorBoard
 
 
-class Experiment:
+class Experiment(ExperimentLife):
     """An experiment: its trials, their metrics, and what can be done with them.
 
     Facts are asked for when they are needed; once the experiment has ended, they are kept.
@@ -73,7 +74,7 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """Name from the configuration."""
+        """Name: that of the configuration, unless it was renamed."""
         return self.detail().name
 
     @property
@@ -361,12 +362,27 @@ class Experiment:
         return Checkpoint(self._source, named, self.metric)
 
     def kill(self) -> None:
-        """End the experiment now; what was trained since the last checkpoint is lost. See ``stop``."""
-        self._source.kill(self._id)
+        """End the experiment now; what was trained since the last checkpoint is lost. See ``stop``.
+
+        One that has ended stays as it is, and a line says so.
+        """
+        if self._goes_on("kill"):
+            self._source.kill(self._id)
 
     def stop(self) -> None:
-        """End the experiment for good: its workers write a checkpoint first. Its trials become Stopped."""
-        self._source.stop(self._id)
+        """End the experiment for good: its workers write a checkpoint first. Its trials become Stopped.
+
+        One that has ended stays as it is, and a line says so.
+        """
+        if self._goes_on("stop"):
+            self._source.stop(self._id)
+
+    def _goes_on(self, verb: str) -> bool:
+        """Return whether there is something to end; if there is not, say so."""
+        detail = self.detail()
+        if detail.state.terminal:
+            print(f"Experiment {self._id} has ended: it is {detail.state}. There is nothing to {verb}.")
+        return not detail.state.terminal
 
     def cancel(self) -> None:
         """As ``stop``: the name that Determined has for it."""
@@ -468,13 +484,8 @@ class Experiment:
 
     def __getattr__(self, name: str) -> Never:
         """Say what to use in place of a name that people guess."""
-        if name == "delete":
-            hint = (
-                "An experiment cannot be deleted yet. kill() ends it; of its checkpoints those stay that "
-                "checkpoint_storage.save_* of its configuration keep; `det clean --output-older-than DAYS` deletes "
-                "what its trials printed."
-            )
-            raise shown_shortly(AttributeError(hint))
+        if name == "continue":
+            raise shown_shortly(AttributeError("continue is a word of Python's own: experiment.continue_(epochs=10)."))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:

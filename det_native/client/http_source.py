@@ -13,6 +13,7 @@ from typing import Any
 import requests
 
 from det_native.client.events import EventStream
+from det_native.client.http_life import HttpLife
 from det_native.client.loading import ArrivingContent, ArrivingFile, load_checkpoint
 from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
@@ -28,7 +29,7 @@ _STREAM_CHUNK = 4096
 _FILE_CHUNK = 1 << 20
 
 
-class HttpSource(Source):
+class HttpSource(HttpLife, Source):
     """Implements ``Source`` over the master's REST interface.
 
     Parameters

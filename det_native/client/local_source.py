@@ -11,6 +11,7 @@ from typing import Any
 from filelock import Timeout
 
 from det_native.client.loading import load_checkpoint
+from det_native.client.local_life import LocalLife
 from det_native.client.source import Source
 from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
 from det_native.local.artifacts import copy_written, written_here
@@ -26,7 +27,7 @@ Loader = Callable[[rest.Checkpoint, Path], Any]
 _TRY_SECONDS = 0.2
 
 
-class LocalSource(Source):
+class LocalSource(LocalLife, Source):
     """Facts of one local experiment, for the handles.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from det_native.errors import StorageError
 from det_native.schema import rest
+from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
 
 PATIENCE = 60.0
 
@@ -95,6 +96,24 @@ class Source(Protocol):
 
     def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
         """Change the priority, weight or limit of an experiment that goes on."""
+
+    def change(self, experiment_id: int | str, change: rest.ExperimentChange) -> None:
+        """Change what people write of the experiment."""
+
+    def deletion(self, experiment_id: int | str) -> Deletion:
+        """Return what the deletion of the experiment would free, and what stands in its way."""
+
+    def delete(self, experiment_id: int | str) -> Deletion:
+        """Delete the experiment; return what that has freed."""
+
+    def fork(self, experiment_id: int | str, wanted: ExperimentFork) -> rest.Experiment:
+        """Submit the program of the experiment with another configuration."""
+
+    def continuation(self, experiment_id: int | str, wanted: ExperimentContinuation) -> rest.Experiment:
+        """Submit an experiment that goes on from a checkpoint of this one."""
+
+    def retain(self, experiment_id: int | str, wanted: Retention) -> Retained:
+        """Change how many checkpoints of the experiment stay."""
 
     def media(self, trial_id: int) -> list[rest.Medium]:
         """Return the pictures, tables, texts and histograms that a trial has logged, in that order."""

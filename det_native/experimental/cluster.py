@@ -32,6 +32,7 @@ from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
+from det_native.experimental.again import note_submitted, sentence_of_earlier
 from det_native.experimental.dry_run import begin_dry_run
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
@@ -160,12 +161,16 @@ def send_capture(
         fitted = fit_to_workers(session, bundle, capture.packages, config.environment.packages)
         bundle = fitted.bundle
         shown.add(fitted.rows, fitted.warnings)
-        detail = _resend(session, config, bundle, shown, test=settings.place.test, key=key)
+        here = master_name(settings)
+        if earlier := sentence_of_earlier(capture, config, here):
+            print(earlier)
+        detail = send(session, config, bundle, shown, test=settings.place.test, key=key)
     except BaseException:
         shown.failed("It ended here; the error says why.")
         raise
     experiment = Experiment(HttpSource(session), detail.id)
     note_begun(experiment)
+    note_submitted(capture, config, here, experiment)
     if config.proof == "error":
         begin_dry_run(session, detail.id, bundle, capture.seconds, shown)
     if settings.show == "view" and in_notebook():
@@ -212,10 +217,10 @@ def _contents(bundle: Bundle) -> str:
     return ", ".join([*words, *(counted(n, what) for n, what in ((values, "value"), (files, "file")) if n)])
 
 
-def _resend(
+def send(
     session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool, key: str | None
 ) -> rest.Experiment:
-    """Send, and once more if the master has lost what it had a moment ago."""
+    """Send a program with its configuration, and once more if the master has lost what it had a moment ago."""
     try:
         return _send(session, config, bundle, shown, test=test, key=key)
     except NotFoundError:

@@ -3,6 +3,7 @@
 ::
 
     local/3/experiment.json         rest.ExperimentDetail
+    local/3/described.json          what people write of it: name, labels, notes ...
     local/3/run.lock                held while the run goes on
     local/3/use.lock                shared by all who hold a handle of the experiment
     local/3/bundle.json             the program; its blobs are in local/blobs/, for all runs together
@@ -39,6 +40,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ValidationError
 
 from det_native.errors import NotFoundError, StorageError
+from det_native.local.described import with_description
 from det_native.local.left import LeftReports, left_reports
 from det_native.local.locks import is_locked
 from det_native.local.runner import Runner
@@ -258,7 +260,8 @@ class LocalStore:
         return detail.model_copy(update=changes | {"best_validation": best})
 
     def _kept_experiment(self) -> rest.ExperimentDetail:
-        return rest.ExperimentDetail.model_validate_json((self.folder / "experiment.json").read_bytes())
+        kept = rest.ExperimentDetail.model_validate_json((self.folder / "experiment.json").read_bytes())
+        return with_description(self.folder, kept)
 
     def trials(self) -> list[rest.Trial]:
         """Return the trials, oldest first; none goes on whose process has ended."""

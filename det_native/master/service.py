@@ -19,13 +19,15 @@ from sqlalchemy.exc import OperationalError
 
 from det_native._version import PROTOCOL, __version__
 from det_native.errors import MasterError, RequestError
+from det_native.master.blobs_missing import MissingBlobsError
 from det_native.master.events.broker import Broker
-from det_native.master.flow import collection
+from det_native.master.flow import collection, life
 from det_native.master.flow import data as data_flow
 from det_native.master.flow.checks import Checks
 from det_native.master.flow.collector import Collector
 from det_native.master.flow.context import Context
-from det_native.master.flow.creation import Idempotency, create
+from det_native.master.flow.creation import Forked, Idempotency, create
+from det_native.master.flow.deletion import Deletions
 from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import Places, usable_here, worker_kind
 from det_native.master.flow.known import KnownBundles
@@ -48,6 +50,7 @@ from det_native.master.store.encoding import now
 from det_native.schema import rest
 from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.schema.introduction import Meeting
+from det_native.schema.life import Deletion, Retained, Retention
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 from det_native.storage.blobs import BlobStore
@@ -62,6 +65,8 @@ OWNER = "user"
 LOG_NAME = "master.log"
 RESERVE_NAME = "reserve"
 _LOOK_PATIENCE = 1.0  # seconds
+# So long the answer to a deletion waits for its end.
+DELETION_SECONDS = 40.0
 #: Live runs are asked to report no more often in all; each of them gathers its rows so long.
 REPORTS_PER_SECOND = 100.0
 KILLED_ON_A_FULL_DISK = (
@@ -130,6 +135,7 @@ class Service:
         self._thread = DecisionThread(self._tick, self._busy, waiter, self._make_room)
         self._context = Context(self.database, launcher, places, self._thread.post)
         self.collector = Collector(self._context)
+        self.deletions = Deletions(self._context, self.blobs, self._bundles.forget)
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
@@ -143,6 +149,11 @@ class Service:
         self._backups = None if self.database.file is None else HourlyBackups(self.database.file)
 
     @property
+    def context(self) -> Context:
+        """What the parts of the master share."""
+        return self._context
+
+    @property
     def log(self) -> Path:
         """The master's log file, which an internal error points to."""
         return self.places.home / LOG_NAME
@@ -152,6 +163,7 @@ class Service:
         self._thread.post(self._take_up)
         self._thread.start()
         self.collector.submit(data_flow.drop_left, self.database, self.data)
+        self.collector.submit(self.deletions.finish_all)
         if self._backups is not None:
             self._backups.start()
 
@@ -270,9 +282,19 @@ class Service:
         return hmac.compare_digest(run_store.hash_of(token), known)
 
     def add_bundle(self, manifest: BundleManifest) -> rest.BundleCreated:
-        """Keep a bundle's manifest, and have a worker warm up for it."""
-        with self.database.write() as transaction:
-            checked = bundles.add(transaction, manifest)
+        """Keep a bundle's manifest, and have a worker warm up for it.
+
+        Raises
+        ------
+        MissingBlobsError
+            If blobs of it are not here.
+        """
+        with self.deletions.storing:
+            missing = self.blobs.missing(sorted(manifest.hashes()))
+            if missing:
+                raise MissingBlobsError(missing)
+            with self.database.write() as transaction:
+                checked = bundles.add(transaction, manifest)
         self._thread.post(lambda: self._launcher.warm(worker_kind(manifest)))
         return rest.BundleCreated(id=manifest.id, checked=checked)
 
@@ -307,15 +329,21 @@ class Service:
         return waiting
 
     def create_experiment(
-        self, owner: str, body: rest.ExperimentCreate, idempotency: Idempotency | None
+        self,
+        owner: str,
+        body: rest.ExperimentCreate,
+        idempotency: Idempotency | None,
+        *,
+        forked: Forked | None = None,
     ) -> rest.Experiment:
         """Store an experiment and have it begin; see :func:`flow.creation.create` for what can be wrong.
 
         A bundle whose blobs have been lost is refused as one that is not there: the client then sends it again.
         """
-        with self.database.read() as connection:
-            self._bundles.kind_of(connection, body.bundle_id)
-        experiment, new = create(self._context, owner, body, idempotency)
+        with self.deletions.storing:
+            with self.database.read() as connection:
+                self._bundles.kind_of(connection, body.bundle_id)
+            experiment, new = create(self._context, owner, body, idempotency, forked=forked)
         if new:
             kind = "test of " if body.test else ""
             logger.info("experiment %d submitted: %s%r", experiment.id, kind, experiment.name)
@@ -343,6 +371,38 @@ class Service:
     ) -> Future[rest.Experiment]:
         """Change the priority, weight or limit of an experiment that goes on."""
         return self._thread.call(partial(self._change, owner, experiment_id, changes))
+
+    def describe_experiment(self, owner: str, experiment_id: int, change: rest.ExperimentChange) -> rest.Experiment:
+        """Change what people write of an experiment; see :func:`flow.life.describe` for what can be wrong."""
+        return life.describe(self._context, experiment_id, owner, change)
+
+    def retain(self, owner: str, experiment_id: int, wanted: Retention) -> Retained:
+        """Change how many checkpoints of an experiment stay; files of those that go are deleted behind that."""
+        retained = life.retain(self._context, experiment_id, owner, wanted)
+        if retained.going_on:
+            self.collector.published(experiment_id)
+        else:
+            self.collector.ended(experiment_id)
+        return retained
+
+    def delete_experiment(self, owner: str, experiment_id: int) -> Deletion:
+        """Delete an experiment; see :meth:`flow.deletion.Deletions.begin` for what can be wrong.
+
+        Its files are gone with the answer, unless they cannot be removed now, or take very long.
+        """
+        with self.deletions.storing:
+            freed = self.deletions.begin(experiment_id, owner)
+        done = threading.Event()
+
+        def finish() -> None:
+            try:
+                self.deletions.finish(experiment_id)
+            finally:
+                done.set()
+
+        self.collector.submit(finish)
+        done.wait(DELETION_SECONDS)
+        return freed
 
     def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
         """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""

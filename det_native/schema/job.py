@@ -22,10 +22,14 @@ class _Model(BaseModel):
 
 
 class WarmStartSource(_Model):
-    """A checkpoint of another trial, and the fsspec URI under which it is published."""
+    """A checkpoint of another trial, and the fsspec URI under which it is published.
+
+    With `optimizers`, the states of its optimizers and learning rate schedules are taken over, too.
+    """
 
     checkpoints: str
     manifest: CheckpointManifest
+    optimizers: bool = False
 
 
 class CheckJob(_Model):

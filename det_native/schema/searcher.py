@@ -20,6 +20,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class _Searcher(Section):
     """What all searchers have. `metric` is None only where no validation metric is needed (some local runs).
 
+    Of the source only the weights are taken; with `source_optimizer` the states of optimizers, too.
+
     Attributes
     ----------
     in_parts : bool
@@ -32,11 +34,14 @@ class _Searcher(Section):
     smaller_is_better: bool = True
     source_trial_id: Positive | None = None
     source_checkpoint_uuid: Name | None = None
+    source_optimizer: bool = False
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if self.source_trial_id is not None and self.source_checkpoint_uuid is not None:
             raise ValueError("source_trial_id and source_checkpoint_uuid exclude each other; give one of them")
+        if self.source_optimizer and self.source_trial_id is None and self.source_checkpoint_uuid is None:
+            raise ValueError("source_optimizer says what is taken of a source; name it by source_checkpoint_uuid")
         return self
 
 

@@ -16,6 +16,7 @@ def testing_config(config: ExperimentConfig) -> ExperimentConfig:
         max_length=one_batch,
         source_trial_id=config.searcher.source_trial_id,
         source_checkpoint_uuid=config.searcher.source_checkpoint_uuid,
+        source_optimizer=config.searcher.source_optimizer,
     )
     nothing = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}
     return config.model_copy(

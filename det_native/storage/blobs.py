@@ -263,6 +263,38 @@ class BlobStore:
         """Remove a blob, if it is there."""
         self._folder.delete(self._key(sha256))
 
+    def size(self, sha256: str) -> int | None:
+        """Return the bytes that a blob takes, packed; None if it is not there."""
+        try:
+            return self._folder.size(self._key(sha256))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def written_at(self, sha256: str) -> float | None:
+        """Return when a blob was stored or :meth:`touch`ed last; None if it is not there, or nobody knows."""
+        if not isinstance(self._folder, LocalFolder):
+            return None
+        try:
+            return os.stat(self._folder.path(self._key(sha256))).st_mtime
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def touch(self, sha256: str) -> bool:
+        """Have a blob count as stored now, so that it stays until it is named; return whether it is there."""
+        if not isinstance(self._folder, LocalFolder):
+            return sha256 in self
+        try:
+            os.utime(self._folder.path(self._key(sha256)))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:  # it is another user's, say
+            return sha256 in self
+        return sha256 in self
+
+    def mark_changed(self) -> None:
+        """Have every process that remembers which blobs are here look again (see :meth:`generation`)."""
+        self._tell_loss()
+
     def remove_leftovers(self) -> None:
         """Remove what writers left that crashed more than a day ago."""
         if isinstance(self._folder, LocalFolder):

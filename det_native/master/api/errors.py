@@ -27,6 +27,7 @@ from det_native.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from det_native.master.blobs_missing import MissingBlobsError
 from det_native.master.store.database import is_disk_full, is_unwritable
 from det_native.schema.rest import ErrorBody, ProblemInfo
 from det_native.storage.backups import DamagedDatabaseError
@@ -55,14 +56,6 @@ _STATUS: Sequence[tuple[type[DetError], int]] = (
     (DamagedDatabaseError, 503),
     (MasterError, 503),
 )
-
-
-class MissingBlobsError(DetError):
-    """A bundle names blobs that are not here yet."""
-
-    def __init__(self, missing: list[str]) -> None:
-        self.missing = missing
-        super().__init__(f"{len(missing)} blobs of the bundle are missing; send them first.")
 
 
 def refusal(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
 from det_native.master.flow.context import Context, tell_experiment
-from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri
+from det_native.master.flow.jobs import check_framework, check_horovod
+from det_native.master.flow.storage_check import check_storage
 from det_native.master.flow.warm_start import check_earlier, check_source
 from det_native.master.store import bundles, checkpoints, experiments
 from det_native.master.store.encoding import check_text
@@ -22,6 +23,16 @@ from det_native.search.make import check_search
 
 
 @dataclass(frozen=True)
+class Forked:
+    """The experiment whose program a new one runs, and what people have written of it, where the new one is silent."""
+
+    experiment_id: int
+    description: str = ""
+    labels: tuple[str, ...] = ()
+    project: str = ""
+
+
+@dataclass(frozen=True)
 class Idempotency:
     """A client's key for a request, and the hash of the request's body."""
 
@@ -30,7 +41,12 @@ class Idempotency:
 
 
 def create(
-    context: Context, owner: str, body: rest.ExperimentCreate, idempotency: Idempotency | None
+    context: Context,
+    owner: str,
+    body: rest.ExperimentCreate,
+    idempotency: Idempotency | None,
+    *,
+    forked: Forked | None = None,
 ) -> tuple[rest.Experiment, bool]:
     """Store a new experiment; return it, and whether it is new (False for a repeat of an idempotency key).
 
@@ -39,7 +55,7 @@ def create(
     ConfigurationError, UnsupportedFeatureError
         If the configuration is not valid, or asks for what this version does not run.
     ArgumentError
-        If a trial needs more slots than there are.
+        If a trial needs more slots than there are, or its checkpoints cannot be written.
     MissingDependencyError
         If it needs Horovod or a framework, and there is none.
     ProtocolMismatchError
@@ -58,7 +74,7 @@ def create(
         )
     config = _configuration(body, _framework(context, body.bundle_id))
     check_network(config)
-    checkpoint_uri(config, context.places)
+    check_storage(config, context.places)
     check_search(config)
     with context.database.write() as transaction:
         if idempotency is not None:
@@ -83,9 +99,10 @@ def create(
             report=body.report,
             idempotency=(idempotency.key, idempotency.digest) if idempotency else None,
             test=body.test,
-            description=config.description or "",
-            labels=tuple(dict.fromkeys(config.labels)),
-            project=(config.project or "").strip("/"),
+            description=forked.description if forked is not None else config.description or "",
+            labels=forked.labels if forked is not None else tuple(dict.fromkeys(config.labels)),
+            project=forked.project if forked is not None else (config.project or "").strip("/"),
+            forked_from=None if forked is None else forked.experiment_id,
         )
         experiment_id = experiments.create(transaction, new)
         checkpoints.note_uses(transaction, experiment_id, (each.checkpoint for each in bundle.program.earlier))

@@ -34,6 +34,11 @@ class KnownBundles:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
+    def forget(self, bundle_id: str) -> None:
+        """Look for a bundle anew when it is asked for the next time: it was deleted."""
+        with self._lock:
+            self._known.pop(bundle_id, None)
+
     def kind_of(self, connection: Connection, bundle_id: str) -> WorkerKind:
         """Return what a worker for a bundle needs.
 

@@ -64,10 +64,13 @@ def source_of(context: Context, trial: rest.Trial) -> WarmStartSource | None:
         source = checkpoints.get(connection, trial.warm_start)
         own = checkpoints.latest(connection, trial.id)
         experiment = experiments.get(connection, source.experiment_id)
+        searcher = experiments.config_of(connection, trial.experiment_id).get("searcher") or {}
     storage = storage_of(context.places, experiment)
+    # A copy of another trial of the same search begins with its weights only.
+    optimizers = bool(searcher.get("source_optimizer")) and source.experiment_id != trial.experiment_id
     if own is None:  # else it is only needed if all checkpoints of the trial's own are damaged
         storage.check(source.manifest)
-    return WarmStartSource(checkpoints=storage.uri, manifest=source.manifest)
+    return WarmStartSource(checkpoints=storage.uri, manifest=source.manifest, optimizers=optimizers)
 
 
 def check_earlier(connection: Connection, program: Program, owner: str) -> None:

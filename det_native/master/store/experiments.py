@@ -25,7 +25,7 @@ from sqlalchemy import (
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store.database import WAY_OUT, Transaction
 from det_native.master.store.encoding import not_before, now
-from det_native.master.store.tables import experiments, trials
+from det_native.master.store.tables import deleted_experiments, experiments, trials
 from det_native.schema import rest
 from det_native.schema.manifests import Framework
 from det_native.schema.states import ExperimentState, TrialState
@@ -152,7 +152,8 @@ def listing(
 
     One whose row cannot be read is listed as failed, with the reason; it does not hide the others.
     """
-    query = _query(owner).order_by(experiments.c.id.desc()).limit(limit)
+    there = experiments.c.state != ExperimentState.DELETED
+    query = _query(owner).where(there).order_by(experiments.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(experiments.c.id < before)
     if state is not None:
@@ -170,7 +171,8 @@ def listing(
 
 def uncollected(connection: Connection) -> list[int]:
     """Return the ids of the experiments that have ended but whose superfluous checkpoints may still lie about."""
-    query = select(experiments.c.id).where(experiments.c.state.in_(TERMINAL), experiments.c.collected.is_(False))
+    ended = [state for state in TERMINAL if state is not ExperimentState.DELETED]
+    query = select(experiments.c.id).where(experiments.c.state.in_(ended), experiments.c.collected.is_(False))
     return list(connection.execute(query).scalars())
 
 
@@ -347,9 +349,25 @@ def _one(connection: Connection, experiment_id: int, owner: str | None) -> Row[A
     values = {"experiment": experiment_id, "owner_of_it": owner}
     with _readable_row(experiment_id):
         row = connection.execute(_statement(owned=owner is not None), values).first()
-    if row is None:
-        raise NotFoundError(f"There is no experiment {experiment_id}.")
+    if row is None or (row.state is ExperimentState.DELETED and owner is not None):
+        raise NotFoundError(_why_missing(connection, experiment_id, owner))
     return row
+
+
+def _why_missing(connection: Connection, experiment_id: int, owner: str | None) -> str:
+    deleted = deleted_at(connection, experiment_id, owner)
+    if deleted is None:
+        return f"There is no experiment {experiment_id}."
+    return f"Experiment {experiment_id} was deleted on {deleted[:10]} at {deleted[11:19]} UTC."
+
+
+def deleted_at(connection: Connection, experiment_id: int, owner: str | None) -> str | None:
+    """Return when an experiment was deleted; None if it was not, or is not this owner's."""
+    query = select(deleted_experiments.c.deleted).where(deleted_experiments.c.id == experiment_id)
+    if owner is not None:
+        query = query.where(deleted_experiments.c.owner == owner)
+    found: str | None = connection.execute(query).scalar()
+    return found
 
 
 def _readable(connection: Connection, experiment_id: int) -> rest.Experiment:

@@ -91,10 +91,44 @@ def drop_unused_blobs(root: Path) -> None:
                 blobs.delete(path.name)
 
 
-def _reported_outputs(root: Path) -> set[Sha256]:
+def only_hashes(folder: Path) -> set[Sha256]:
+    """Return the blobs that the run in `folder` needs and no other one does."""
+    root = folder.parent
+    mine = _hashes_of(folder) | _reported_outputs(root, folder.name)
+    for other in root.iterdir():
+        if other.name.isdigit() and other != folder and mine:
+            mine -= _hashes_of(other) | _reported_outputs(root, other.name)
+    return mine
+
+
+def blob_sizes(folder: Path, hashes: set[Sha256]) -> list[int]:
+    """Return the bytes that those of `hashes` take that are there."""
+    blobs = _blobs(folder.parent)
+    return [size for size in map(blobs.size, hashes) if size is not None]
+
+
+def drop_blobs(root: Path, hashes: set[Sha256]) -> None:
+    """Delete those of `hashes` that no run in `root` needs."""
+    with _lock(root):
+        needed = set(_reported_outputs(root))
+        for folder in root.iterdir():
+            needed |= _hashes_of(folder) if folder.name.isdigit() else set()
+        for sha256 in hashes - needed:
+            _blobs(root).delete(sha256)
+
+
+def _hashes_of(folder: Path) -> set[Sha256]:
+    """Return the blobs of a run's program; of a manifest that cannot be read, all that it names."""
+    try:
+        return set(re.findall(r'"([0-9a-f]{64})"', (folder / MANIFEST).read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+
+
+def _reported_outputs(root: Path, run: str = "*") -> set[Sha256]:
     """Return the contents of what the trials of the runs have logged or written, reports that nobody took included."""
     found: set[Sha256] = set()
-    for path in itertools.chain.from_iterable(root.glob(f"*/trials/*/{each}") for each in _OUTPUTS):
+    for path in itertools.chain.from_iterable(root.glob(f"{run}/trials/*/{each}") for each in _OUTPUTS):
         with suppress(FileNotFoundError):  # another process cleans up too
             found.update(match.decode() for match in _SHA256.findall(path.read_bytes()))
     return found

@@ -17,7 +17,7 @@ logger = logging.getLogger("det_harness")
 
 @dataclass(frozen=True)
 class WarmStart:
-    """The checkpoint of another trial; its optimizers, schedules and place in the data are not taken over.
+    """The checkpoint of another trial; its place in the data is not taken over, its optimizers if the source says so.
 
     Attributes
     ----------
@@ -30,6 +30,11 @@ class WarmStart:
     def uuid(self) -> str:
         """The checkpoint's name."""
         return self.source.manifest.uuid
+
+    @property
+    def optimizers(self) -> bool:
+        """Whether the states of optimizers and learning rate schedules are taken over, too."""
+        return self.source.optimizers
 
     @contextmanager
     def folder(self) -> Iterator[Path]:

@@ -10,7 +10,6 @@ from starlette.responses import Response, StreamingResponse
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.api.answers import Hash, TheService, refusals, reply
 from det_native.master.api.bodies import Route
-from det_native.master.api.errors import MissingBlobsError
 from det_native.master.store import bundles
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, BundleCreated, HashList
@@ -60,9 +59,6 @@ def create_bundle(body: BundleManifest, service: TheService) -> Response:
     gone = [entry.path for entry in body.links if not service.data.path_of(entry.sha256).exists()]
     if gone:
         raise RequestError(409, f"{gone[0]!r} is no longer in the cluster's store of data; `det data put` brings it.")
-    missing = service.blobs.missing(sorted(body.hashes()))
-    if missing:
-        raise MissingBlobsError(missing)
     return reply(service.add_bundle(body))
 
 

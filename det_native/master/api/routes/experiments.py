@@ -8,6 +8,7 @@ import json
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from det_native.master.api.answers import (
@@ -81,10 +82,16 @@ def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheO
 async def change_experiment(
     experiment_id: ExperimentId, body: ExperimentChange, service: TheService, owner: TheOwner
 ) -> Response:
-    """Change the priority, weight or max_slots of an experiment that goes on; its trials may make room, or get some."""
-    experiment = await asyncio.wrap_future(
-        service.change_experiment(owner, experiment_id, body.resources or ResourcesChange())
-    )
+    """Change what people write of an experiment; priority, weight or max_slots of one that goes on, for which trials
+    may make room, or get some.
+    """
+    described = body.model_fields_set - {"resources"}
+    if body.resources is not None or not described:
+        experiment = await asyncio.wrap_future(
+            service.change_experiment(owner, experiment_id, body.resources or ResourcesChange())
+        )
+    if described:
+        experiment = await run_in_threadpool(service.describe_experiment, owner, experiment_id, body)
     return reply(experiment)
 
 

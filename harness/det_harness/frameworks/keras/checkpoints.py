@@ -70,7 +70,7 @@ class KerasCheckpoints:
             self._open(folder, progress)
         elif self._services.warm_start is not None:
             with self._services.warm_start.folder() as source:
-                self._begin_with(source)
+                self._begin_with(source, optimizers=self._services.warm_start.optimizers)
         for files in self._files:
             if folder is not None:
                 files.restore(folder)
@@ -164,9 +164,9 @@ class KerasCheckpoints:
     def _save_model(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
         model_state.save(folder, self._call, progress, logs)
 
-    def _begin_with(self, folder: Path) -> None:
-        """Give the model the weights of another trial."""
-        warm_start.begin_with(folder, self._call.model)
+    def _begin_with(self, folder: Path, *, optimizers: bool) -> None:
+        """Give the model the weights of another trial, and with `optimizers` the states of its optimizers."""
+        warm_start.begin_with(folder, self._call.model, optimizers=optimizers)
 
     def _restore_model(self, folder: Path) -> None:
         model_state.restore(folder, self._call, self._feed.first)

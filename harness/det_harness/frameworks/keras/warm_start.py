@@ -12,8 +12,8 @@ from det_harness.trial import after_training
 from det_native.keras.generations import keras2 as internals
 
 
-def begin_with(folder: Path, model: Any) -> None:
-    """Give a model the weights of a checkpoint; optimizer, running metrics and random numbers stay as they are.
+def begin_with(folder: Path, model: Any, *, optimizers: bool = False) -> None:
+    """Give a model the weights of a checkpoint; running metrics and random numbers stay as they are.
 
     Parameters
     ----------
@@ -21,6 +21,8 @@ def begin_with(folder: Path, model: Any) -> None:
         The checkpoint.
     model : tf.keras.Model
         Built and compiled.
+    optimizers : bool
+        Whether its optimizers get their states, too; else they stay as they are.
 
     Raises
     ------
@@ -31,6 +33,10 @@ def begin_with(folder: Path, model: Any) -> None:
     folder = after_training.weights_in(folder)
     drawn = [(each, each.state.numpy()) for each in internals.generators_of(model)]
     metrics = model_state.metric_values(model)
+    if optimizers:
+        model_state.read_model(folder, model, keep=True)
+        _put_back(model, metrics, drawn)
+        return
     try:
         status = tf.train.Checkpoint(model=internals.WithoutOptimizers(model)).read(str(folder / "model"))
         if model.built:
@@ -38,6 +44,10 @@ def begin_with(folder: Path, model: Any) -> None:
         status.expect_partial()
     except (AssertionError, ValueError, tf.errors.OpError) as error:
         raise model_state.does_not_fit(model, error) from error
+    _put_back(model, metrics, drawn)
+
+
+def _put_back(model: Any, metrics: list[Any], drawn: list[Any]) -> None:
     model_state.set_metric_values(model, metrics)
     for generator, state in drawn:
         generator.state.assign(state)

@@ -83,7 +83,7 @@ class TorchCheckpoints:
         if self._warm_start is None:
             return None
         with self._warm_start.folder() as folder:
-            trial_state.load_models(folder, self._context)
+            trial_state.load_models(folder, self._context, optimizers=self._warm_start.optimizers)
         return self._warm_start.uuid
 
     def save(self, position: Callable[[], Any], metrics: Mapping[str, float] | None = None) -> None:

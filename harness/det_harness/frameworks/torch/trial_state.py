@@ -241,19 +241,30 @@ def wrapper_of(owner: str) -> str:
     return f"the program before {owner}()" if "." in owner else f"{owner}.__init__()"
 
 
-def load_models(folder: Path, context: PyTorchTrialContext) -> None:
-    """Put the weights back into the trial's models, and nothing else.
+def load_models(folder: Path, context: PyTorchTrialContext, *, optimizers: bool = False) -> None:
+    """Put the weights back into the trial's models; and with `optimizers` their optimizers, schedules and scalers.
 
     Raises
     ------
     CheckpointError
-        If the models do not fit those of the checkpoint.
+        If they do not fit those of the checkpoint.
     """
     mesh = sharded_state.mesh_of(context.models)
-    models = _read_models(after_training.weights_in(folder), mesh)
-    state = {"models_state_dict": models, "optimizers_state_dict": [], "gradients": []}
+    weights, owner = after_training.weights_in(folder), wrapper_of(context.owner)
+    if optimizers:
+        state = read(weights)
+        sharded_state.put_back(state, weights, mesh)
+        changed.regroup(context.optimizers, state, context.models, context.as_wrapped)
+        state["gradients"] = []
+    else:
+        state = {"models_state_dict": _read_models(weights, mesh), "optimizers_state_dict": [], "gradients": []}
     sharded_state.fit(state, context)
-    _load_each(wrapper_of(context.owner), "model", context.models, state["models_state_dict"])
+    _load_each(owner, "model", context.models, state["models_state_dict"])
+    if not optimizers:
+        return
+    _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
+    _load_each(owner, "learning rate scheduler", context.lr_schedulers, state["lr_schedulers_state_dict"])
+    _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
 
 
 def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> list[torch.nn.Module]:

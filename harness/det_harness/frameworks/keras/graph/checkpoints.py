@@ -30,7 +30,7 @@ class GraphCheckpoints(KerasCheckpoints):
     def _save_model(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
         self._state.save(folder, progress, {"logs": logs, "loss": [self._loss.total, self._loss.rows]})
 
-    def _begin_with(self, folder: Path) -> None:
+    def _begin_with(self, folder: Path, *, optimizers: bool) -> None:
         raise UnsupportedFeatureError(
             "Graph mode does not begin with the weights of another trial (pbt, searcher.source_trial_id, "
             "source_checkpoint_uuid): leave eager execution on, or load the weights in build_model()."

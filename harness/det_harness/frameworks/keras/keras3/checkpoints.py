@@ -15,8 +15,8 @@ class Keras3Checkpoints(KerasCheckpoints):
     def _save_model(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
         state.save(folder, self._call.model, progress, logs)
 
-    def _begin_with(self, folder: Path) -> None:
-        state.begin_with(folder, self._call.model, self._feed.first)
+    def _begin_with(self, folder: Path, *, optimizers: bool) -> None:
+        state.begin_with(folder, self._call.model, self._feed.first, optimizers=optimizers)
 
     def _restore_model(self, folder: Path) -> None:
         state.restore(folder, self._call, self._feed.first)

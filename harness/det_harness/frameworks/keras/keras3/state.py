@@ -75,8 +75,8 @@ def read_model(folder: Path, model: Any) -> None:
         raise model_state.does_not_fit(model, error) from error
 
 
-def begin_with(folder: Path, model: Any, first_batch: Callable[[], Any]) -> None:
-    """Give a model the weights of another trial; its optimizers, running metrics and random numbers stay.
+def begin_with(folder: Path, model: Any, first_batch: Callable[[], Any], *, optimizers: bool = False) -> None:
+    """Give a model the weights of another trial; running metrics and random numbers stay, optimizers unless told.
 
     Raises
     ------
@@ -85,7 +85,9 @@ def begin_with(folder: Path, model: Any, first_batch: Callable[[], Any]) -> None
     """
     model_state.progress_of(folder)
     _complete(model, first_batch)
+    own = set() if not optimizers else {id(each) for each in _of_optimizers(model)}
     kept = [*_beside(model), *_of_optimizers(model), *internals.metric_variables(model)]
+    kept = [variable for variable in kept if id(variable) not in own]
     values = internals.values_of(kept)
     read_model(after_training.weights_in(folder), model)
     internals.set_values(kept, values)
