@@ -1,7 +1,7 @@
 """Whether an experiment is what a query asks for, by what is known of it. Pure.
 
-The rules, which the SQL of ``master/store/query_sql.py`` follows too: what an experiment does not have makes a comparison
-false, and ``a != b`` is ``not a = b``. Capital letters are as small ones.
+The rules, which the SQL of ``master/store/query_sql.py`` follows too: what an experiment does not have makes a
+comparison false, and ``a != b`` is ``not a = b``. Capital letters are as small ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from det_native.schema.metric_names import PREFIXES
 from det_native.schema.query.fields import FIELDS
 from det_native.schema.query.moments import milliseconds_between, seconds_of, span_of, stored
 from det_native.schema.query.parser import is_yes, number_of
-from det_native.schema.query.tree import And, Comparison, Name, Node, Not, Or
+from det_native.schema.query.tree import And, Name, Node, Not, Or
 from det_native.schema.states import ExperimentState, MetricKind
 from det_native.schema.summaries import MetricSummary
 

@@ -56,8 +56,8 @@ def parse_order(text: str) -> Order:
     else:
         hint = "" if ":" in words or not words else f" Did you mean 'metric:{words}' or 'hp:{words}'?"
         raise ArgumentError(
-            f"order_by={text!r} is not known: there are {', '.join(FIELDS)}, metric:<name> and hp:<name>, each also with "
-            f"asc or desc after it.{hint}"
+            f"order_by={text!r} is not known: there are {', '.join(FIELDS)}, metric:<name> and hp:<name>, each also "
+            f"with asc or desc after it.{hint}"
         )
     return Order(kind, name, first if not direction else direction == "desc")
 

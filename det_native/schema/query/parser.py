@@ -254,9 +254,8 @@ class _Parser:
         begin = max(at - _SHOWN, 0)
         shown = "".join(" " if each.isspace() else each for each in self._text[begin : at + _SHOWN])
         found = "" if at < len(self._text) else ", where it ends"
-        raise ArgumentError(
-            f"The query does not parse at character {at + 1}{found}: expected {what}.\n  {shown}\n  {' ' * (at - begin)}^"
-        )
+        place = f"  {shown}\n  {' ' * (at - begin)}^"
+        raise ArgumentError(f"The query does not parse at character {at + 1}{found}: expected {what}.\n{place}")
 
 
 def _wanted(name: Name, operator: str) -> tuple[Callable[[str], bool], str] | None:
