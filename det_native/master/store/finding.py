@@ -19,7 +19,7 @@ from det_native.master.store.query_sql import Translator, best_trials
 from det_native.master.store.tables import experiments
 from det_native.schema import rest
 from det_native.schema.query.matching import Facts, matches, metric_candidates
-from det_native.schema.query.ordering import NEWEST, Order, key_of
+from det_native.schema.query.ordering import NEWEST, Order, key_of, sorted_by_key
 from det_native.schema.query.tree import Node, names_of
 
 # Rows that are looked at one by one are read so many at a time.
@@ -109,7 +109,7 @@ def facts_of(connection: Connection, owner: str, ids: Sequence[int]) -> Iterable
 
 
 def _keys(connection: Connection, owner: str, tree: Node | None, now: datetime, order: Order) -> list[tuple[int, Key]]:
-    """Return the ids of all of them and by what they are ordered, in order."""
+    """Return the ids of all of them and by what they are ordered, in order; of equal ones the newest first."""
     translator = Translator(connection.dialect.name, now)
     condition = translator.condition(tree)
     key = translator.order_key(order)
@@ -130,7 +130,7 @@ def _keys(connection: Connection, owner: str, tree: Node | None, now: datetime, 
         found = [(row[0], row[-1]) for row in rows]
     else:
         found = _looked_at(connection, owner, [row[0] for row in rows], tree, now, order)
-    return _sorted(found, order)
+    return sorted_by_key(found, order)
 
 
 def _looked_at(
@@ -142,18 +142,6 @@ def _looked_at(
             if matches(tree, facts, now):
                 found.append((facts.experiment.id, key_of(facts, order, now)))
     return found
-
-
-def _sorted(found: list[tuple[int, Key]], order: Order) -> list[tuple[int, Key]]:
-    """Return them in order; of equal ones the newest first, and last those without a key."""
-    newest = sorted(found, key=lambda each: -each[0])
-    # `reverse` keeps equal ones in their order.
-    having = sorted((each for each in newest if each[1] is not None), key=_by_key, reverse=order.descending)
-    return [*having, *(each for each in newest if each[1] is None)]
-
-
-def _by_key(each: tuple[int, Key]) -> Any:
-    return each[1]
 
 
 def _cursor(number: int, key: Key) -> str:

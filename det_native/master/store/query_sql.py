@@ -178,7 +178,7 @@ class Translator:
         if kind == "yes or no":
             return experiments.c[name] == (true() if is_yes(value) else false())
         if kind == "time":
-            return self._time(experiments.c[name], operator, value)
+            return self._time(experiments.c.created if name == "created" else self._end()[1], operator, value)
         if kind == "duration":
             milliseconds = round((seconds_of(value) or 0) * 1000)
             return _COMPARE[operator](self._duration(), milliseconds)
@@ -239,13 +239,20 @@ class Translator:
         return ((column >= begin) & (column < end)) | (column == begin)
 
     def _duration(self) -> ColumnElement[Any]:
+        begin, ended = self._end()
+        now = stored(self._now)
+        end = func.coalesce(ended, case((begin > now, begin), else_=now))
+        return self._milliseconds(end) - self._milliseconds(begin)
+
+    @staticmethod
+    def _end() -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+        """Return begin and end as they are told: a clock may have been set back."""
+        created, ended = experiments.c.created, experiments.c.ended
         mine = trials.c.experiment_id == experiments.c.id
         started = select(func.min(trials.c.started)).where(mine).scalar_subquery()
-        # As it is told: a clock may have been set back.
-        begin = case((started < experiments.c.created, experiments.c.created), else_=started)
-        ended = func.coalesce(experiments.c.ended, stored(self._now))
-        end = case((ended < begin, begin), else_=ended)
-        return self._milliseconds(end) - self._milliseconds(begin)
+        begin = case((started < created, created), else_=started)
+        latest = case((begin > ended, begin), (ended < created, created), else_=ended)
+        return begin, case((ended.is_not(None), latest))
 
     def _milliseconds(self, moment: ColumnElement[Any]) -> ColumnElement[Any]:
         if self._sqlite:

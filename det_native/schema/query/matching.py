@@ -114,7 +114,7 @@ def duration_milliseconds(experiment: rest.Experiment, now: datetime) -> int | N
     """Return how long an experiment has trained, from its start to its end or until now; None before it starts."""
     if not experiment.started:
         return None
-    return milliseconds_between(experiment.started, experiment.ended or stored(now))
+    return max(milliseconds_between(experiment.started, experiment.ended or stored(now)), 0)
 
 
 def has_value(found: Any) -> bool:

@@ -28,6 +28,11 @@ class Order:
         return f"{self.kind}:{self.name}" if self.name else self.kind
 
     @property
+    def written(self) -> str:
+        """As it is asked for, the direction with it."""
+        return f"{self.text} {'desc' if self.descending else 'asc'}"
+
+    @property
     def column(self) -> str:
         """Which value of a metric counts that trials are not compared by."""
         return "maximum" if self.descending else "minimum"
@@ -60,6 +65,12 @@ def parse_order(text: str) -> Order:
             f"with asc or desc after it.{hint}"
         )
     return Order(kind, name, first if not direction else direction == "desc")
+
+
+def sorted_by_key(keyed: list[tuple[Any, Any]], order: Order) -> list[tuple[Any, Any]]:
+    """Return pairs of anything and its key in order: equal ones stay as they are, and None comes last."""
+    having = sorted((each for each in keyed if each[1] is not None), key=lambda each: each[1], reverse=order.descending)
+    return [*having, *(each for each in keyed if each[1] is None)]
 
 
 def key_of(facts: Facts, order: Order, now: datetime) -> float | str | None:
