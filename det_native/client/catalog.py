@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from det_native.client.connect import connect, named_master
 from det_native.client.http_source import HttpSource
@@ -13,11 +14,15 @@ from det_native.client.short_forms import whole_percent
 from det_native.client.source import Source
 from det_native.client.state_words import state_text
 from det_native.client.tables import table
-from det_native.errors import DetError, NotFoundError
+from det_native.errors import ArgumentError, DetError, NotFoundError
 from det_native.local.store import PREFIX, LocalStore
+from det_native.local.summaries import facts_of_run
 from det_native.schema import rest
 from det_native.schema.home import Home, read_runtime
-from det_native.schema.states import ExperimentState
+from det_native.schema.query.filters import Filters
+from det_native.schema.query.matching import Facts, matches
+from det_native.schema.query.ordering import NEWEST, Order, key_of, sorted_by_key
+from det_native.schema.query.tree import Node, names_of
 
 
 class Listed(NamedTuple):
@@ -37,7 +42,7 @@ class Listed(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The list, newest first, and why the master's experiments are not in it, if they are not but should be.
+    """The list, in order, and why the master's experiments are not in it, if they are not but should be.
 
     Attributes
     ----------
@@ -46,11 +51,24 @@ class Found(NamedTuple):
         Why the master did not say them.
     unseen : bool
         Whether there are or were some of a master of this machine, which does not run.
+    total : int or None
+        How many there are, those that are not in the list included; None where that is not known.
+    notice : str
+        What else is to be known of it.
     """
 
     experiments: list[Listed]
     missing: DetError | None
     unseen: bool = False
+    total: int | None = None
+    notice: str = ""
+
+    def rest_text(self, way: str) -> str:
+        """Return ``50 of 123; <way> has all.``; empty where all are in the list."""
+        shown = len(self.experiments)
+        if self.total is None or self.total <= shown:
+            return ""
+        return f"{shown} of {self.total}; {way} has all."
 
 
 def is_local(experiment_id: object) -> bool:
@@ -73,31 +91,54 @@ def source_of(experiment_id: int | str, master_url: str | None = None) -> Source
     return HttpSource(connect(master_url, start=False))
 
 
-def find_experiments(master_url: str | None, limit: int, state: ExperimentState | None = None) -> Found:
-    """Return the newest experiments; no master is started, and none is needed where none is named.
+def find_experiments(
+    master_url: str | None, limit: int | None, filters: Filters | None = None, order: Order | None = None
+) -> Found:
+    """Return experiments; no master is started, and none is needed where none is named.
 
     Parameters
     ----------
     master_url : str or None
         Default: ``DET_MASTER``; without it the master of this machine, if it runs.
-    limit : int
-    state : ExperimentState, optional
-        Only those in this state.
+    limit : int or None
+        How many at most; None for all.
+    filters : Filters, optional
+        Which; all that are not archived by default.
+    order : Order, optional
+        Newest first by default.
+
+    Raises
+    ------
+    ArgumentError
+        If something in the filters cannot be understood.
     """
+    filters = filters or Filters()
+    tree, moment = filters.tree(), datetime.now(UTC)
     missing: DetError | None = None
     unseen = False
     home = Home.default()
-    found = [listed for listed in _local() if state in (None, listed.facts.state)]
+    with_trials = needs_trials(tree, order)
+    known = [facts for facts in _facts_of_runs(with_trials=with_trials) if matches(tree, facts, moment)]
+    found = [Listed(facts.shown_id, facts.experiment, _source_of_run(facts)) for facts in known]
+    total: int | None = len(found)
+    notice = ""
     if named_master(master_url) or read_runtime(home) is not None:
         try:
             source = HttpSource(connect(master_url, start=False))
-            found += [Listed(each.id, each, source) for each in source.experiments(limit, state)]
+            of_master = source.find(filters, order, limit)
+            found = [*(Listed(each.id, each, source) for each in of_master.experiments), *found]
+            known += _facts_of_master(source, of_master.experiments, with_trials=with_trials)
+            total = None if of_master.total is None else len(found) - len(of_master.experiments) + of_master.total
+            notice = of_master.notice
+        except ArgumentError:
+            raise
         except DetError as error:
             missing = error
     else:
         unseen = home.database.is_file()
-    newest = sorted(found, key=lambda listed: _moment(listed.facts.created), reverse=True)
-    return Found(newest[:limit], missing, unseen)
+    keys = {facts.shown_id: _key(facts, order or NEWEST, moment) for facts in known}
+    pairs = sorted_by_key([(listed, keys[listed.id]) for listed in found], order or NEWEST)
+    return Found([listed for listed, _ in pairs][:limit], missing, unseen, total, notice)
 
 
 def local_source_with(uuid: str) -> tuple[Source, rest.Checkpoint] | None:
@@ -125,6 +166,39 @@ def listing(experiments: Sequence[Listed], draw: Callable[..., str] = table) -> 
         for shown_id, facts, _ in experiments
     ]
     return draw(("id", "name", "state", "progress", "trials", "metric", "best", "created"), rows)
+
+
+def needs_trials(tree: Node | None, order: Order | None) -> bool:
+    """Return whether a query or an order asks for what trials have."""
+    by_trial = order is not None and order.kind in ("metric", "hp")
+    return by_trial or any(name.kind in ("metric", "hp", "bare") for name in names_of(tree))
+
+
+def _facts_of_runs(*, with_trials: bool) -> Iterator[Facts]:
+    for store in LocalStore.all():
+        with suppress(OSError, ValueError, NotFoundError):  # damaged, or removed at this moment
+            yield facts_of_run(store, with_trials=with_trials)
+
+
+def _source_of_run(facts: Facts) -> Source:
+    return LocalSource(LocalStore.find(str(facts.shown_id)))
+
+
+def _facts_of_master(source: HttpSource, found: Sequence[rest.Experiment], *, with_trials: bool) -> Iterator[Facts]:
+    best = {}
+    if with_trials and found:
+        best = {each.experiment_id: each for each in source.summaries([each.id for each in found], best=True)}
+    for experiment in found:
+        trial = best.get(experiment.id)
+        hyperparameters = {} if trial is None else trial.hparams
+        yield Facts(experiment, experiment.id, "", hyperparameters, () if trial is None else trial.metrics)
+
+
+def _key(facts: Facts, order: Order, now: datetime) -> Any:
+    """Return by what an experiment is ordered among those of the master and this machine's own."""
+    if order.kind in ("id", "created"):
+        return _moment(facts.experiment.created)
+    return key_of(facts, order, now)
 
 
 def _local() -> list[Listed]:

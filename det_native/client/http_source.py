@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import requests
 
@@ -18,15 +18,35 @@ from det_native.client.loading import ArrivingContent, ArrivingFile, load_checkp
 from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
 from det_native.client.source import PATIENCE, Source
-from det_native.errors import CheckpointCorruptError, NotFoundError, RequestError, StorageError
+from det_native.errors import (
+    ArgumentError,
+    CheckpointCorruptError,
+    NotFoundError,
+    RequestError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest, EarlierTraining
+from det_native.schema.query.filters import Filters
+from det_native.schema.query.ordering import Order
 from det_native.schema.states import ExperimentState
+from det_native.schema.summaries import TrialSummary
 
 _PAGE = 10_000  # what the master gives at most for logs
 _EXPERIMENTS = 1000  # for lists of experiments
+_SUMMARIES = 200  # ids in one address
+_MOST = 10**6
 _STREAM_CHUNK = 4096
 _FILE_CHUNK = 1 << 20
+
+
+class FoundExperiments(NamedTuple):
+    """Experiments, how many there are in all (None from an earlier version), and what else is to be known."""
+
+    experiments: list[rest.Experiment]
+    total: int | None
+    notice: str
 
 
 class HttpSource(HttpLife, Source):
@@ -68,6 +88,52 @@ class HttpSource(HttpLife, Source):
             if len(page) < wanted:
                 break
             before = found[-1].id
+        return found
+
+    def find(self, filters: Filters, order: Order | None, limit: int | None) -> FoundExperiments:
+        """Return experiments that filters let through, in an order: so many, or all of them.
+
+        Raises
+        ------
+        ArgumentError
+            If something in the filters cannot be understood.
+        UnsupportedFeatureError
+            If the master is of a version that finds nothing.
+        """
+        wanted = {**filters.parameters(), "order_by": None if order is None else order.written}
+        found, total, notice, after = list[rest.Experiment](), 0, "", None
+        while limit is None or len(found) < limit:
+            size = _EXPERIMENTS if limit is None else min(limit - len(found), _EXPERIMENTS)
+            try:
+                page, headers = self._session.get_page("/experiments", **wanted, limit=size, after=after)
+            except RequestError as error:
+                if error.status != requests.codes.bad_request:
+                    raise
+                raise ArgumentError(str(error)) from None
+            if "X-Total-Count" not in headers:
+                return self._found_by_earlier_version(filters, order, limit)
+            found += [rest.Experiment.model_validate(experiment) for experiment in page]
+            total, notice, after = int(headers["X-Total-Count"]), headers.get("X-Notice", ""), headers.get("X-Next")
+            if after is None:
+                break
+        return FoundExperiments(found, total, notice)
+
+    def _found_by_earlier_version(self, filters: Filters, order: Order | None, limit: int | None) -> FoundExperiments:
+        if not filters.all or order is not None:
+            raise UnsupportedFeatureError(
+                f"The master at {self.url} is of an earlier version, which lists experiments but does not find them: "
+                "`det down` and `det up` renew it."
+            )
+        found = self.experiments(_MOST if limit is None else limit)
+        return FoundExperiments(found, None, "")
+
+    def summaries(self, experiment_ids: Sequence[int], *, best: bool = False) -> list[TrialSummary]:
+        """Return hyperparameters and metrics of the trials of experiments; with `best` of the best one of each only."""
+        found: list[TrialSummary] = []
+        for start in range(0, len(experiment_ids), _SUMMARIES):
+            ids = list(experiment_ids[start : start + _SUMMARIES])
+            page = self._session.get("/trial-summaries", experiment_id=ids, best=best)
+            found += [TrialSummary.model_validate(each) for each in page]
         return found
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:

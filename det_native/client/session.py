@@ -127,6 +127,11 @@ class Session:
         """
         return self._decoded(self._request("GET", path, params=params))
 
+    def get_page(self, path: str, **params: Any) -> tuple[Any, Mapping[str, str]]:
+        """Return what :meth:`get` returns, and the headers of the answer."""
+        response = self._request("GET", path, params=params)
+        return self._decoded(response), response.headers
+
     def post(
         self,
         path: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
@@ -14,6 +15,8 @@ from det_native.client.handles import Checkpoint, Experiment, Trial
 from det_native.client.http_source import HttpSource
 from det_native.client.listing import Listing
 from det_native.errors import ArgumentError
+from det_native.schema.query.filters import Filters
+from det_native.schema.query.ordering import parse_order
 
 
 def experiment(experiment_id: int | str, master_url: str | None = None) -> Experiment:
@@ -42,23 +45,80 @@ def experiment(experiment_id: int | str, master_url: str | None = None) -> Exper
 attach = experiment
 
 
-def experiments(limit: int = 50, master_url: str | None = None) -> Listing[Experiment]:
-    """Return the newest experiments, newest first: those of the master and the runs of this machine's own.
+def experiments(
+    limit: int | None = 50,
+    master_url: str | None = None,
+    *,
+    query: str | None = None,
+    state: str | None = None,
+    name: str | None = None,
+    label: str | Sequence[str] | None = None,
+    project: str | None = None,
+    metric: str | None = None,
+    since: str | date | timedelta | None = None,
+    archived: bool = False,
+    order_by: str | None = None,
+) -> Experiments:
+    """Return experiments, newest first: those of the master and the runs of this machine's own.
 
-    No master is started, and none is needed: without one the local runs are there.
+    No master is started, and none is needed: without one the local runs are there. What is left out is told below the
+    table that the list shows itself as.
 
     Parameters
     ----------
-    limit : int
-        How many at most.
+    limit : int, optional
+        How many at most; None for all.
     master_url : str, optional
         Default: ``DET_MASTER``; without it the master of this machine, if one runs. If it does not answer, a warning
         says so, and only local runs are returned.
+    query : str, optional
+        Which ones, such as ``"val_loss < 0.3 and lr > 1e-3 and label:baseline"``; ``docs/finding.md`` has the
+        language.
+    state : str, optional
+        In this state, such as ``"Running"`` or ``"Stopped"``; Determined's names are taken, too.
+    name : str, optional
+        With this in the name, whatever the case of letters.
+    label : str or sequence of str, optional
+        With this label, or all of these.
+    project : str, optional
+        In this project, or a folder of it.
+    metric : str, optional
+        With a value of this metric.
+    since : str, date, datetime or timedelta, optional
+        Created then or later: ``"2026-11-01"``, or an age such as ``"7d"``.
+    archived : bool
+        Whether archived ones are there, too.
+    order_by : str, optional
+        ``"id"``, ``"name"``, ``"created"``, ``"duration"``, ``"metric:<name>"`` or ``"hp:<name>"``, with ``" asc"`` or
+        ``" desc"`` after it.
+
+    Raises
+    ------
+    ArgumentError
+        If the query does not parse (with the place), or there is no such state or order.
+
+    Examples
+    --------
+    >>> det.experiments(query="val_loss < 0.3 and not label:broken", order_by="metric:val_loss")
     """
-    found = find_experiments(master_url, checked_limit(limit))
+    labels = (label,) if isinstance(label, str) else tuple(label or ())
+    filters = Filters(query, state, name, labels, project, metric, _since(since), archived)
+    order = None if order_by is None else parse_order(order_by)
+    found = find_experiments(master_url, None if limit is None else checked_limit(limit), filters, order)
     if found.missing is not None:
         warnings.warn(f"{found.missing} Only runs of this machine's own are listed.", stacklevel=2)
-    return Experiments(found.experiments)
+    if found.notice:
+        warnings.warn(found.notice, stacklevel=2)
+    nothing = "There are no experiments yet." if filters.all else "There are no such experiments."
+    return Experiments(found.experiments, found.rest_text("det.experiments(limit=None)"), nothing)
+
+
+def _since(since: str | date | timedelta | None) -> str | None:
+    if isinstance(since, timedelta):
+        return f"{max(since.total_seconds(), 0):.3f}s"
+    if isinstance(since, datetime):
+        return since.astimezone().isoformat()
+    return since.isoformat() if isinstance(since, date) else since
 
 
 class Experiments(Listing[Experiment]):
@@ -67,15 +127,24 @@ class Experiments(Listing[Experiment]):
     Parameters
     ----------
     listed : sequence of Listed
+    others : str
+        What is said of those that are not in the list.
+    nothing : str
+        What is said where it is empty.
     """
 
-    def __init__(self, listed: Sequence[Listed]) -> None:
+    def __init__(
+        self, listed: Sequence[Listed], others: str = "", nothing: str = "There are no experiments yet."
+    ) -> None:
         super().__init__(Experiment(each.source, each.id) for each in listed)
         self._listed = list(listed)
+        self._others = others
+        self._nothing = nothing
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         if len(self) == len(self._listed):
-            printer.text(listing(self._listed) if self._listed else "There are no experiments yet.")
+            table = listing(self._listed) if self._listed else self._nothing
+            printer.text("\n".join(filter(None, (table, self._others))))
         else:  # somebody has changed it
             super()._repr_pretty_(printer, cycle)
 

@@ -43,7 +43,7 @@ from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
-from det_native.master.store import bundles, events, experiments, logs, reports, system, unfinished
+from det_native.master.store import bundles, events, experiments, logs, reports, summaries, system, unfinished
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
@@ -164,6 +164,7 @@ class Service:
         self._thread.start()
         self.collector.submit(data_flow.drop_left, self.database, self.data)
         self.collector.submit(self.deletions.finish_all)
+        self.collector.submit(self._summarise_earlier)
         if self._backups is not None:
             self._backups.start()
 
@@ -490,6 +491,11 @@ class Service:
             self.collector.published(experiment_id)
         self._scheduling.take_up()
         self._unscheduled = True
+
+    def _summarise_earlier(self) -> None:
+        """Summarise the metrics of trials of an earlier version, step by step: other writers take turns with it."""
+        if summaries.summarise_earlier(self.database):
+            self.collector.submit(self._summarise_earlier)
 
     def _begin(self, experiment_id: int) -> None:
         if self._experiments.take_up(experiment_id):

@@ -19,6 +19,7 @@ from det_native.master.api.routes import (
     environment,
     events,
     experiments,
+    finding,
     life,
     master,
     runs,
@@ -52,7 +53,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
     )
     app.state.service = service
     app.state.shared = SharedAnswers()
-    for module in (runs, master, environment, data, bundles, experiments, life, trials, checkpoints, events):
+    for module in (runs, master, environment, data, bundles, finding, experiments, life, trials, checkpoints, events):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)
     app.add_middleware(Gate, guard=service, owner=OWNER, hosts=tuple(hosts))

@@ -36,7 +36,7 @@ from det_native.master.flow.warm_start import earlier_of, source_of
 from det_native.master.flow.watching import Watches
 from det_native.master.flow.widening import drop_outdated, take_wider_program
 from det_native.master.launch.base import Exit
-from det_native.master.store import bundles, checkpoints, experiments, logs, reports, trials
+from det_native.master.store import bundles, checkpoints, experiments, logs, reports, summaries, trials
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.runs import Run
@@ -44,7 +44,7 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.refused import refused_because
-from det_native.schema.states import TrialState
+from det_native.schema.states import MetricKind, TrialState
 from det_native.schema.watchdog import Watchdog
 from det_native.storage.backups import DamagedDatabaseError
 from det_native.storage.room import WAITS_FOR_ROOM, free_bytes, lacks_room
@@ -256,6 +256,7 @@ class Runs:
             with self._context.database.write() as transaction:
                 decision = self._decide(transaction, run, exit, full=full)
                 run_store.end(transaction, run.run_id)
+                summaries.refresh(transaction, run.trial_id, [MetricKind.TRAINING])
                 if decision is not None:
                     self._carry_out(transaction, run, decision)
         except DamagedDatabaseError as error:  # its slots are free all the same
@@ -317,6 +318,7 @@ class Runs:
             self._store_left_reports(run)
             with self._context.database.write() as transaction:
                 run_store.end(transaction, run.run_id)
+                summaries.refresh(transaction, run.trial_id, [MetricKind.TRAINING])
                 trials.set_state(transaction, run.trial_id, TrialState.QUEUED)
                 logs.add(transaction, run.trial_id, run.run_id, "system", ["The worker was ended with the master."])
                 tell_trial(transaction, run.trial_id)

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 TERMINAL = [state for state in ExperimentState if state.terminal]
 # All but what is long and shown in few places, or in none: the snapshot of a search may have megabytes.
-_SHOWN = [column for column in experiments.c if column.name not in ("report", "searcher", "notes")]
+_SHOWN = [column for column in experiments.c if column.name not in ("report", "searcher", "notes", "best_trial")]
 _LIVE = [state for state in TrialState if not state.terminal]
 
 
@@ -169,6 +169,17 @@ def listing(
     return [_readable(connection, experiment_id) for experiment_id in ids]
 
 
+def with_ids(connection: Connection, ids: Sequence[int]) -> list[rest.Experiment]:
+    """Return experiments in the order of these ids, each as :func:`listing` has it; without those that are gone."""
+    query = _query(None).where(experiments.c.id.in_(ids))
+    try:
+        found = {row.id: _experiment(row) for row in connection.execute(query)}
+    except (ValueError, TypeError):
+        there = connection.execute(select(experiments.c.id).where(experiments.c.id.in_(ids))).scalars()
+        found = {experiment_id: _readable(connection, experiment_id) for experiment_id in there}
+    return [found[experiment_id] for experiment_id in ids if experiment_id in found]
+
+
 def uncollected(connection: Connection) -> list[int]:
     """Return the ids of the experiments that have ended but whose superfluous checkpoints may still lie about."""
     ended = [state for state in TERMINAL if state is not ExperimentState.DELETED]
@@ -202,9 +213,10 @@ def set_waits_for(transaction: Transaction, experiment_id: int, text: str | None
     _update(transaction, experiment_id, waits_for=text)
 
 
-def set_best(transaction: Transaction, experiment_id: int, value: float | None) -> None:
-    """Keep the best value of the searcher's metric."""
-    _update(transaction, experiment_id, best_validation=value)
+def set_best(transaction: Transaction, experiment_id: int, value: float | None, trial_id: int | None = None) -> None:
+    """Keep the best value of the searcher's metric, and which trial is the best one now, if that is another."""
+    trial = {} if trial_id is None else {"best_trial": trial_id}
+    _update(transaction, experiment_id, best_validation=value, **trial)
 
 
 def compare_by(transaction: Transaction, experiment_id: int, metric: str, *, smaller_is_better: bool) -> None:

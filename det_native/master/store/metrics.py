@@ -137,6 +137,21 @@ def last_row(connection: Connection, trial_id: int, kind: MetricKind) -> dict[st
     return {}
 
 
+def newest_rows(connection: Connection, trial_id: int, kind: MetricKind) -> Iterator[AnyRow]:
+    """Yield ``(batch, values)`` of the rows that are shown, newest first; `values` is JSON text."""
+    for segment in reversed(segments(connection, trial_id, kind)):
+        before = None
+        while True:
+            query = select(metrics.c.batch, metrics.c["values"].label("values")).where(
+                *_inside(trial_id, kind, segment), *(() if before is None else (metrics.c.batch < before,))
+            )
+            found = connection.execute(query.order_by(metrics.c.batch.desc()).limit(_FIRST_ROWS)).all()
+            yield from found
+            if len(found) < _FIRST_ROWS:
+                break
+            before = found[-1].batch
+
+
 def rows_json(
     connection: Connection, trial_id: int, kind: MetricKind, *, owner: str, after_batch: int, limit: int
 ) -> str:

@@ -92,11 +92,17 @@ class Tail:
         Rows so far.
     last_batch : int
         Batch of the last row, -1 if there is none.
+
+    Attributes
+    ----------
+    summarised : float
+        When the summary of the trial's metrics was last worked out, by the monotonic clock; 0 before that.
     """
 
     def __init__(self, rows: int = 0, last_batch: int = -1) -> None:
         self.rows = rows
         self.last_batch = last_batch
+        self.summarised = 0.0
         self.batches: list[int] = []
         self.columns: dict[str, list[float | None]] = {}
         # Of every name, by level: the first half of the bucket of the next level.

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, bindparam, select
 
 from det_native.errors import FencedError, NotFoundError, RequestError
-from det_native.master.store import artifacts, checkpoints, epochs, events, logged, media, metrics, system, trials
+from det_native.master.store import (
+    artifacts,
+    checkpoints,
+    epochs,
+    events,
+    logged,
+    media,
+    metrics,
+    summaries,
+    system,
+    trials,
+)
 from det_native.master.store import experiments as experiment_store
 from det_native.master.store import logs as log_store
 from det_native.master.store import runs as run_store
@@ -48,7 +59,10 @@ class Accepted:
 
 @dataclass
 class _Run:
-    """The run that reports; `changes` are the columns of its row that its reports change."""
+    """The run that reports; `changes` are the columns of its row that its reports change.
+
+    `outdated` are the kinds of metrics whose summaries have to be worked out again.
+    """
 
     row: AnyRow
     run_id: str
@@ -58,6 +72,7 @@ class _Run:
     changes: dict[str, Any] = field(default_factory=dict)
     hints: dict[str, dict[str, Any]] = field(default_factory=dict)
     values: list[float] = field(default_factory=list)
+    outdated: set[MetricKind] = field(default_factory=set)
     decisive: bool = False
 
 
@@ -92,6 +107,7 @@ def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Ac
     if through > row.last_seq:
         run_store.update_row(transaction, run_id, last_seq=through, batches=run.batches, **run.changes)
         _keep_best(transaction, run)
+        summaries.refresh(transaction, run.row.trial_id, run.outdated)
         for hint in run.hints.values():
             events.emit(transaction, row.owner, "metrics", row.experiment_id, row.trial_id, hint)
     return Accepted(through, _must_stop(row), run.decisive)
@@ -119,6 +135,7 @@ def accept_exit(transaction: Transaction, run_id: str, report: rest.ExitReport) 
     run = _Run(row=row, run_id=run_id, metric=row.metric, batches=row.batches, stored={})
     _apply_exit(transaction, run, report)
     run_store.update_row(transaction, run_id, batches=run.batches, **run.changes)
+    summaries.refresh(transaction, run.row.trial_id, run.outdated)
 
 
 def best(connection: Connection, run_id: str) -> float | None:
@@ -160,12 +177,11 @@ def forget_best(transaction: Transaction, trial_id: int) -> None:
 
 def _refresh_experiment(transaction: Transaction, experiment: rest.Experiment) -> None:
     choose = min if experiment.smaller_is_better else max
-    values = [
-        trial.best_validation
-        for trial in trials.of_experiment(transaction.connection, experiment.id)
-        if trial.best_validation is not None
-    ]
-    experiment_store.set_best(transaction, experiment.id, choose(values, default=None))
+    of_experiment = trials.of_experiment(transaction.connection, experiment.id)
+    values = [trial.best_validation for trial in of_experiment if trial.best_validation is not None]
+    value = choose(values, default=None)
+    best_trial = next((trial.id for trial in of_experiment if trial.best_validation == value), None)
+    experiment_store.set_best(transaction, experiment.id, value, best_trial)
 
 
 _FACTS = (
@@ -255,12 +271,20 @@ def _check_columns(run: _Run, report: rest.MetricsReport) -> None:
 def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsReport) -> None:
     kind = report.kind.value
     rows, last = run.stored[kind]
+    # Behind the restart, or in the place of another value: what a summary has may count no more.
+    replaces = not rows and run.row.number > 1
     if report.kind is MetricKind.LOGGED and report.batches:
+        replaces |= report.batches[0] <= last
         report, rows, last = logged.merged(transaction, run.row, (rows, last), report)
     hint = metrics.add(transaction, run.row.trial_id, run.row.number, (rows, last), report)
     if hint is None:
         return
-    rows, last = rows + hint.pop("rows"), hint["batch"]
+    new = hint.pop("rows")
+    if replaces or (report.kind is MetricKind.TRAINING and summaries.is_due(transaction, run.row)):
+        run.outdated.add(report.kind)
+    elif report.kind is not MetricKind.TRAINING:
+        summaries.extend(transaction, run.row, report, new)
+    rows, last = rows + new, hint["batch"]
     run.stored[kind] = (rows, last)
     run.changes.update({f"{kind}_rows": rows, f"{kind}_last": last})
     run.hints[kind] = hint
@@ -298,6 +322,7 @@ def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedRepo
         trials.update_row(transaction, run.row.trial_id, target_batches=report.length)
     if run.row.number > 1:
         refresh_best(transaction, run.row.trial_id)
+        run.outdated.update(MetricKind)
         artifacts.begin(transaction, run.row.trial_id, run.row.number)
     events.trial_changed(transaction, trials.get(transaction.connection, run.row.trial_id))
 
@@ -351,6 +376,7 @@ def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) ->
     run.changes["exit"] = report.model_dump(mode="json")
     run.batches = max(run.batches, report.batch)
     run.decisive = True
+    run.outdated.add(MetricKind.TRAINING)
     if report.reason is ExitReason.COMPLETED and report.early and report.batch > 0:
         # A loop that was left has done all that it was to do.
         trials.update_row(transaction, run.row.trial_id, target_batches=report.batch)
@@ -378,4 +404,5 @@ def _keep_best(transaction: Transaction, run: _Run) -> None:
     if trial is None or choose(value, trial) != trial:
         trials.update_row(transaction, run.row.trial_id, best_validation=value, best_at=now())
     best = experiment.best_validation
-    experiment_store.set_best(transaction, run.row.experiment_id, value if best is None else choose(value, best))
+    if best is None or choose(value, best) != best:
+        experiment_store.set_best(transaction, run.row.experiment_id, value, run.row.trial_id)

@@ -75,11 +75,14 @@ experiments = Table(
     Column("notes", Text, nullable=False, server_default=""),
     Column("project", Text, nullable=False, server_default=""),
     Column("forked_from", Id, nullable=True),
+    Column("best_trial", Id, nullable=True),
     Column("created", String(32), nullable=False),
     Column("ended", String(32), nullable=True),
     UniqueConstraint("owner", "idempotency_key"),
     Index("ix_experiments_state", "state"),
     Index("ix_experiments_owner_id", "owner", "id"),
+    # A query reads these from the index: behind long columns of a row they are read slowly.
+    Index("ix_experiments_owner_archived", "owner", "archived", "id", "best_trial", "created", "ended"),
     sqlite_autoincrement=True,
 )
 
@@ -201,6 +204,13 @@ metric_summaries = Table(
     Column("maximum", Double, nullable=True),
     Index("ix_metric_summaries_experiment_id", "experiment_id"),
     Index("ix_metric_summaries_name", "name", "experiment_id"),
+)
+
+# Trials of an earlier version, of which no metric has a summary yet.
+unsummarised = Table(
+    "unsummarised",
+    metadata,
+    Column("trial_id", Id, primary_key=True, autoincrement=False),
 )
 
 # Complete buckets of a series at several widths; see pyramid.py.

@@ -15,6 +15,12 @@ from det_native.schema import rest
 from det_native.schema.states import TrialState
 
 TERMINAL = [state for state in TrialState if state.terminal]
+# Until one is validated, the first trial of an experiment is its best one.
+_FIRST = (
+    update(experiments)
+    .where(experiments.c.id == bindparam("experiment"), experiments.c.best_trial.is_(None))
+    .values(best_trial=bindparam("trial"))
+)
 
 
 def create(
@@ -49,7 +55,9 @@ def create(
         )
     )
     assert result.inserted_primary_key is not None
-    return int(result.inserted_primary_key[0])
+    trial_id = int(result.inserted_primary_key[0])
+    transaction.connection.execute(_FIRST, {"experiment": experiment_id, "trial": trial_id})
+    return trial_id
 
 
 def get(connection: Connection, trial_id: int, owner: str | None = None) -> rest.Trial:

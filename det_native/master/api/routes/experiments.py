@@ -12,7 +12,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from det_native.master.api.answers import (
-    LARGEST,
     ExperimentId,
     TheOwner,
     TheService,
@@ -38,7 +37,7 @@ from det_native.schema.rest import (
     ResourcesChange,
     Trial,
 )
-from det_native.schema.states import ExperimentState, MetricKind
+from det_native.schema.states import MetricKind
 
 router = APIRouter(route_class=Route, prefix="/experiments", tags=["experiments"])
 
@@ -54,20 +53,6 @@ def create_experiment(body: ExperimentCreate, service: TheService, owner: TheOwn
         text = json.dumps(body.model_dump(mode="json", exclude={"report"}), sort_keys=True)
         idempotency = Idempotency(key, hashlib.sha256(text.encode()).hexdigest())
     return reply(service.create_experiment(owner, body, idempotency), 201)
-
-
-@router.get("", response_model=list[Experiment], responses=refusals())
-def list_experiments(
-    service: TheService,
-    owner: TheOwner,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    before: Annotated[int | None, Query(ge=1, le=LARGEST, description="Only those with a smaller id.")] = None,
-    state: Annotated[ExperimentState | None, Query(description="Only those in this state, by either name.")] = None,
-) -> Response:
-    """Return experiments, newest first."""
-    with service.database.read() as connection:
-        found = experiments.listing(connection, owner, limit=limit, before=before, state=state)
-    return reply_list([service.as_told(experiment) for experiment in found])
 
 
 @router.get("/{experiment_id}", response_model=ExperimentDetail, responses=refusals(404))

@@ -15,6 +15,20 @@ depends_on = None
 
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
+_BEST_TRIALS = """
+UPDATE experiments SET best_trial = CASE WHEN smaller_is_better THEN (
+    SELECT trials.id FROM trials WHERE trials.experiment_id = experiments.id
+    ORDER BY CASE WHEN trials.best_validation IS NULL THEN 1 ELSE 0 END, trials.best_validation, trials.id LIMIT 1)
+ELSE (
+    SELECT trials.id FROM trials WHERE trials.experiment_id = experiments.id
+    ORDER BY CASE WHEN trials.best_validation IS NULL THEN 1 ELSE 0 END, trials.best_validation DESC, trials.id LIMIT 1)
+END
+"""
+# A running master summarises their metrics, beginning with the newest trial: it takes a while where there are many.
+_NOT_SUMMARISED = """
+INSERT INTO unsummarised (trial_id) SELECT id FROM trials WHERE id IN (SELECT trial_id FROM runs)
+"""
+
 
 def upgrade() -> None:
     """Add the columns and tables; what a configuration says of labels and the like is taken from there."""
@@ -24,6 +38,11 @@ def upgrade() -> None:
     op.add_column("experiments", _text("notes"))
     op.add_column("experiments", _text("project"))
     op.add_column("experiments", sa.Column("forked_from", _ID, nullable=True))
+    op.add_column("experiments", sa.Column("best_trial", _ID, nullable=True))
+    op.execute(_BEST_TRIALS)
+    # A query reads these from the index: behind long columns of a row they are read slowly.
+    index = ["owner", "archived", "id", "best_trial", "created", "ended"]
+    op.create_index("ix_experiments_owner_archived", "experiments", index)
     op.add_column("checkpoints", _json("metadata", "{}"))
     op.add_column("checkpoints", sa.Column("pinned", sa.Boolean(), nullable=False, server_default=sa.false()))
     _read_configurations()
@@ -45,10 +64,15 @@ def upgrade() -> None:
         sa.Column("minimum", sa.Float(53), nullable=True),
         sa.Column("maximum", sa.Float(53), nullable=True),
     )
+    op.create_table(
+        "unsummarised",
+        sa.Column("trial_id", _ID, primary_key=True, autoincrement=False),
+    )
     op.create_index("ix_metric_summaries_experiment_id", "metric_summaries", ["experiment_id"])
     op.create_index("ix_metric_summaries_name", "metric_summaries", ["name", "experiment_id"])
     _create_registry()
     _create_outgoing()
+    op.execute(_NOT_SUMMARISED)
 
 
 def _create_registry() -> None:
@@ -163,10 +187,11 @@ def _read_configurations() -> None:
 
 def downgrade() -> None:
     """Forget them."""
-    for table in ("settings", "messages", "schedules", "model_versions", "models", "metric_summaries"):
+    for table in ("settings", "messages", "schedules", "model_versions", "models", "unsummarised", "metric_summaries"):
         op.drop_table(table)
     op.drop_table("deleted_experiments")
     for name in ("pinned", "metadata"):
         op.drop_column("checkpoints", name)
-    for name in ("forked_from", "project", "notes", "labels", "description", "archived"):
+    op.drop_index("ix_experiments_owner_archived", "experiments")
+    for name in ("best_trial", "forked_from", "project", "notes", "labels", "description", "archived"):
         op.drop_column("experiments", name)

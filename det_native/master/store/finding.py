@@ -1,0 +1,185 @@
+"""Experiments that a query asks for, in an order, page by page."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cmp_to_key
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from det_native.errors import ArgumentError
+from det_native.master.store import experiments as experiment_store
+from det_native.master.store import summaries
+from det_native.master.store.query_sql import Translator, best_trials
+from det_native.master.store.tables import experiments
+from det_native.schema import rest
+from det_native.schema.query.matching import Facts, matches, metric_candidates
+from det_native.schema.query.ordering import NEWEST, Order, key_of, sorted_by_key
+from det_native.schema.query.tree import Node, names_of
+
+# Rows that are looked at one by one are read so many at a time.
+_CHUNK = 500
+
+Key = float | str | None
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some of the experiments that were asked for.
+
+    Attributes
+    ----------
+    experiments : list of rest.Experiment
+    total : int
+        How many there are, those of earlier and later pages included.
+    next : str
+        What to give as `after` for the next page; empty at the end.
+    notice : str
+        What is to be known of the answer; empty for nothing.
+    """
+
+    experiments: list[rest.Experiment]
+    total: int
+    next: str
+    notice: str
+
+
+def find(
+    connection: Connection,
+    owner: str,
+    tree: Node | None,
+    now: datetime,
+    *,
+    order: Order = NEWEST,
+    limit: int,
+    before: int | None = None,
+    after: str | None = None,
+) -> Page:
+    """Return the experiments of an owner for which a query holds.
+
+    Parameters
+    ----------
+    tree : Node or None
+        None: all.
+    now : datetime
+        What ages are counted from.
+    order : Order
+    limit : int
+        How many at most.
+    before : int, optional
+        Only those with a smaller id.
+    after : str, optional
+        Those behind this place, the ``next`` of the page before.
+
+    Raises
+    ------
+    ArgumentError
+        If `after` is of no page.
+    """
+    keys = _keys(connection, owner, tree, now, order)
+    start = 0 if after is None else _place_after(keys, order, after)
+    rest_of_them = [(number, key) for number, key in keys[start:] if before is None or number < before]
+    page = rest_of_them[:limit]
+    more = len(rest_of_them) > len(page)
+    return Page(
+        experiments=experiment_store.with_ids(connection, [number for number, _ in page]),
+        total=len(keys),
+        next=_cursor(*page[-1]) if more and page else "",
+        notice=_notice(connection, tree, order, keys),
+    )
+
+
+def facts_of(connection: Connection, owner: str, ids: Sequence[int]) -> Iterable[Facts]:
+    """Yield what is known of experiments."""
+    best = {each.experiment_id: each for each in summaries.of_experiments(connection, owner, ids, best=True)}
+    for experiment in experiment_store.with_ids(connection, ids):
+        of_best = best.get(experiment.id)
+        yield Facts(
+            experiment,
+            experiment.id,
+            owner,
+            {} if of_best is None else of_best.hparams,
+            () if of_best is None else of_best.metrics,
+        )
+
+
+def _keys(connection: Connection, owner: str, tree: Node | None, now: datetime, order: Order) -> list[tuple[int, Key]]:
+    """Return the ids of all of them and by what they are ordered, in order; of equal ones the newest first."""
+    translator = Translator(connection.dialect.name, now)
+    condition = translator.condition(tree)
+    key = translator.order_key(order)
+    columns: list[Any] = [experiments.c.id]
+    if key is not None and order.kind != "id":
+        columns.append(key)
+    if order.kind == "name":
+        columns.append(experiments.c.name)
+    names_trial = order.kind == "hp" or any(name.kind in ("hp", "bare") for name in names_of(tree))
+    source: Any = experiments
+    if names_trial:
+        source = experiments.outerjoin(best_trials, best_trials.c.id == experiments.c.best_trial)
+    query = select(*columns).select_from(source).where(experiments.c.owner == owner, condition)
+    rows = connection.execute(query.order_by(experiments.c.id.desc())).all()
+    if translator.exact and order.kind == "name":
+        found = [(row[0], (row[1] or f"Experiment {row[0]}").lower()) for row in rows]
+    elif translator.exact and (key is not None):
+        found = [(row[0], row[-1]) for row in rows]
+    else:
+        found = _looked_at(connection, owner, [row[0] for row in rows], tree, now, order)
+    return sorted_by_key(found, order)
+
+
+def _looked_at(
+    connection: Connection, owner: str, ids: Sequence[int], tree: Node | None, now: datetime, order: Order
+) -> list[tuple[int, Key]]:
+    found: list[tuple[int, Key]] = []
+    for start in range(0, len(ids), _CHUNK):
+        for facts in facts_of(connection, owner, ids[start : start + _CHUNK]):
+            if matches(tree, facts, now):
+                found.append((facts.experiment.id, key_of(facts, order, now)))
+    return found
+
+
+def _cursor(number: int, key: Key) -> str:
+    return base64.urlsafe_b64encode(json.dumps([number, key]).encode()).decode().rstrip("=")
+
+
+def _place_after(keys: Sequence[tuple[int, Key]], order: Order, after: str) -> int:
+    """Return where the page behind a place begins; what is at the place may have gone since, or moved."""
+    try:
+        number, key = json.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)))
+        place = (int(number), key)
+        compare = cmp_to_key(lambda a, b: _compare(a, b, order))
+        return next((at for at, each in enumerate(keys) if compare(each) > compare(place)), len(keys))
+    except (ValueError, TypeError):
+        raise ArgumentError(f"after={after[:100]!r} is not the X-Next of an answer in this order.") from None
+
+
+def _compare(a: tuple[int, Any], b: tuple[int, Any], order: Order) -> int:
+    if (a[1] is None) is not (b[1] is None):
+        return 1 if a[1] is None else -1
+    if a[1] != b[1]:
+        return (1 if a[1] > b[1] else -1) * (-1 if order.descending else 1)
+    return b[0] - a[0]
+
+
+def _notice(connection: Connection, tree: Node | None, order: Order, keys: Sequence[tuple[int, Key]]) -> str:
+    """Say what else is to be known of an answer."""
+    found = []
+    by_metric = order.kind == "metric" or any(name.kind in ("metric", "bare") for name in names_of(tree))
+    if by_metric and (to_do := summaries.to_do(connection)):
+        found.append(
+            f"The metrics of {to_do} trials of an earlier version are still being read; until that is done, "
+            "experiments may be missing here."
+        )
+    metrics = [name.parts[0] for name in names_of(tree) if name.kind == "metric"]
+    names = {candidate for metric in metrics for _, candidate in metric_candidates(metric)}
+    if not keys and names and not summaries.known_metrics(connection, names):
+        found.append("No trial has a metric of this name.")
+    if keys and order.kind in ("metric", "hp") and all(key is None for _, key in keys):
+        found.append(f"None of these experiments has a value for {order.text}: they are in the order of their ids.")
+    return " ".join(found)

@@ -1,0 +1,91 @@
+"""By what found experiments are ordered: ``created``, ``metric:val_loss``, ``hp:lr desc``. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from det_native.errors import ArgumentError
+from det_native.schema.metric_names import greater_is_better
+from det_native.schema.query.matching import Facts, duration_milliseconds, hyperparameter, metric_value
+
+FIELDS = ("id", "name", "created", "duration")
+_NEWEST_FIRST = frozenset({"id", "created", "duration"})
+
+
+@dataclass(frozen=True)
+class Order:
+    """By which fact, and whether the greatest comes first. Who does not have it comes last."""
+
+    kind: str
+    name: str = ""
+    descending: bool = True
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return f"{self.kind}:{self.name}" if self.name else self.kind
+
+    @property
+    def written(self) -> str:
+        """As it is asked for, the direction with it."""
+        return f"{self.text} {'desc' if self.descending else 'asc'}"
+
+    @property
+    def column(self) -> str:
+        """Which value of a metric counts that trials are not compared by."""
+        return "maximum" if self.descending else "minimum"
+
+
+NEWEST = Order("id")
+
+
+def parse_order(text: str) -> Order:
+    """Return an order.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none of this name.
+    """
+    words, direction = text.strip(), ""
+    for end in (" desc", " asc"):
+        if words.lower().endswith(end):
+            words, direction = words[: -len(end)].rstrip(), end.strip()
+    kind, _, name = words.partition(":")
+    if kind in ("metric", "hp") and name:
+        first = kind == "metric" and greater_is_better(name)
+    elif words in FIELDS:
+        kind, name, first = words, "", words in _NEWEST_FIRST
+    else:
+        hint = "" if ":" in words or not words else f" Did you mean 'metric:{words}' or 'hp:{words}'?"
+        raise ArgumentError(
+            f"order_by={text!r} is not known: there are {', '.join(FIELDS)}, metric:<name> and hp:<name>, each also "
+            f"with asc or desc after it.{hint}"
+        )
+    return Order(kind, name, first if not direction else direction == "desc")
+
+
+def sorted_by_key(keyed: list[tuple[Any, Any]], order: Order) -> list[tuple[Any, Any]]:
+    """Return pairs of anything and its key in order: equal ones stay as they are, and None comes last."""
+    having = sorted((each for each in keyed if each[1] is not None), key=lambda each: each[1], reverse=order.descending)
+    return [*having, *(each for each in keyed if each[1] is None)]
+
+
+def key_of(facts: Facts, order: Order, now: datetime) -> float | str | None:
+    """Return by what an experiment is ordered, None if it does not have it."""
+    experiment = facts.experiment
+    match order.kind:
+        case "id":
+            return experiment.id
+        case "created":
+            return experiment.created
+        case "name":
+            return experiment.name.lower()
+        case "duration":
+            return duration_milliseconds(experiment, now)
+        case "hp":
+            found: Any = hyperparameter(facts, (order.name,))
+            return None if isinstance(found, bool) or not isinstance(found, int | float) else float(found)
+    return metric_value(facts, order.name, order.column)
