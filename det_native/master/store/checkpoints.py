@@ -13,8 +13,7 @@ from det_native.master.store import events
 from det_native.master.store import metrics as metric_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import check_text, now
-from det_native.master.store.experiments import TERMINAL
-from det_native.master.store.tables import checkpoint_uses, checkpoints, experiments, trials
+from det_native.master.store.tables import checkpoint_uses, checkpoints, experiments
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState
@@ -104,26 +103,10 @@ def complete(
     return [_checkpoint(connection, row) for row in connection.execute(_ordered(query)).all()]
 
 
-def needed_by_others(connection: Connection) -> set[str]:
-    """Return the checkpoints that trials of experiments which go on begin with, whosever they are."""
-    query = (
-        select(trials.c.warm_start)
-        .join(experiments, experiments.c.id == trials.c.experiment_id)
-        .where(trials.c.warm_start.is_not(None), experiments.c.state.not_in(TERMINAL))
-        .distinct()
-    )
-    return set(connection.execute(query).scalars())
-
-
 def note_uses(transaction: Transaction, experiment_id: int, uuids: Iterable[str]) -> None:
     """Note the checkpoints from which earlier training calls in an experiment's program get their weights."""
     for uuid in sorted(set(uuids)):
         transaction.connection.execute(insert(checkpoint_uses).values(experiment_id=experiment_id, uuid=uuid))
-
-
-def used_by_programs(connection: Connection) -> set[str]:
-    """Return the checkpoints that the programs of experiments need: while these run, and to load what they made."""
-    return set(connection.execute(select(checkpoint_uses.c.uuid).distinct()).scalars())
 
 
 def latest(connection: Connection, trial_id: int) -> rest.Checkpoint | None:
