@@ -151,7 +151,9 @@ def _storage(url: str, options: str) -> tuple[str, dict[str, Any]]:
     except ValueError:
         given = None
     if not isinstance(given, dict):
-        raise ArgumentError("DET_CHECKPOINTS_OPTIONS must be a JSON object of fsspec's options, such as {\"anon\": true}.")
+        raise ArgumentError(
+            'DET_CHECKPOINTS_OPTIONS must be a JSON object of fsspec\'s options, such as {"anon": true}.'
+        )
     try:
         UrlStorage(type="url", url=url, options=given)
     except ValidationError as error:

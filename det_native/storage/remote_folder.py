@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import IO, Any, Concatenate, ParamSpec, TypeVar
+from typing import IO, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from det_native.errors import DetError, MissingDependencyError, StorageError
 from det_native.storage.folder import INCOMING
@@ -49,7 +49,7 @@ def _as_os_error(method: Callable[Concatenate[RemoteFolder, P], R]) -> Callable[
         except Exception as error:
             raise OSError(f"{type(error).__name__}: {str(error).rstrip('.')}") from error
 
-    return called
+    return cast("Callable[Concatenate[RemoteFolder, P], R]", called)
 
 
 class _Reading(io.RawIOBase):

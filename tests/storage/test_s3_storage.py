@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from s3_server import SECRET, S3, running_s3
+from s3_server import S3, SECRET, running_s3
 
 from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, MissingDependencyError, StorageError
 from det_native.schema.manifests import CheckpointManifest
@@ -84,10 +84,10 @@ def test_where_nothing_can_be_written_is_one_sentence(s3: S3) -> None:
     bucket = s3.bucket()
     CheckpointStorage(f"s3://{bucket}/folder", s3.options).check_writable()
     assert s3.sizes(bucket) == {}
-    with pytest.raises(StorageError, match="Checkpoints cannot be written to s3://nobody-made-it/x: .*does not exist"):
+    with pytest.raises(StorageError, match=r"Checkpoints cannot be written to s3://nobody-made-it/x: .*does not exist"):
         CheckpointStorage("s3://nobody-made-it/x", s3.options).check_writable()
     assert not s3.files().exists("nobody-made-it")
-    with pytest.raises(StorageError, match="unexpected keyword argument .not-an-option") as told:
+    with pytest.raises(StorageError, match=r"unexpected keyword argument .not-an-option") as told:
         CheckpointStorage(f"s3://{bucket}", {"secret": SECRET, "not-an-option": SECRET}).check_writable()
     assert SECRET not in str(told.value)
 

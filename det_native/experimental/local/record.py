@@ -184,7 +184,9 @@ class Record:
             said = {"metric": reporter.metric, "smaller_is_better": reporter.smaller_is_better}
             searcher = self._config.searcher.model_copy(update=said)
             self._config = self._config.model_copy(update={"searcher": searcher})
-            self._detail = self._detail.model_copy(update={**said, "config": hidden(self._config.model_dump(mode="json"))})
+            self._detail = self._detail.model_copy(
+                update={**said, "config": hidden(self._config.model_dump(mode="json"))}
+            )
 
     def _told(self, reporter: LocalReporter) -> dict[str, Any]:
         """Return the trial's length, if its process has told another one than was known here, and its notice."""

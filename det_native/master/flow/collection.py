@@ -101,7 +101,7 @@ def collect_running(
         else:
             found = checkpoints.complete(connection, trial_id=trial_id)
         current = _current_runs(connection, experiment_id, trial_id)
-        needed = protection.protected(connection).keys() | _of_starting_runs(connection, found)
+        needed = protection.protected(connection).keys() | of_starting_runs(connection, found)
     doomed = superfluous_already(
         found,
         metric=experiment.metric,
@@ -139,7 +139,7 @@ def _current_runs(connection: Connection, experiment_id: int, trial_id: int | No
     return [trial.run_id for trial in trials.of_experiment(connection, experiment_id) if trial.run_id is not None]
 
 
-def _of_starting_runs(connection: Connection, found: Iterable[rest.Checkpoint]) -> set[str]:
+def of_starting_runs(connection: Connection, found: Iterable[rest.Checkpoint]) -> set[str]:
     """Return the checkpoints of trials whose worker may be reading them still: its run has none of its own yet."""
     publishing = {one.manifest.run_id for one in found}
     starting = {run.trial_id for run in runs.alive(connection) if run.run_id not in publishing}

@@ -1,7 +1,7 @@
 """Secrets of configurations, kept apart from the database: what is stored and shown has a name in their place.
 
-Each lies in a file of the master's home that only its user can read. A configuration with a name in it, such as one that
-was shown by a master and is submitted again, gets the secret back, if the same user gave it.
+Each lies in a file of the master's home that only its user can read. A configuration with a name in it, such as one
+that was shown by a master and is submitted again, gets the secret back, if the same user gave it.
 """
 
 from __future__ import annotations
@@ -60,8 +60,12 @@ def give(home: Path, owner: str, config: Mapping[str, Any]) -> dict[str, Any]:
         If this master does not know one.
     """
     folder = home / _FOLDER
-    named = lambda value: isinstance(value, str) and _NAME.fullmatch(value)  # noqa: E731
-    return replaced(config, lambda path, value: _read(folder, owner, path, value) if named(value) else value)
+
+    def value_of(path: str, value: Any) -> Any:
+        named = isinstance(value, str) and _NAME.fullmatch(value)
+        return _read(folder, owner, path, value) if named else value
+
+    return replaced(config, value_of)
 
 
 def _read(folder: Path, owner: str, path: str, name: str) -> Any:

@@ -25,10 +25,10 @@ from det_native.master.flow.decide import (
     decide,
 )
 from det_native.master.flow.jobs import ranks_of, trial_job, worker_kind
-from det_native.master.flow.places_of_checkpoints import address_of
 from det_native.master.flow.left_samples import store_left_samples
 from det_native.master.flow.lost_files import LostFiles
 from det_native.master.flow.output import OutputStore
+from det_native.master.flow.places_of_checkpoints import address_of
 from det_native.master.flow.resume import find_resume
 from det_native.master.flow.room import RoomWaits
 from det_native.master.flow.spool import DamagedSpoolError, has_begun

@@ -16,6 +16,7 @@ from det_native.master.store.encoding import check_text, now
 from det_native.master.store.tables import checkpoint_uses, checkpoints, experiments
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.registry import CheckpointChange
 from det_native.schema.states import CheckpointState
 
 UUID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
@@ -127,12 +128,29 @@ def set_deleted(transaction: Transaction, uuids: Iterable[str]) -> None:
         transaction.connection.execute(
             update(checkpoints).where(checkpoints.c.uuid == uuid).values(state=CheckpointState.DELETED)
         )
-        deleted = get(transaction.connection, uuid)
-        owner = transaction.connection.execute(
-            select(experiments.c.owner).where(experiments.c.id == deleted.experiment_id)
-        ).scalar_one()
-        data = deleted.model_dump(mode="json")
-        events.emit(transaction, owner, "checkpoint", deleted.experiment_id, deleted.trial_id, data)
+        _tell(transaction, get(transaction.connection, uuid))
+
+
+def change(transaction: Transaction, known: rest.Checkpoint, body: CheckpointChange) -> rest.Checkpoint:
+    """Change what is noted of a checkpoint, and whether it is pinned; tell it."""
+    check_text(body.model_dump(mode="json"))
+    gone = set(body.remove_metadata)
+    kept = {key: value for key, value in known.metadata.items() if key not in gone} | body.add_metadata
+    pinned = known.pinned if body.pinned is None else body.pinned
+    transaction.connection.execute(
+        update(checkpoints).where(checkpoints.c.uuid == known.uuid).values(metadata=kept, pinned=pinned)
+    )
+    changed = get(transaction.connection, known.uuid)
+    _tell(transaction, changed)
+    return changed
+
+
+def _tell(transaction: Transaction, changed: rest.Checkpoint) -> None:
+    owner = transaction.connection.execute(
+        select(experiments.c.owner).where(experiments.c.id == changed.experiment_id)
+    ).scalar_one()
+    data = changed.model_dump(mode="json")
+    events.emit(transaction, owner, "checkpoint", changed.experiment_id, changed.trial_id, data)
 
 
 def _query(owner: str | None) -> Select[Any]:

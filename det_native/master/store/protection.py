@@ -1,4 +1,4 @@
-"""Which checkpoints are never deleted by themselves: of the registry, pinned ones, and those that something begins with."""
+"""Which checkpoints stay, whatever a configuration says: registered and pinned ones, and where something begins."""
 
 from __future__ import annotations
 

@@ -56,9 +56,7 @@ class Publications:
         What their storage takes beside the address.
     """
 
-    def __init__(
-        self, directory: Path, run_id: str, checkpoints: str, options: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, directory: Path, run_id: str, checkpoints: str, options: dict[str, Any] | None = None) -> None:
         self._folder = directory.parent / _FOLDER
         self._path = self._folder / f"{run_id}.json"
         self._run_id = run_id

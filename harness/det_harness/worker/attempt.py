@@ -117,9 +117,7 @@ class TrialRun:
             stage=job.stage,
         )
         self._failures = Failures(job.gang)
-        self._publications = Publications(
-            self._directory, job.run_id, job.checkpoints, job.checkpoint_options
-        )
+        self._publications = Publications(self._directory, job.run_id, job.checkpoints, job.checkpoint_options)
         self._reporter: SpoolReporter | SilentReporter = (
             SilentReporter() if self._environment.ranks.rank else self._open_reporter()
         )
