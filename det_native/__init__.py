@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from det_native.client.search_preview import preview_search
     from det_native.errors import InvalidHP
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
+    from det_native.experimental.registry import create_model, model, models
     from det_native.logged import log, log_histogram, log_image, log_table, log_text
     from det_native.pending.forgetting import forget
     from det_native.schema.config import ExperimentConfig
@@ -33,6 +34,9 @@ _NAMES = {
     "attach": "det_native.experimental",
     "experiment": "det_native.experimental",
     "experiments": "det_native.experimental",
+    "create_model": "det_native.experimental.registry",
+    "model": "det_native.experimental.registry",
+    "models": "det_native.experimental.registry",
     "Experiment": "det_native.client.handles",
     "ExperimentConfig": "det_native.schema.config",
     "DistributedContext": "det_native.trial",
@@ -82,6 +86,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "TrialContext",
     "__version__",
     "attach",
+    "create_model",
     "experiment",
     "experiments",
     "forget",
@@ -91,6 +96,8 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "log_image",
     "log_table",
     "log_text",
+    "model",
+    "models",
     "preview_search",
 ]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, get_args
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args
 
 from det_native.errors import ArgumentError
 from det_native.schema.states import MetricKind
@@ -72,6 +73,70 @@ def checked_limit(limit: object) -> int:
     if not isinstance(limit, int) or limit < 1:
         raise ArgumentError(f"limit must be a number, at least 1, not {limit!r}.")
     return limit
+
+
+def checked_metadata(metadata: object) -> dict[str, Any]:
+    """Return metadata as a dictionary of plain values.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none, or has what JSON does not.
+    """
+    if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
+        raise ArgumentError(
+            f"metadata must be a dictionary with names for keys, such as {{'data': 'v2'}}, not {metadata!r}."
+        )
+    for key, value in metadata.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"metadata[{key!r}] must be of plain values (text, numbers, lists, dictionaries): {error}."
+            ) from None
+    return dict(metadata)
+
+
+def checked_keys(keys: object) -> list[str]:
+    """Return names to remove; one alone may be given as it is.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if isinstance(keys, str):
+        return [keys]
+    given = list(keys) if isinstance(keys, Iterable) else [keys]
+    if not all(isinstance(key, str) for key in given):
+        raise ArgumentError(f"keys must be a list of names, not {keys!r}.")
+    return given
+
+
+def checked_labels(labels: object) -> list[str]:
+    """Return labels as a list.
+
+    Raises
+    ------
+    ArgumentError
+        If they are no texts; a single text is taken for no list of its letters.
+    """
+    good = isinstance(labels, Iterable) and not isinstance(labels, str | Mapping)
+    given = list(labels) if good else []  # type: ignore[call-overload]
+    if not good or not all(isinstance(label, str) and label for label in given):
+        raise ArgumentError(f"labels must be a list of texts, such as ['baseline'], not {labels!r}.")
+    return given
+
+
+def checked_text(value: object, name: str) -> str:
+    """Return a text.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} must be a text, not {value!r}.")
+    return value
 
 
 def metric_names(given: Sequence[str | Sequence[str]]) -> list[str] | None:

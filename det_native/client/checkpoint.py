@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from det_native.client import checkpoint_folder
-from det_native.client.history import as_numbers
+from pydantic import ValidationError
+
+from det_native.client import checkpoint_folder, kept_program, loading_options
+from det_native.client.arguments import checked_keys, checked_metadata
+from det_native.client.checkpoint_facts import CheckpointFacts
 from det_native.client.short_forms import UUID_LENGTH, checkpoint_short
 from det_native.client.source import Source
-from det_native.errors import ArgumentError, CheckpointCorruptError, MasterError, StorageError
+from det_native.errors import (
+    ArgumentError,
+    CheckpointCorruptError,
+    CheckpointNotFoundError,
+    MasterError,
+    StorageError,
+)
 from det_native.schema import rest
+from det_native.schema.registry import CheckpointChange
+from det_native.schema.states import CheckpointState
 
 
-class Checkpoint:
+class Checkpoint(CheckpointFacts):
     """A checkpoint of a trial.
 
     Parameters
@@ -32,44 +45,8 @@ class Checkpoint:
     _det_known_by_identity = True
 
     def __init__(self, source: Source, checkpoint: rest.Checkpoint, metric: str = "") -> None:
-        self._source = source
-        self._known = checkpoint
+        super().__init__(source, checkpoint)
         self._metric = metric
-
-    @property
-    def facts(self) -> rest.Checkpoint:
-        """What is known of it."""
-        return self._known
-
-    @property
-    def uuid(self) -> str:
-        """Identity of the checkpoint."""
-        return self._known.uuid
-
-    @property
-    def batch(self) -> int:
-        """Batches done when it was taken."""
-        return self._known.batch
-
-    @property
-    def trial_id(self) -> int:
-        """Number of its trial."""
-        return self._known.trial_id
-
-    @property
-    def metrics(self) -> dict[str, Any]:
-        """Validation metrics at its batch; empty if the trial was not validated there."""
-        return as_numbers(self._known.metrics)
-
-    @property
-    def hparams(self) -> dict[str, Any]:
-        """Hyperparameters of its trial."""
-        return dict(self._known.manifest.hparams)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return self._known.size
 
     @property
     def path(self) -> Path:
@@ -119,7 +96,8 @@ class Checkpoint:
         ----------
         path : str or path, optional
             A folder that is empty, does not exist, or was filled by this before: files that are there are verified,
-            and not copied again. ``checkpoints/<uuid>`` by default.
+            and not copied again. ``checkpoints/<uuid>`` by default. Beside the files there is ``metadata.json``, what
+            is known of the checkpoint, and mostly ``program.zip``, what `load_from_path` makes the model with.
 
         Returns
         -------
@@ -143,6 +121,7 @@ class Checkpoint:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             checkpoint_folder.fill(folder, self._known.manifest, self._fetch)
+            kept_program.write(self._source, self._known, folder, self.to_json())
         except (FileExistsError, NotADirectoryError) as error:
             raise ArgumentError(
                 f"{error.filename or folder} is a file; give download() a folder that is empty or does not exist."
@@ -154,19 +133,161 @@ class Checkpoint:
             ) from error
         return folder
 
-    def load(self) -> Any:
+    def load(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        tags: Sequence[str] | None = None,
+        map_location: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         """Return the trained model: the Keras model, or for a PyTorchTrial the trial with its weights.
 
         The user's own code makes the model again, then the weights are loaded into it.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where the files go, and stay; see `download`. A temporary folder by default.
+        tags : sequence of str, optional
+            Of the SavedModel of an Estimator, as ``tf.saved_model.load()`` takes them.
+        map_location : str, torch.device, dict or callable, optional
+            Of PyTorch: on which device the weights are, as ``torch.load()`` takes it.
+        **kwargs
+            There are no others: whatever is given here is refused.
 
         Raises
         ------
         CheckpointError
             If the checkpoint is damaged, or does not fit the model that the code makes.
+        ArgumentError
+            If an argument is not for this framework.
         """
-        with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
-            self._fetch(Path(folder))
-            return self._source.load(self._known, Path(folder))
+        loading_options.check(self._known, tags, map_location, kwargs)
+        with contextlib.ExitStack() as stack:
+            if path is None:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="det-checkpoint-")))
+                self._fetch(folder)
+            else:
+                folder = self.download(path)
+            load = partial(self._source.load, self._known, folder)
+            return loading_options.loaded(self._known, folder, load, tags, map_location)
+
+    @staticmethod
+    def load_from_path(
+        path: str | os.PathLike[str],
+        tags: Sequence[str] | None = None,
+        map_location: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the trained model of a folder that `download` has filled; a master is needed for a large program only.
+
+        Parameters
+        ----------
+        path : str or path
+        tags, map_location, **kwargs
+            See `load`.
+
+        Raises
+        ------
+        ArgumentError
+            If the folder was not filled so, or an argument is not for this framework.
+        CheckpointError
+            If a file is missing or was changed.
+        """
+        if not isinstance(path, str | os.PathLike):
+            raise ArgumentError(f"load_from_path() takes the path of a folder, not {path!r}.")
+        folder = Path(path)
+        known, facts = kept_program.load(folder)
+        loading_options.check(known, tags, map_location, kwargs)
+        load = partial(kept_program.model_of, folder, known, facts)
+        return loading_options.loaded(known, folder, load, tags, map_location)
+
+    def verify(self) -> Checkpoint:
+        """Have all files read where they are stored; return the checkpoint, if they are as they were saved.
+
+        Raises
+        ------
+        CheckpointCorruptError
+            If one is missing or was changed; the message names it.
+        CheckpointNotFoundError
+            If the checkpoint was deleted.
+        """
+        self._known = self._source.refreshed(self._known)
+        if self._known.state is not CheckpointState.COMPLETED:
+            raise CheckpointNotFoundError(f"Checkpoint {self.uuid} was deleted.")
+        found = self._source.verify_checkpoint(self._known)
+        if not found.ok:
+            raise CheckpointCorruptError(f"{found.problem} {self._instead()}")
+        return self
+
+    def add_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Note something of the checkpoint, by name; what has such a name already is replaced.
+
+        Parameters
+        ----------
+        metadata : mapping
+            Plain values that JSON has.
+        """
+        self._change(add_metadata=checked_metadata(metadata))
+
+    def remove_metadata(self, keys: Sequence[str]) -> None:
+        """Remove what was noted by these names; one that is not there is passed over."""
+        self._change(remove_metadata=checked_keys(keys))
+
+    def pin(self) -> Checkpoint:
+        """Have the checkpoint stay, however many the configuration keeps; return it."""
+        self._change(pinned=True)
+        return self
+
+    def unpin(self) -> Checkpoint:
+        """Have the configuration decide again whether the checkpoint stays, which may delete it; return it."""
+        self._change(pinned=False)
+        return self
+
+    def delete(self) -> None:
+        """Delete the checkpoint's files for good.
+
+        Raises
+        ------
+        RequestError
+            If something needs them: a model's version, a pin, an experiment that begins with it, or its own trial.
+        """
+        self._known = self._source.delete_checkpoint(self.uuid)
+
+    def export(self, path: str | os.PathLike[str], format: str, *, example_inputs: Any = None) -> Path:
+        """Write the trained model in a format that other programs read.
+
+        Parameters
+        ----------
+        path : str or path
+            File or folder to make; what is there is never replaced.
+        format : {"savedmodel", "keras", "torchscript", "torch.export", "safetensors", "onnx"}
+            Of PyTorch the last four, of Keras the first two and the last two, of an Estimator the first.
+        example_inputs : tensor, array or tuple of them, optional
+            One batch, as the model is called with it: for ``"torch.export"`` and ``"onnx"`` of PyTorch. With it
+            ``"torchscript"`` traces the model; without it the model's code is scripted.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ArgumentError
+            If the framework has no such format, or an example is needed.
+        MissingDependencyError
+            If the package for the format is not installed.
+        """
+        from det_native.client.exporting import export
+
+        return export(self, path, format, example_inputs)
+
+    def _change(self, **changes: Any) -> None:
+        try:
+            change = CheckpointChange(**changes)
+        except ValidationError as error:
+            raise ArgumentError(f"{error.errors()[0]['msg']}.") from None
+        self._known = self._source.change_checkpoint(self.uuid, change)
 
     def _fetch(self, folder: Path) -> None:
         try:

@@ -271,6 +271,44 @@ class Experiment(ExperimentLife):
             warnings.warn(warning, UserWarning, stacklevel=2)
         return checkpoint
 
+    def select_checkpoint(
+        self,
+        latest: bool = False,
+        best: bool = False,
+        uuid: str | None = None,
+        sort_by: str | None = None,
+        smaller_is_better: bool | None = None,
+    ) -> Checkpoint:
+        """Return the checkpoint that was taken last, the best one, or one by its uuid: exactly one of these.
+
+        Parameters
+        ----------
+        latest, best : bool
+        uuid : str, optional
+            Or the beginning of it.
+        sort_by : str, optional
+            Validation metric by which it is the best one; the searcher's by default. Only with `best`, and together
+            with `smaller_is_better`.
+        smaller_is_better : bool, optional
+
+        Raises
+        ------
+        ArgumentError
+            If they do not go together.
+        CheckpointNotFoundError
+            If there is none (yet).
+        """
+        selection.checked_choice(
+            latest=latest, best=best, uuid=uuid, sort_by=sort_by, smaller_is_better=smaller_is_better
+        )
+        if uuid:
+            return self.checkpoint(uuid)
+        if best:
+            return self.top_checkpoint(sort_by, smaller_is_better)
+        found = self._source.checkpoints(experiment_id=self._id)
+        chosen = selection.latest_checkpoint(found, self.detail(), owner=f"Experiment {self._id}")
+        return Checkpoint(self._source, chosen, self.metric)
+
     def top_n_checkpoints(
         self, limit: int, sort_by: str | None = None, smaller_is_better: bool | None = None
     ) -> list[Checkpoint]:

@@ -30,6 +30,7 @@ from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest, EarlierTraining
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import Order
+from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
 from det_native.schema.states import ExperimentState
 from det_native.schema.summaries import TrialSummary
 
@@ -39,6 +40,7 @@ _SUMMARIES = 200  # ids in one address
 _MOST = 10**6
 _STREAM_CHUNK = 4096
 _FILE_CHUNK = 1 << 20
+_VERIFY_SECONDS = 3600.0
 
 
 class FoundExperiments(NamedTuple):
@@ -62,6 +64,11 @@ class HttpSource(HttpLife, Source):
 
     def __repr__(self) -> str:
         return f"HttpSource({self._session.url!r})"
+
+    @property
+    def session(self) -> Session:
+        """The connection to the master."""
+        return self._session
 
     @property
     def url(self) -> str:
@@ -205,6 +212,25 @@ class HttpSource(HttpLife, Source):
     def checkpoint(self, uuid: str) -> rest.Checkpoint:
         """Return one checkpoint."""
         return rest.Checkpoint.model_validate(self._session.get(f"/checkpoints/{uuid}"))
+
+    def change_checkpoint(self, uuid: str, change: CheckpointChange) -> rest.Checkpoint:
+        """Change what is noted of a checkpoint, and whether it is pinned; return it."""
+        body = change.model_dump(mode="json", exclude_unset=True)
+        return rest.Checkpoint.model_validate(self._session.patch(f"/checkpoints/{uuid}", json=body))
+
+    def verify_checkpoint(self, checkpoint: rest.Checkpoint) -> CheckpointVerified:
+        """Have the master read all files of a checkpoint where they lie."""
+        path = f"/checkpoints/{checkpoint.uuid}/verify"
+        found = self._session.post(path, repeatable=True, timeout=_VERIFY_SECONDS)
+        return CheckpointVerified.model_validate(found)
+
+    def delete_checkpoint(self, uuid: str) -> rest.Checkpoint:
+        """Delete a checkpoint that nothing needs; return what stays known of it."""
+        return rest.Checkpoint.model_validate(self._session.delete(f"/checkpoints/{uuid}"))
+
+    def versions_of(self, uuid: str) -> list[ModelVersion]:
+        """Return the versions of models that a checkpoint is, oldest first."""
+        return [ModelVersion.model_validate(found) for found in self._session.get(f"/checkpoints/{uuid}/models")]
 
     def artifacts(self, trial_id: int) -> list[rest.Artifact]:
         """Return the files that the code of a trial has written, by path; none from a master of an earlier version."""

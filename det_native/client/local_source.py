@@ -14,12 +14,14 @@ from det_native.client.loading import load_checkpoint
 from det_native.client.local_life import LocalLife
 from det_native.client.source import Source
 from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
+from det_native.local import kept
 from det_native.local.artifacts import copy_written, written_here
 from det_native.local.interrupting import interrupt, not_on_a_master
 from det_native.local.log import read_log
 from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest, EarlierTraining
+from det_native.schema.registry import CheckpointChange, CheckpointVerified
 from det_native.schema.system_samples import MOST_SAMPLES, thin_by_rank
 
 Loader = Callable[[rest.Checkpoint, Path], Any]
@@ -105,6 +107,30 @@ class LocalSource(LocalLife, Source):
         """Return the checkpoints, oldest first; deleted ones included."""
         trials = [trial.id for trial in self._store.trials()] if trial_id is None else [trial_id]
         return [checkpoint for trial in trials for checkpoint in self._store.checkpoints(trial)]
+
+    def change_checkpoint(self, uuid: str, change: CheckpointChange) -> rest.Checkpoint:
+        """Change what is noted of a checkpoint, and whether it is pinned; return it.
+
+        Raises
+        ------
+        NotFoundError
+            If the run has no such checkpoint.
+        """
+        return kept.change(self._store, uuid, change)
+
+    def verify_checkpoint(self, checkpoint: rest.Checkpoint) -> CheckpointVerified:
+        """Read all files of a checkpoint where they lie."""
+        return kept.verify(checkpoint)
+
+    def delete_checkpoint(self, uuid: str) -> rest.Checkpoint:
+        """Delete a checkpoint that is not pinned, of a run that has ended; return what stays known of it.
+
+        Raises
+        ------
+        RequestError
+            If it is pinned, or the run goes on.
+        """
+        return kept.delete(self._store, uuid)
 
     def artifacts(self, trial_id: int) -> list[rest.Artifact]:
         """Return the files that a trial has written in the working directory, as they were when it had ended."""

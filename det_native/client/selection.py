@@ -117,6 +117,40 @@ def best_checkpoints(
     return top
 
 
+def checked_choice(*, latest: object, best: object, uuid: object, sort_by: object, smaller_is_better: object) -> None:
+    """Refuse what ``select_checkpoint()`` cannot be asked.
+
+    Raises
+    ------
+    ArgumentError
+        Unless exactly one of `latest`, `best` and `uuid` is given, and `sort_by` and `smaller_is_better` together, with
+        `best` only.
+    """
+    given = [name for name, value in (("latest", latest), ("best", best), ("uuid", uuid)) if value]
+    if len(given) != 1:
+        has = "none of them is given" if not given else f"{' and '.join(given)} are given"
+        raise ArgumentError(f"select_checkpoint() takes exactly one of latest=True, best=True and uuid=...; {has}.")
+    if (sort_by is None) != (smaller_is_better is None):
+        lacks = "smaller_is_better" if smaller_is_better is None else "sort_by"
+        raise ArgumentError(f"sort_by and smaller_is_better belong together; {lacks} is missing.")
+    if sort_by is not None and not best:
+        raise ArgumentError(f"sort_by and smaller_is_better say which one is best; they do not go with {given[0]}.")
+
+
+def latest_checkpoint(found: Sequence[Checkpoint], experiment: Experiment, *, owner: str) -> Checkpoint:
+    """Return the checkpoint that was taken last.
+
+    Raises
+    ------
+    CheckpointNotFoundError
+        If there is none.
+    """
+    existing = [checkpoint for checkpoint in found if checkpoint.state is CheckpointState.COMPLETED]
+    if not existing:
+        raise CheckpointNotFoundError(_no_checkpoint(owner, experiment, found, None))
+    return max(existing, key=lambda one: (one.created, one.trial_id, one.batch))
+
+
 def checkpoint_named(uuid: str, found: Sequence[Checkpoint], *, owner: str) -> Checkpoint:
     """Return the checkpoint with a uuid, or the one whose uuid begins so.
 

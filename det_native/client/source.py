@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from det_native.errors import StorageError
 from det_native.schema import rest
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
+from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
 
 PATIENCE = 60.0
 
@@ -114,6 +115,24 @@ class Source(Protocol):
 
     def retain(self, experiment_id: int | str, wanted: Retention) -> Retained:
         """Change how many checkpoints of the experiment stay."""
+
+    def refreshed(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint:
+        """Return a checkpoint as it is now."""
+        found = self.checkpoints(trial_id=checkpoint.trial_id)
+        return next((one for one in found if one.uuid == checkpoint.uuid), checkpoint)
+
+    def change_checkpoint(self, uuid: str, change: CheckpointChange) -> rest.Checkpoint:
+        """Change what is noted of a checkpoint, and whether it is pinned; return it."""
+
+    def verify_checkpoint(self, checkpoint: rest.Checkpoint) -> CheckpointVerified:
+        """Return whether all files of a checkpoint lie where they were saved, as they were."""
+
+    def delete_checkpoint(self, uuid: str) -> rest.Checkpoint:
+        """Delete a checkpoint that nothing needs; return what stays known of it."""
+
+    def versions_of(self, uuid: str) -> list[ModelVersion]:
+        """Return the versions of models that a checkpoint is, oldest first."""
+        return []
 
     def media(self, trial_id: int) -> list[rest.Medium]:
         """Return the pictures, tables, texts and histograms that a trial has logged, in that order."""

@@ -168,6 +168,36 @@ class Trial:
         )
         return Checkpoint(self._source, top, sort_by or self.metric)
 
+    def select_checkpoint(
+        self,
+        latest: bool = False,
+        best: bool = False,
+        uuid: str | None = None,
+        sort_by: str | None = None,
+        smaller_is_better: bool | None = None,
+    ) -> Checkpoint:
+        """Return the trial's last checkpoint, its best, or one by its uuid; see ``Experiment.select_checkpoint``.
+
+        Raises
+        ------
+        ArgumentError
+            If the arguments do not go together.
+        CheckpointNotFoundError
+            If there is none (yet).
+        """
+        selection.checked_choice(
+            latest=latest, best=best, uuid=uuid, sort_by=sort_by, smaller_is_better=smaller_is_better
+        )
+        if best:
+            return self.top_checkpoint(sort_by, smaller_is_better)
+        found, owner = self._source.checkpoints(trial_id=self.id), f"Trial {self.id}"
+        if uuid:
+            chosen = selection.checkpoint_named(uuid, found, owner=owner)
+        else:
+            experiment = self._source.experiment(self._source.shown_id(self.experiment_id))
+            chosen = selection.latest_checkpoint(found, experiment, owner=owner)
+        return Checkpoint(self._source, chosen, self.metric)
+
     def plot(self, *metrics: str | Sequence[str]) -> Any:
         """Return a matplotlib figure with a panel for each metric; see ``Experiment.plot``."""
         return rendering.current().figure(self, metric_names(metrics))

@@ -34,6 +34,11 @@ def _slots(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--host", help="Listen at this address, too; others than this machine's (127.0.0.1) need TLS.")
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Certificate, PEM.")
 @click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Its key, PEM.")
+@click.option(
+    "--checkpoints",
+    metavar="URL",
+    help="Where new experiments keep their checkpoints: s3://bucket/folder or any address of fsspec's, or a folder.",
+)
 @click.option("--service", is_flag=True, help="Have systemd start it after each boot, too; asks first.")
 @click.option("-y", "--yes", is_flag=True, help="With --service: do not ask.")
 @click.pass_context

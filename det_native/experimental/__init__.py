@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from det_native.client.handles import Checkpoint, Experiment, Trial
     from det_native.client.handles import Experiment as ExperimentReference
     from det_native.client.handles import Trial as TrialReference
+    from det_native.client.models import Model, ModelVersion
     from det_native.experimental import estimator, keras, pytorch
     from det_native.experimental.creation import create, create_trial_instance
     from det_native.experimental.existing import Determined, attach, experiment, experiments
     from det_native.experimental.one_batch import test_one_batch
+    from det_native.schema.registry import ModelOrderBy, ModelSortBy
 
 show_without_ours()
 
@@ -28,6 +30,10 @@ _NAMES = {
     "Determined": ("det_native.experimental.existing", "Determined"),
     "Experiment": ("det_native.client.handles", "Experiment"),
     "ExperimentReference": ("det_native.client.handles", "Experiment"),
+    "Model": ("det_native.client.models", "Model"),
+    "ModelOrderBy": ("det_native.schema.registry", "ModelOrderBy"),
+    "ModelSortBy": ("det_native.schema.registry", "ModelSortBy"),
+    "ModelVersion": ("det_native.client.models", "ModelVersion"),
     "Trial": ("det_native.client.handles", "Trial"),
     "TrialReference": ("det_native.client.handles", "Trial"),
     "attach": ("det_native.experimental.existing", "attach"),
@@ -40,7 +46,7 @@ _NAMES = {
 
 _unsupported = unsupported_names(
     "det_native.experimental",
-    frozenset({"Model", "ModelOrderBy", "ModelSortBy", "init_native"}),
+    frozenset({"init_native"}),
     remedy="Now there are create() and the init() of each framework, with local=True, test=True for a minimal loop.",
 )
 
@@ -52,6 +58,10 @@ __all__ = [
     "Experiment",
     "ExperimentReference",
     "Mode",
+    "Model",
+    "ModelOrderBy",
+    "ModelSortBy",
+    "ModelVersion",
     "Trial",
     "TrialReference",
     "attach",

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
+from det_native.client import models
 from det_native.client.arguments import checked_limit, checked_number
 from det_native.client.catalog import Listed, find_experiments, is_local, listing, source_of
 from det_native.client.connect import connect
 from det_native.client.handles import Checkpoint, Experiment, Trial
 from det_native.client.http_source import HttpSource
 from det_native.client.listing import Listing
+from det_native.client.models import Model
 from det_native.errors import ArgumentError
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import parse_order
+from det_native.schema.registry import ModelOrderBy, ModelSortBy
 
 
 def experiment(experiment_id: int | str, master_url: str | None = None) -> Experiment:
@@ -200,3 +203,27 @@ class Determined:
             If there is no such checkpoint.
         """
         return Checkpoint(self._source, self._source.checkpoint(uuid))
+
+    def create_model(
+        self,
+        name: str,
+        description: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        labels: Sequence[str] = (),
+    ) -> Model:
+        """Add a model to the registry; see ``det.create_model``."""
+        return models.create(self._source, name, description, metadata, labels)
+
+    def get_model(self, name: str) -> Model:
+        """Return a model of the registry; see ``det.model``."""
+        return models.get(self._source, name)
+
+    def get_models(
+        self,
+        sort_by: ModelSortBy = ModelSortBy.NAME,
+        order_by: ModelOrderBy = ModelOrderBy.ASCENDING,
+        name: str = "",
+        description: str = "",
+    ) -> list[Model]:
+        """Return the models of the registry; see ``det.models``."""
+        return models.listing(self._source, sort_by=sort_by, order_by=order_by, name=name, description=description)

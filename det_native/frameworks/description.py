@@ -30,6 +30,8 @@ class Description:
     harness : str
         Reference of its ``det_harness.frameworks.base.FrameworkHarness``: how it is warmed up, trains, loads
         checkpoints, and keeps its streams of random numbers.
+    checkpoint_format : str
+        How the weights are kept, in Determined's words.
     trial_class : str
         Reference of the base of its trial classes; empty where it has none.
     calls : tuple of str
@@ -89,6 +91,7 @@ class Description:
     install: str
     api: str
     harness: str = ""
+    checkpoint_format: str = ""
     trial_class: str = ""
     calls: tuple[str, ...] = ()
     init: str = ""

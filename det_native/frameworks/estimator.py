@@ -11,6 +11,7 @@ DESCRIPTION = Description(
     module="tensorflow",
     install="det-native[estimator]",
     api="det_native.estimator",
+    checkpoint_format="saved_model",
     harness="det_harness.frameworks.estimator.harness:EstimatorHarness",
     trial_class="det_native.estimator.trial:EstimatorTrial",
     calls=("det_native.estimator.call:EstimatorCall",),

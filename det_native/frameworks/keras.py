@@ -24,6 +24,7 @@ DESCRIPTION = Description(
     module="tensorflow",
     install="det-native[keras]",
     api="det_native.keras",
+    checkpoint_format="saved_weights",
     harness="det_harness.frameworks.keras.harness:KerasHarness",
     trial_class="det_native.keras.trial:TFKerasTrial",
     calls=("det_native.keras.native:FitCall",),

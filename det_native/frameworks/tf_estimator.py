@@ -14,6 +14,7 @@ DESCRIPTION = Description(
     module="tensorflow",
     install="det-native[estimator]",
     api="det_native.estimator.roles",
+    checkpoint_format="saved_model",
     harness="det_harness.frameworks.tf_estimator.harness:RolesHarness",
     calls=("det_native.estimator.roles.call:UnchangedCall",),
     variables=("TF_", "XLA_", "KERAS_"),

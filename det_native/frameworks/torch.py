@@ -10,6 +10,7 @@ DESCRIPTION = Description(
     module="torch",
     install="det-native[torch]",
     api="det_native.pytorch",
+    checkpoint_format="cloudpickle",
     harness="det_harness.frameworks.torch.harness:TorchHarness",
     trial_class="det_native.pytorch.trial:PyTorchTrial",
     calls=("det_native.pytorch.native_call:TorchCall", "det_native.pytorch.epochs_call:EpochsCall"),

@@ -15,6 +15,7 @@
     local/3/trials/1/system.jsonl                        rest.SystemSample, one a line
     local/3/trials/1/media.jsonl                         rest.Medium, one a line; contents are in local/blobs/ too
     local/3/trials/1/checkpoints.jsonl                   rest.Checkpoint, one a line
+    local/3/trials/1/marks.json                          what people noted of checkpoints, and which they pinned
     local/3/trials/1/log.jsonl, log.1.jsonl              rest.LogLine, one a line; the second has the older ones
     local/3/trials/1/files/<uuid>/  the checkpoints
     local/3/trials/1/run/1/         of processes that train for it; stays if the one that runs it dies: see ``left``
@@ -25,6 +26,7 @@ of.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -312,7 +314,20 @@ class LocalStore:
                 for location, manifest in left.checkpoints
                 if manifest.uuid not in known
             ]
-        return kept
+        marks = self._marks(trial_id)
+        return [one.model_copy(update=marks[one.uuid]) if one.uuid in marks else one for one in kept]
+
+    def write_mark(self, trial_id: int, uuid: str, *, metadata: dict[str, Any], pinned: bool) -> None:
+        """Keep what people have noted of a checkpoint, and whether it is pinned."""
+        marks = self._marks(trial_id) | {uuid: {"metadata": metadata, "pinned": pinned}}
+        _write(self._of_trial(trial_id, "marks.json"), json.dumps(marks))
+
+    def _marks(self, trial_id: int) -> dict[str, Any]:
+        try:
+            marks: dict[str, Any] = json.loads(self._of_trial(trial_id, "marks.json").read_bytes())
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return {}
+        return marks
 
     def _of_trial(self, trial_id: int, name: str) -> Path:
         return self.folder / "trials" / str(trial_id) / name

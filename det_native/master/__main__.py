@@ -94,6 +94,8 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 hosts=[] if tcp is None else [urlsplit(tcp).hostname or ""],
                 policy=config.scheduler,
                 without_slots=config.without_slots,
+                storage_url=config.checkpoints,
+                storage_options=config.checkpoint_options,
             )
 
             announced: list[RuntimeFile] = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -30,6 +31,8 @@ def build(
     hosts: Iterable[str] = (),
     policy: Policy = Policy.PRIORITY,
     without_slots: int = MOST_WITHOUT_SLOTS,
+    storage_url: str = "",
+    storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[Service, FastAPI]:
     """Make a master and its HTTP interface; ``service.start()`` begins, ``service.close()`` ends.
 
@@ -51,6 +54,8 @@ def build(
         By what experiments come before others.
     without_slots : int
         How many trials that need no slot may run at the same time.
+    storage_url, storage_options
+        Where new experiments keep their checkpoints unless they say; in `home` by default.
 
     Raises
     ------
@@ -61,7 +66,13 @@ def build(
     for folder in ("blobs", "checkpoints", "runs"):
         (home / folder).mkdir(exist_ok=True, mode=0o700)
     chosen = database_url or os.environ.get("DET_DATABASE") or f"sqlite:///{home / 'det.db'}"
-    places = Places(home=home, url=url, slots=tuple(slots))
+    places = Places(
+        home=home,
+        url=url,
+        slots=tuple(slots),
+        storage_url=storage_url,
+        storage_options=storage_options or {},
+    )
     service = Service(
         places, launcher, token=token(Home(home)), database_url=chosen, policy=policy, without_slots=without_slots
     )

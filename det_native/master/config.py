@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
 
 from det_native.errors import ArgumentError
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.schema.home import Home
+from det_native.schema.storage_config import UrlStorage
 
 LOOPBACK = "127.0.0.1"
 
@@ -39,6 +44,10 @@ class MasterConfig:
         By what experiments come before others.
     without_slots : int
         How many trials that need no slot may run at the same time.
+    checkpoints : str
+        Where new experiments keep their checkpoints: an address of fsspec's; empty for the folder in `home`.
+    checkpoint_options : dict
+        What the file system of that address takes.
     ready_fd : int or None
         Descriptor on which ``ready`` is written once requests are answered.
     """
@@ -52,6 +61,8 @@ class MasterConfig:
     warm: tuple[str, ...] = ()
     scheduler: Policy = Policy.PRIORITY
     without_slots: int = MOST_WITHOUT_SLOTS
+    checkpoints: str = ""
+    checkpoint_options: dict[str, Any] = field(default_factory=dict, repr=False)
     ready_fd: int | None = None
 
     def __post_init__(self) -> None:
@@ -105,12 +116,14 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     parser.add_argument("--warm", action="append", default=[], metavar="FRAMEWORK")
     parser.add_argument("--scheduler", default=environment.get("DET_SCHEDULER") or Policy.PRIORITY.value)
     parser.add_argument("--without-slots", default=environment.get("DET_TRIALS_WITHOUT_SLOTS") or MOST_WITHOUT_SLOTS)
+    parser.add_argument("--checkpoints", default=environment.get("DET_CHECKPOINTS") or "", metavar="URL")
     parser.add_argument("--ready-fd", type=int)
     found = parser.parse_args(arguments)
     if found.scheduler not in set(Policy):
         raise ArgumentError(f"scheduler: {found.scheduler!r} is none: set DET_SCHEDULER to {' or '.join(Policy)}.")
     if not str(found.without_slots).isdecimal():
         raise ArgumentError(f"DET_TRIALS_WITHOUT_SLOTS must be a whole number, not {found.without_slots!r}.")
+    checkpoints, options = _storage(found.checkpoints, environment.get("DET_CHECKPOINTS_OPTIONS") or "")
     return MasterConfig(
         home=Home(found.home) if found.home else Home.default(),
         host=found.host,
@@ -121,5 +134,28 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         warm=tuple(found.warm),
         scheduler=Policy(found.scheduler),
         without_slots=int(found.without_slots),
+        checkpoints=checkpoints,
+        checkpoint_options=options,
         ready_fd=found.ready_fd,
     )
+
+
+def _storage(url: str, options: str) -> tuple[str, dict[str, Any]]:
+    """Return where checkpoints go, checked as far as that is possible without a look there."""
+    if not url:
+        return "", {}
+    if "://" not in url:
+        url = str(Path(url).expanduser().absolute())
+    try:
+        given = json.loads(options or "{}")
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise ArgumentError(
+            'DET_CHECKPOINTS_OPTIONS must be a JSON object of fsspec\'s options, such as {"anon": true}.'
+        )
+    try:
+        UrlStorage(type="url", url=url, options=given)
+    except ValidationError as error:
+        raise ArgumentError(f"--checkpoints (DET_CHECKPOINTS): {error.errors()[0]['msg']}.") from None
+    return url, given

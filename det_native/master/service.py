@@ -149,14 +149,23 @@ class Service:
         self._backups = None if self.database.file is None else HourlyBackups(self.database.file)
 
     @property
+    def log(self) -> Path:
+        """The master's log file, which an internal error points to."""
+        return self.places.home / LOG_NAME
+
+    @property
     def context(self) -> Context:
         """What the parts of the master share."""
         return self._context
 
-    @property
-    def log(self) -> Path:
-        """The master's log file, which an internal error points to."""
-        return self.places.home / LOG_NAME
+    def not_needed_any_more(self, experiment_id: int) -> None:
+        """A checkpoint is not pinned or registered any more: the configuration of its experiment says if it stays."""
+        with self.database.read() as connection:
+            ended = experiments.get(connection, experiment_id).state.terminal
+        if ended:
+            self.collector.ended(experiment_id)
+        else:
+            self.collector.published(experiment_id)
 
     def start(self) -> None:
         """Take up what an earlier master has left, and begin to decide."""

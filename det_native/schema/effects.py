@@ -79,6 +79,10 @@ _NO_EFFECT_HERE = {
     "max_restarts": _HERE,
     "checkpoint_storage.host_path": _HERE,
     "checkpoint_storage.storage_path": _HERE,
+    "checkpoint_storage.url": _HERE,
+    "checkpoint_storage.bucket": _HERE,
+    "checkpoint_storage.container": _HERE,
+    "checkpoint_storage.hdfs_url": _HERE,
     "environment.environment_variables": "a local run has the environment of this process",
     "environment.packages": "a local run has the packages of this process",
 }
@@ -109,7 +113,7 @@ def fields_without_effect(
         for section in sections:
             owner = getattr(owner, section)
         known = type(owner).model_fields.get(name)
-        if known is None:
+        if known is None or (path == "checkpoint_storage.container_path" and owner.type == "directory" and not local):
             continue
         if known.is_required() or getattr(owner, name) != known.get_default(call_default_factory=True):
             found[path] = reason
@@ -216,8 +220,6 @@ def _unsupported(config: ExperimentConfig, framework: Framework | None) -> Itera
         if get_framework(framework).roles:
             several = f"on several its processes have roles: distributed.strategy: {STRATEGY}, distributed.roles"
         yield f"resources.slots_per_trial: {slots} (1 slot now for {framework}; {several})"
-    if config.checkpoint_storage.type not in (None, "shared_fs"):
-        yield f"checkpoint_storage.type: {config.checkpoint_storage.type} (shared_fs and the master's own work now)"
     if config.data_layer.type != "shared_fs":
         yield f"data_layer: {config.data_layer.type} (shared_fs, a folder that all machines see, works now)"
 

@@ -22,13 +22,14 @@ class _Model(BaseModel):
 
 
 class WarmStartSource(_Model):
-    """A checkpoint of another trial, and the fsspec URI under which it is published.
+    """A checkpoint of another trial, the fsspec URI under which it is published, and options for that.
 
     With `optimizers`, the states of its optimizers and learning rate schedules are taken over, too.
     """
 
     checkpoints: str
     manifest: CheckpointManifest
+    options: dict[str, Any] = Field(default_factory=dict, repr=False)
     optimizers: bool = False
 
 
@@ -93,6 +94,8 @@ class TrialJob(_Model):
         Folder of the store of data; empty where there is none.
     checkpoints : str
         fsspec URI under which checkpoints are published, one folder per uuid.
+    checkpoint_options : dict
+        What fsspec takes beside that URI, secrets among it.
     resume : CheckpointManifest or None
         The checkpoint to continue from, found under `checkpoints`; as the master's database has it.
     manifests : dict of str to str
@@ -132,6 +135,7 @@ class TrialJob(_Model):
     bundle: BundleManifest
     bundle_id: str
     checkpoints: str
+    checkpoint_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     resume: CheckpointManifest | None = None
     manifests: dict[str, Sha256] = Field(default_factory=dict)
     warm_start: WarmStartSource | None = None

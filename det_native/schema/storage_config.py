@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from det_native.schema.section import AbsolutePath, Name, Secret, Section, Whole
 
@@ -20,6 +20,38 @@ def _same_everywhere(path: str) -> str:
 
 
 SharedPath = Annotated[Name, AfterValidator(_same_everywhere)]
+#: Options beside an address, which may be secrets; a text names those that a master keeps (``kept_secrets``).
+Options = Annotated[dict[str, Any] | str, Field(repr=False)]
+
+
+def _an_address(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        if "::" in url or not posixpath.isabs(url):
+            raise ValueError(f"must be an address such as 's3://bucket/folder' or an absolute path, not {url!r}")
+        return url
+    if "::" in url:
+        raise ValueError("must be one address; chained ones ('a::b://...') are only read from")
+    if scheme in ("http", "https", "data", "github"):
+        raise ValueError(f"cannot be written to at {scheme}://; give a bucket or a folder")
+    if "@" in rest.partition("/")[0]:
+        raise ValueError("must not hold a name or password; give those as options, which are not shown")
+    if "\0" in url or not rest.strip("/"):
+        raise ValueError(f"names no bucket or folder: {url!r}")
+    return url
+
+
+Url = Annotated[Name, AfterValidator(_an_address)]
+
+
+class Address(NamedTuple):
+    """Where checkpoints lie: an address of fsspec's or a path, and options for it, secrets among them."""
+
+    url: str
+    options: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Address({self.url!r})"
 
 
 class _Storage(Section):
@@ -61,12 +93,36 @@ class SharedFileStorage(_Storage):
             raise ValueError(f"storage_path ({self.storage_path or self.checkpoint_path!r}) must lie within host_path")
         return self
 
+    @property
+    def address(self) -> Address:
+        """Where the checkpoints lie."""
+        return Address(self.directory, {})
+
 
 class DirectoryStorage(_Storage):
     """A folder of the worker's own."""
 
     type: Literal["directory"]
-    container_path: Name
+    container_path: SharedPath
+
+    @property
+    def address(self) -> Address:
+        """Where the checkpoints lie."""
+        return Address(posixpath.normpath(self.container_path), {})
+
+
+class UrlStorage(_Storage):
+    """A folder at any address that fsspec knows, or a path; `options` are those of its file system."""
+
+    type: Literal["url"]
+    url: Url
+    options: Options = Field(default_factory=dict)
+
+    @property
+    def address(self) -> Address:
+        """Where the checkpoints lie."""
+        url = self.url.removeprefix("file://") if self.url.startswith("file:///") else self.url
+        return Address(url.rstrip("/") or "/", dict(self.options) if isinstance(self.options, dict) else {})
 
 
 class S3Storage(_Storage):
@@ -79,6 +135,12 @@ class S3Storage(_Storage):
     endpoint_url: str | None = None
     prefix: str | None = None
 
+    @property
+    def address(self) -> Address:
+        """Where the checkpoints lie."""
+        options: dict[str, Any] = {"key": self.access_key, "secret": self.secret_key, "endpoint_url": self.endpoint_url}
+        return Address(_in_bucket("s3", self.bucket, self.prefix), _given(options))
+
 
 class GcsStorage(_Storage):
     """A bucket of Google Cloud Storage."""
@@ -86,6 +148,11 @@ class GcsStorage(_Storage):
     type: Literal["gcs"]
     bucket: Name
     prefix: str | None = None
+
+    @property
+    def address(self) -> Address:
+        """Where the checkpoints lie."""
+        return Address(_in_bucket("gs", self.bucket, self.prefix), {})
 
 
 class HdfsStorage(_Storage):
@@ -95,6 +162,19 @@ class HdfsStorage(_Storage):
     hdfs_url: Name
     hdfs_path: AbsolutePath
     user: str | None = None
+
+    @model_validator(mode="after")
+    def _of_hdfs(self) -> Self:
+        scheme, separator, _ = self.hdfs_url.partition("://")
+        if separator and scheme != "hdfs":
+            raise ValueError(f"hdfs_url must be 'hdfs://host:port', not one of {scheme}://")
+        return self
+
+    @property
+    def address(self) -> Address:
+        """Where the checkpoints lie."""
+        host = self.hdfs_url.partition("://")[2] or self.hdfs_url
+        return Address(f"hdfs://{host.strip('/')}{posixpath.normpath(self.hdfs_path)}", _given({"user": self.user}))
 
 
 class AzureStorage(_Storage):
@@ -112,6 +192,31 @@ class AzureStorage(_Storage):
             raise ValueError("needs exactly one of connection_string and account_url")
         return self
 
+    @property
+    def address(self) -> Address:
+        """Where the checkpoints lie."""
+        host = (self.account_url or "").partition("://")[2] or self.account_url or ""
+        options = {
+            "connection_string": self.connection_string,
+            "account_name": host.partition(".")[0] or None,
+            "account_host": host.strip("/") or None,
+            "credential": self.credential,
+        }
+        return Address(f"abfs://{self.container}", _given(options))
+
+
+def _in_bucket(scheme: str, bucket: str, prefix: str | None) -> str:
+    return f"{scheme}://" + "/".join(part for part in (bucket.strip("/"), (prefix or "").strip("/")) if part)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _from_text(value: Any) -> Any:
+    """Take an address alone for a storage at it."""
+    return {"type": "url", "url": value} if isinstance(value, str) else value
+
 
 def _type_of(value: Any, silent: str) -> str:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
@@ -125,6 +230,7 @@ def storage_type(value: Any) -> str:
 
 CheckpointStorage = Annotated[
     Annotated[MasterStorage, Tag("master")]
+    | Annotated[UrlStorage, Tag("url")]
     | Annotated[SharedFileStorage, Tag("shared_fs")]
     | Annotated[DirectoryStorage, Tag("directory")]
     | Annotated[S3Storage, Tag("s3")]
@@ -132,6 +238,7 @@ CheckpointStorage = Annotated[
     | Annotated[HdfsStorage, Tag("hdfs")]
     | Annotated[AzureStorage, Tag("azure")],
     Discriminator(storage_type),
+    BeforeValidator(_from_text),
 ]
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, StorageError
 from det_native.schema.manifests import CheckpointFile, CheckpointManifest, Sha256
-from det_native.storage.folder import LocalFolder, buffered, open_folder, write_all
+from det_native.storage.folder import INCOMING, LocalFolder, buffered, open_folder, write_all
 from det_native.storage.manifest_file import MANIFEST, changed, decode, encode, missing, refuse_other, resized
 from det_native.storage.paths import UnsafePathError, check_relative, check_uuid
 from det_native.storage.publication import CHUNK, NEW_FILE, THREADS, Throttle, described, publish_local, walk
@@ -35,10 +36,12 @@ class CheckpointStorage:
     ----------
     uri : str
         A path, ``file:///path``, or for instance ``s3://bucket/folder``.
+    options : mapping, optional
+        What fsspec's file system takes beside the address, secrets among it.
     """
 
-    def __init__(self, uri: str) -> None:
-        self._folder = open_folder(uri)
+    def __init__(self, uri: str, options: Mapping[str, Any] | None = None) -> None:
+        self._folder = open_folder(uri, options)
         self.uri = self._folder.uri
 
     def workspace(self) -> Path:
@@ -126,6 +129,22 @@ class CheckpointStorage:
         self._folder.publish(f"{manifest.uuid}/{MANIFEST}", [encode(complete)])
         shutil.rmtree(directory)
         return complete
+
+    def check_writable(self) -> None:
+        """See that checkpoints can be written here: a small file appears and goes.
+
+        Raises
+        ------
+        StorageError
+            If they cannot; the message says where, and what the storage says.
+        """
+        key = f"{INCOMING}/{secrets.token_hex(8)}"
+        try:
+            self._folder.publish(key, [b"checkpoints can be written here"])
+            self._folder.delete(key)
+        except OSError as error:
+            said = str(error).strip().rstrip(".") or type(error).__name__
+            raise storage_error(f"Checkpoints cannot be written to {self.uri}: {said}.", error) from error
 
     def local_path(self, uuid: str, path: str) -> Path | None:
         """Return where a file of a checkpoint lies, if that is on this machine."""

@@ -14,22 +14,16 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
-from det_native.errors import MissingDependencyError, StorageError
+from det_native.errors import StorageError
 from det_native.storage.frames import Buffer
 
-# Where a put is atomic by itself: the object appears when the upload is complete. Elsewhere a rename follows.
-_OBJECT_STORES = frozenset({"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci"})
-_INCOMING = ".incoming"
-_EXTRAS = {
-    "s3": "det-native[s3]",
-    "s3a": "det-native[s3]",
-    "gs": "gcsfs",
-    "gcs": "gcsfs",
-    "az": "adlfs",
-    "abfs": "adlfs",
-}
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+INCOMING = ".incoming"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _IOV_MAX = 512
 
@@ -68,8 +62,8 @@ class Folder(Protocol):
         """Return the names of the first-level folders."""
 
 
-def open_folder(uri: str) -> Folder:
-    """Return the folder at a path, a ``file://`` address, or any address that fsspec knows."""
+def open_folder(uri: str, options: Mapping[str, Any] | None = None) -> Folder:
+    """Return the folder at a path, a ``file://`` address, or any address that fsspec knows, with `options` for that."""
     if not uri:
         raise StorageError("The address of a storage is empty; give a path or an address such as 's3://bucket/folder'.")
     scheme, separator, rest = uri.partition("://")
@@ -77,7 +71,9 @@ def open_folder(uri: str) -> Folder:
         return LocalFolder(Path(uri).expanduser().absolute())
     if scheme in ("file", "local"):
         return LocalFolder(Path(rest).expanduser().absolute())
-    return RemoteFolder(uri)
+    from det_native.storage.remote_folder import RemoteFolder
+
+    return RemoteFolder(uri, options)
 
 
 class LocalFolder:
@@ -89,7 +85,7 @@ class LocalFolder:
         self.root = root
         self.uri = str(root)
         self._prefix = self.uri.rstrip("/") + "/"
-        self._incoming = self._prefix + _INCOMING
+        self._incoming = self._prefix + INCOMING
         self._made: set[str] = set()
 
     def path(self, key: str) -> str:
@@ -222,100 +218,6 @@ class LocalFolder:
         if directory not in self._made:
             os.makedirs(directory, mode=0o700, exist_ok=True)
             self._made.add(directory)
-
-
-class RemoteFolder:
-    """A folder of anything that fsspec reaches."""
-
-    local = False
-
-    def __init__(self, uri: str) -> None:
-        from fsspec.core import url_to_fs
-
-        scheme = uri.partition("://")[0]
-        try:
-            self._fs, root = url_to_fs(uri)
-        except ImportError as error:
-            package = _EXTRAS.get(scheme, "the fsspec package for it")
-            raise MissingDependencyError(
-                f"Storage at {scheme}:// needs another package: pip install {package}"
-            ) from error
-        except ValueError as error:
-            raise StorageError(f"The storage address {uri!r} cannot be used: {error}.") from error
-        self.uri = uri.rstrip("/")
-        self._root = root.rstrip("/")
-        self._atomic = scheme in _OBJECT_STORES
-
-    def path(self, key: str) -> str:
-        """Return the name of `key` in the file system."""
-        return f"{self._root}/{key}"
-
-    def exists(self, key: str) -> bool:
-        """Return whether a file lies under `key`."""
-        return bool(self._fs.isfile(self.path(key)))
-
-    def size(self, key: str) -> int:
-        """Return the bytes under `key`."""
-        return int(self._fs.size(self.path(key)))
-
-    def open(self, key: str) -> IO[bytes]:
-        """Open for reading."""
-        opened: IO[bytes] = self._fs.open(self.path(key), "rb")
-        return opened
-
-    def publish(self, key: str, pieces: Iterable[Buffer]) -> None:
-        """Put the whole content at once: a stream that breaks off could leave half an object."""
-        content = b"".join(pieces)
-        self._put(key, lambda name: self._fs.pipe_file(name, content))
-
-    def publish_file(self, key: str, source: Path) -> None:
-        """Upload `source`."""
-        self._put(key, lambda name: self._fs.put_file(str(source), name))
-
-    def copy(self, source: str, key: str) -> bool:
-        """Have the file system copy it."""
-        try:
-            self._put(key, lambda name: self._fs.cp_file(self.path(source), name))
-        except (FileNotFoundError, NotImplementedError):  # removed meanwhile, or it cannot
-            return False
-        return True
-
-    def _put(self, key: str, put: Any) -> None:
-        target = self.path(key)
-        self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
-        if self._atomic:
-            put(target)
-            return
-        incoming = self.path(_INCOMING)
-        self._fs.makedirs(incoming, exist_ok=True)
-        temporary = f"{incoming}/{secrets.token_hex(16)}"
-        put(temporary)
-        self._fs.mv(temporary, target)
-
-    def delete(self, key: str) -> None:
-        """Remove the file under `key`, if there is one."""
-        try:
-            self._fs.rm_file(self.path(key))
-        except FileNotFoundError:
-            return
-
-    def delete_tree(self, key: str) -> None:
-        """Remove everything under the folder `key`, if there is anything."""
-        try:
-            self._fs.rm(self.path(key), recursive=True)
-        except FileNotFoundError:
-            return
-        finally:
-            self._fs.invalidate_cache()
-
-    def children(self) -> list[str]:
-        """Return the names of the first-level folders."""
-        self._fs.invalidate_cache()
-        try:
-            entries = self._fs.ls(self._root, detail=True)
-        except FileNotFoundError:
-            return []
-        return [str(entry["name"]).rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == "directory"]
 
 
 def write_all(descriptor: int, pieces: Iterable[Buffer]) -> None:

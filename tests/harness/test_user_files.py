@@ -122,7 +122,7 @@ def test_what_has_not_changed_is_stored_once(tmp_path: Path) -> None:
 
 
 def test_to_an_object_store_what_has_not_changed_is_sent_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from det_native.storage.folder import RemoteFolder
+    from det_native.storage.remote_folder import RemoteFolder
 
     sent: list[str] = []
     put = RemoteFolder.publish_file

@@ -271,7 +271,7 @@ class Worker:
 def publish(job: TrialJob, batch: int) -> tuple[str, dict[str, Any]]:
     """Publish a checkpoint of a run; return its uuid and the report of it."""
     uuid = f"00000000-0000-4000-8000-{next(_NUMBERS):012d}"
-    storage = CheckpointStorage(job.checkpoints)
+    storage = CheckpointStorage(job.checkpoints, job.checkpoint_options)
     folder = storage.workspace()
     (folder / "weights").write_text(f"weights after {batch}")
     described = CheckpointManifest(

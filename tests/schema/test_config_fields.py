@@ -228,7 +228,7 @@ REFUSED = [
     ("checkpoint_policy", "never", "checkpoint_policy", "must be one of best, all, none"),
     ("max_restarts", -1, "max_restarts", "must be at least 0"),
     ("checkpoint_storage.save_trial_best", -1, "checkpoint_storage.save_trial_best", "must be at least 0"),
-    ("checkpoint_storage", {"type": "ftp"}, "checkpoint_storage.type", "must be one of shared_fs, directory, s3"),
+    ("checkpoint_storage", {"type": "ftp"}, "checkpoint_storage.type", "must be one of url, shared_fs, directory, s3"),
     ("checkpoint_storage", {"type": "shared_fs"}, "checkpoint_storage.host_path", "is missing"),
     ("checkpoint_storage", {"host_path": "/a"}, "checkpoint_storage.host_path", "type shared_fs"),
     ("checkpoint_storage", {**SHARED, "host_path": "a/b"}, "checkpoint_storage.host_path", "must be an absolute path"),

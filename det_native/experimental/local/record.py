@@ -12,6 +12,7 @@ from det_native.local.runner import this_process
 from det_native.local.store import LocalStore, checkpoint_row, now, trial_row
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.hidden import hidden
 from det_native.schema.manifests import Framework
 from det_native.schema.refused import is_refused, refused_because
 from det_native.schema.states import ExperimentState, TrialState
@@ -62,7 +63,7 @@ class Record:
             id=store.number,
             name=config.name or config.description or f"local {framework} experiment",
             state=ExperimentState.ACTIVE,
-            config=config.model_dump(mode="json"),
+            config=hidden(config.model_dump(mode="json")),
             bundle_id=bundle_id,
             framework=framework,
             metric=config.searcher.metric or "",
@@ -183,7 +184,9 @@ class Record:
             said = {"metric": reporter.metric, "smaller_is_better": reporter.smaller_is_better}
             searcher = self._config.searcher.model_copy(update=said)
             self._config = self._config.model_copy(update={"searcher": searcher})
-            self._detail = self._detail.model_copy(update={**said, "config": self._config.model_dump(mode="json")})
+            self._detail = self._detail.model_copy(
+                update={**said, "config": hidden(self._config.model_dump(mode="json"))}
+            )
 
     def _told(self, reporter: LocalReporter) -> dict[str, Any]:
         """Return the trial's length, if its process has told another one than was known here, and its notice."""

@@ -25,7 +25,7 @@ def delete_superfluous(store: LocalStore, config: ExperimentConfig) -> None:
         )
     )
     for trial_id, mine in found.items():
-        gone = {one.uuid for one in mine if one.uuid in doomed}
+        gone = {one.uuid for one in mine if one.uuid in doomed and not one.pinned}
         if not gone:
             continue
         for one in mine:

@@ -22,6 +22,7 @@ from det_native.master.api.routes import (
     finding,
     life,
     master,
+    models,
     runs,
     trials,
 )
@@ -53,7 +54,20 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
     )
     app.state.service = service
     app.state.shared = SharedAnswers()
-    for module in (runs, master, environment, data, bundles, finding, experiments, life, trials, checkpoints, events):
+    for module in (
+        runs,
+        master,
+        environment,
+        data,
+        bundles,
+        finding,
+        experiments,
+        life,
+        trials,
+        checkpoints,
+        models,
+        events,
+    ):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)
     app.add_middleware(Gate, guard=service, owner=OWNER, hosts=tuple(hosts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -12,8 +12,8 @@ from sqlalchemy.exc import OperationalError
 
 from det_native.errors import DetError
 from det_native.master.flow.context import Context
-from det_native.master.flow.jobs import checkpoint_uri
-from det_native.master.store import bundles, checkpoints, experiments, runs, trials
+from det_native.master.flow.places_of_checkpoints import storage_for
+from det_native.master.store import bundles, checkpoints, experiments, protection, runs, trials
 from det_native.master.store.database import Transaction, is_disk_full
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
@@ -21,7 +21,6 @@ from det_native.schema.manifests import BundleManifest
 from det_native.schema.ranks import rank_folder
 from det_native.schema.retention import LAST_WHILE_RUNNING, superfluous, superfluous_already
 from det_native.schema.states import CheckpointState
-from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import safe_join
 
 logger = logging.getLogger(__name__)
@@ -44,8 +43,8 @@ def retire(transaction: Transaction, experiment: rest.Experiment) -> None:
         trial_best=policy.save_trial_best,
         trial_latest=policy.save_trial_latest,
     )
-    used = checkpoints.used_by_programs(transaction.connection) if doomed else set()
-    checkpoints.set_deleted(transaction, [uuid for uuid in doomed if uuid not in used])
+    kept = protection.kept_of(transaction.connection, doomed)
+    checkpoints.set_deleted(transaction, [uuid for uuid in doomed if uuid not in kept])
 
 
 def collect(context: Context, experiment_id: int) -> None:
@@ -102,8 +101,7 @@ def collect_running(
         else:
             found = checkpoints.complete(connection, trial_id=trial_id)
         current = _current_runs(connection, experiment_id, trial_id)
-        needed = checkpoints.needed_by_others(connection) | checkpoints.used_by_programs(connection)
-        needed |= _of_starting_runs(connection, found)
+        needed = protection.protected(connection).keys() | of_starting_runs(connection, found)
     doomed = superfluous_already(
         found,
         metric=experiment.metric,
@@ -120,11 +118,12 @@ def collect_running(
         return
     try:
         try:
-            _tell_deleted(context, gone)
+            gone = _tell_deleted(context, gone)
         except OperationalError as error:
             if not is_disk_full(error):
                 raise
-            _delete_files(context, config, gone)  # which makes room to store that
+            # Which makes room to store that. Nobody can have registered one since: that could not be stored, either.
+            _delete_files(context, config, gone)
             _tell_deleted(context, gone)
         else:
             _delete_files(context, config, gone)  # what fails here, `collect` does at the end
@@ -140,20 +139,26 @@ def _current_runs(connection: Connection, experiment_id: int, trial_id: int | No
     return [trial.run_id for trial in trials.of_experiment(connection, experiment_id) if trial.run_id is not None]
 
 
-def _of_starting_runs(connection: Connection, found: Iterable[rest.Checkpoint]) -> set[str]:
+def of_starting_runs(connection: Connection, found: Iterable[rest.Checkpoint]) -> set[str]:
     """Return the checkpoints of trials whose worker may be reading them still: its run has none of its own yet."""
     publishing = {one.manifest.run_id for one in found}
     starting = {run.trial_id for run in runs.alive(connection) if run.run_id not in publishing}
     return {one.uuid for one in found if one.trial_id in starting}
 
 
-def _tell_deleted(context: Context, uuids: Iterable[str]) -> None:
+def _tell_deleted(context: Context, uuids: Sequence[str]) -> list[str]:
+    """Have checkpoints exist no more; return them, without those that somebody has come to need at this moment."""
     with context.database.write() as transaction:
-        checkpoints.set_deleted(transaction, uuids)
+        kept = protection.kept_of(transaction.connection, uuids)
+        gone = [uuid for uuid in uuids if uuid not in kept]
+        checkpoints.set_deleted(transaction, gone)
+    return gone
 
 
-def _delete_files(context: Context, config: ExperimentConfig, uuids: Iterable[str]) -> None:
-    storage = CheckpointStorage(checkpoint_uri(config, context.places))
+def _delete_files(context: Context, config: ExperimentConfig, uuids: Sequence[str]) -> None:
+    if not uuids:
+        return
+    storage = storage_for(config, context.places)
     for uuid in uuids:
         storage.delete(uuid)
 

@@ -8,7 +8,7 @@ from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.jobs import check_framework, check_horovod
-from det_native.master.flow.storage_check import check_storage
+from det_native.master.flow.places_of_checkpoints import check_writable, stored, with_masters_storage
 from det_native.master.flow.warm_start import check_earlier, check_source
 from det_native.master.store import bundles, checkpoints, experiments
 from det_native.master.store.encoding import check_text
@@ -73,9 +73,11 @@ def create(
             "the kernel, or the master with `det down` and `det up`."
         )
     config = _configuration(body, _framework(context, body.bundle_id))
+    config = with_masters_storage(config, context.places)
     check_network(config)
-    check_storage(config, context.places)
+    told = stored(config, context.places, owner)
     check_search(config)
+    check_writable(config, context.places, owner)
     with context.database.write() as transaction:
         if idempotency is not None:
             known = experiments.created_with(transaction.connection, owner, idempotency.key, idempotency.digest)
@@ -86,12 +88,12 @@ def create(
         refuse_unsupported(config, bundle.program.framework)
         _refuse_too_large(config, len(context.places.slots))
         check_horovod(config, bundle)
-        check_source(transaction.connection, config, owner, bundle.program.framework)
+        source = check_source(transaction.connection, config, owner, bundle.program.framework)
         check_earlier(transaction.connection, bundle.program, owner)
         new = experiments.NewExperiment(
             owner=owner,
             name=config.title,
-            config=config.model_dump(mode="json"),
+            config=told,
             bundle_id=body.bundle_id,
             framework=bundle.program.framework,
             metric=config.metric,
@@ -105,7 +107,8 @@ def create(
             forked_from=None if forked is None else forked.experiment_id,
         )
         experiment_id = experiments.create(transaction, new)
-        checkpoints.note_uses(transaction, experiment_id, (each.checkpoint for each in bundle.program.earlier))
+        uses = {each.checkpoint for each in bundle.program.earlier} | ({source.uuid} if source else set())
+        checkpoints.note_uses(transaction, experiment_id, uses)
         return tell_experiment(transaction, experiment_id), True
 
 

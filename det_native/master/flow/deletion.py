@@ -22,13 +22,12 @@ from sqlalchemy.exc import OperationalError
 
 from det_native.errors import DetError, RequestError
 from det_native.master.flow.context import Context, tell_experiment
-from det_native.master.flow.jobs import checkpoint_uri
+from det_native.master.flow.places_of_checkpoints import storage_for
 from det_native.master.store import experiments, life, unfinished
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.life import Deletion
 from det_native.storage.blobs import BlobStore
-from det_native.storage.checkpoints import CheckpointStorage
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +116,7 @@ class Deletions:
             experiment = experiments.get(connection, experiment_id)
             found = life.checkpoints_of(connection, experiment_id)
             runs = life.runs_of(connection, experiment_id)
-        storage = CheckpointStorage(checkpoint_uri(ExperimentConfig.model_validate(experiment.config), places))
+        storage = storage_for(ExperimentConfig.model_validate(experiment.config), places)
         for uuid, _, _ in found:
             storage.delete(uuid)
         for folder in [*(places.run(run_id) for run_id in runs), _event_files(places.home, experiment_id)]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from det_native._version import PROTOCOL
-from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import find_framework, get_framework, has_horovod, missing_horovod
+from det_native.master.flow.places_of_checkpoints import address_of
 from det_native.master.launch.base import WorkerKind
 from det_native.master.launch.slots import device_of
 from det_native.schema import rest
@@ -21,17 +22,22 @@ from det_native.schema.lengths import UNTOLD, Length, Unit
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
 from det_native.schema.resources import Device
 from det_native.schema.roles import processes_of
-from det_native.schema.storage_config import MasterStorage, SharedFileStorage
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the master keeps things, and how workers reach it. `output_bytes` are kept of each trial's output."""
+    """Where the master keeps things, and how workers reach it.
+
+    Of each trial's output `output_bytes` are kept. New experiments that name no storage keep their checkpoints at
+    `storage_url`, if it is given, with `storage_options`.
+    """
 
     home: Path
     url: str
     slots: tuple[rest.SlotInfo, ...]
     output_bytes: int = 16 << 20
+    storage_url: str = ""
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def blobs(self) -> str:
@@ -56,25 +62,6 @@ class Places:
     def threads(self) -> int:
         """Threads that a worker on one slot computes with."""
         return max(1, len(os.sched_getaffinity(0)) // max(len(self.slots), 1))
-
-
-def checkpoint_uri(config: ExperimentConfig, places: Places) -> str:
-    """Return where the experiment's checkpoints are published.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-        For a kind of storage that comes with a later version.
-    """
-    match config.checkpoint_storage:
-        case MasterStorage():
-            return places.checkpoints
-        case SharedFileStorage() as storage:
-            return storage.directory
-        case storage:
-            raise UnsupportedFeatureError(
-                f"checkpoint_storage.type: {storage.type} comes with a later version; shared_fs works now."
-            )
 
 
 def stage_of(config: ExperimentConfig, units: int | None) -> Length | None:
@@ -196,6 +183,7 @@ def trial_job(
     devices = [device for device in map(device_of, slots) if device is not None]
     kind: Device = "cuda" if devices else "cpu"
     stage = stage_of(config, units)
+    address = address_of(config, places)
     return TrialJob(
         protocol=PROTOCOL,
         directory=str(places.run(run_id)),
@@ -203,7 +191,8 @@ def trial_job(
         data=str(places.data),
         bundle=bundle,
         bundle_id=bundle.id,
-        checkpoints=checkpoint_uri(config, places),
+        checkpoints=address.url,
+        checkpoint_options=address.options,
         resume=resume,
         manifests=dict(manifests),
         warm_start=warm_start,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from det_native.errors import CheckpointError
 from det_native.master.flow.context import Context
-from det_native.master.flow.jobs import Places, checkpoint_uri
+from det_native.master.flow.jobs import Places
+from det_native.master.flow.places_of_checkpoints import storage_for
 from det_native.master.store import checkpoints
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
@@ -74,4 +75,4 @@ def find_resume(context: Context, experiment: rest.Experiment, trial: rest.Trial
 
 def storage_of(places: Places, experiment: rest.Experiment) -> CheckpointStorage:
     """Return where an experiment's checkpoints are."""
-    return CheckpointStorage(checkpoint_uri(ExperimentConfig.model_validate(experiment.config), places))
+    return storage_for(ExperimentConfig.model_validate(experiment.config), places)

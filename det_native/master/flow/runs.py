@@ -24,10 +24,11 @@ from det_native.master.flow.decide import (
     Widen,
     decide,
 )
-from det_native.master.flow.jobs import checkpoint_uri, ranks_of, trial_job, worker_kind
+from det_native.master.flow.jobs import ranks_of, trial_job, worker_kind
 from det_native.master.flow.left_samples import store_left_samples
 from det_native.master.flow.lost_files import LostFiles
 from det_native.master.flow.output import OutputStore
+from det_native.master.flow.places_of_checkpoints import address_of
 from det_native.master.flow.resume import find_resume
 from det_native.master.flow.room import RoomWaits
 from det_native.master.flow.spool import DamagedSpoolError, has_begun
@@ -439,7 +440,7 @@ class Runs:
         experiment = experiments.get(transaction.connection, run.experiment_id)
         config = ExperimentConfig.model_validate(experiment.config)
         places = self._context.places
-        folders = {checkpoint_uri(config, places), str(places.home)}
+        folders = {address_of(config, places).url, str(places.home)}
         self.without_room.add(run.trial_id, folders)
         self._make_room()
         fullest = min(folders, key=lambda folder: free_bytes(folder) or 0)

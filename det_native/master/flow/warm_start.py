@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from det_native.errors import CheckpointError, CheckpointNotFoundError
 from det_native.master.flow.context import Context
+from det_native.master.flow.places_of_checkpoints import address_of
 from det_native.master.flow.resume import storage_of
 from det_native.master.store import checkpoints, experiments, trials
 from det_native.schema import rest
@@ -15,8 +16,10 @@ from det_native.schema.manifests import Framework, Program
 from det_native.schema.states import CheckpointState
 
 
-def check_source(connection: Connection, config: ExperimentConfig, owner: str, framework: Framework) -> None:
-    """Refuse an experiment whose trials cannot begin with what its configuration names.
+def check_source(
+    connection: Connection, config: ExperimentConfig, owner: str, framework: Framework
+) -> rest.Checkpoint | None:
+    """Refuse an experiment whose trials cannot begin with what its configuration names; return that, if it does.
 
     Raises
     ------
@@ -27,7 +30,7 @@ def check_source(connection: Connection, config: ExperimentConfig, owner: str, f
     """
     found = _named(connection, config, owner)
     if found is None:
-        return
+        return None
     field, source = found
     if source is None:
         raise CheckpointError(f"{field}: that trial has no checkpoint to begin with. Name another one.")
@@ -38,6 +41,7 @@ def check_source(connection: Connection, config: ExperimentConfig, owner: str, f
             f"{field}: checkpoint {source.uuid} was made by {source.manifest.framework}, this experiment trains with "
             f"{framework}. Name a checkpoint of the same framework."
         )
+    return source
 
 
 def weights_for(
@@ -70,7 +74,10 @@ def source_of(context: Context, trial: rest.Trial) -> WarmStartSource | None:
     optimizers = bool(searcher.get("source_optimizer")) and source.experiment_id != trial.experiment_id
     if own is None:  # else it is only needed if all checkpoints of the trial's own are damaged
         storage.check(source.manifest)
-    return WarmStartSource(checkpoints=storage.uri, manifest=source.manifest, optimizers=optimizers)
+    address = address_of(ExperimentConfig.model_validate(experiment.config), context.places)
+    return WarmStartSource(
+        checkpoints=address.url, manifest=source.manifest, options=address.options, optimizers=optimizers
+    )
 
 
 def check_earlier(connection: Connection, program: Program, owner: str) -> None:
@@ -98,9 +105,8 @@ def earlier_of(context: Context, program: Program) -> dict[str, WarmStartSource]
         with context.database.read() as connection:
             source = checkpoints.get(connection, uuid)
             experiment = experiments.get(connection, source.experiment_id)
-        sources[uuid] = WarmStartSource(
-            checkpoints=storage_of(context.places, experiment).uri, manifest=source.manifest
-        )
+        url, options = address_of(ExperimentConfig.model_validate(experiment.config), context.places)
+        sources[uuid] = WarmStartSource(checkpoints=url, manifest=source.manifest, options=options)
     return sources
 
 

@@ -13,10 +13,10 @@ from det_native.master.store import events
 from det_native.master.store import metrics as metric_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import check_text, now
-from det_native.master.store.experiments import TERMINAL
-from det_native.master.store.tables import checkpoint_uses, checkpoints, experiments, trials
+from det_native.master.store.tables import checkpoint_uses, checkpoints, experiments
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
+from det_native.schema.registry import CheckpointChange
 from det_native.schema.states import CheckpointState
 
 UUID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,63}")
@@ -104,26 +104,10 @@ def complete(
     return [_checkpoint(connection, row) for row in connection.execute(_ordered(query)).all()]
 
 
-def needed_by_others(connection: Connection) -> set[str]:
-    """Return the checkpoints that trials of experiments which go on begin with, whosever they are."""
-    query = (
-        select(trials.c.warm_start)
-        .join(experiments, experiments.c.id == trials.c.experiment_id)
-        .where(trials.c.warm_start.is_not(None), experiments.c.state.not_in(TERMINAL))
-        .distinct()
-    )
-    return set(connection.execute(query).scalars())
-
-
 def note_uses(transaction: Transaction, experiment_id: int, uuids: Iterable[str]) -> None:
     """Note the checkpoints from which earlier training calls in an experiment's program get their weights."""
     for uuid in sorted(set(uuids)):
         transaction.connection.execute(insert(checkpoint_uses).values(experiment_id=experiment_id, uuid=uuid))
-
-
-def used_by_programs(connection: Connection) -> set[str]:
-    """Return the checkpoints that the programs of experiments need: while these run, and to load what they made."""
-    return set(connection.execute(select(checkpoint_uses.c.uuid).distinct()).scalars())
 
 
 def latest(connection: Connection, trial_id: int) -> rest.Checkpoint | None:
@@ -144,12 +128,29 @@ def set_deleted(transaction: Transaction, uuids: Iterable[str]) -> None:
         transaction.connection.execute(
             update(checkpoints).where(checkpoints.c.uuid == uuid).values(state=CheckpointState.DELETED)
         )
-        deleted = get(transaction.connection, uuid)
-        owner = transaction.connection.execute(
-            select(experiments.c.owner).where(experiments.c.id == deleted.experiment_id)
-        ).scalar_one()
-        data = deleted.model_dump(mode="json")
-        events.emit(transaction, owner, "checkpoint", deleted.experiment_id, deleted.trial_id, data)
+        _tell(transaction, get(transaction.connection, uuid))
+
+
+def change(transaction: Transaction, known: rest.Checkpoint, body: CheckpointChange) -> rest.Checkpoint:
+    """Change what is noted of a checkpoint, and whether it is pinned; tell it."""
+    check_text(body.model_dump(mode="json"))
+    gone = set(body.remove_metadata)
+    kept = {key: value for key, value in known.metadata.items() if key not in gone} | body.add_metadata
+    pinned = known.pinned if body.pinned is None else body.pinned
+    transaction.connection.execute(
+        update(checkpoints).where(checkpoints.c.uuid == known.uuid).values(metadata=kept, pinned=pinned)
+    )
+    changed = get(transaction.connection, known.uuid)
+    _tell(transaction, changed)
+    return changed
+
+
+def _tell(transaction: Transaction, changed: rest.Checkpoint) -> None:
+    owner = transaction.connection.execute(
+        select(experiments.c.owner).where(experiments.c.id == changed.experiment_id)
+    ).scalar_one()
+    data = changed.model_dump(mode="json")
+    events.emit(transaction, owner, "checkpoint", changed.experiment_id, changed.trial_id, data)
 
 
 def _query(owner: str | None) -> Select[Any]:

@@ -15,7 +15,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from det_harness.trial.after_training import weights_in
-from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
+from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, trial_class_titles
 from det_native.past_history import PastHistory
 from det_native.schema.environment import TrialEnvironment
@@ -173,6 +173,23 @@ class FrameworkHarness:
     def at_home(self, loaded: Any) -> Any:
         """Return what `load` gave in a program that has run again, as an object of this process's own classes."""
         return loaded
+
+    def moved(self, loaded: Any, map_location: Any) -> Any:
+        """Return a loaded model on the device that ``map_location`` of ``torch.load()`` says."""
+        raise ArgumentError("map_location= is for PyTorch; this checkpoint is of another framework. Leave it out.")
+
+    def load_tagged(self, directory: Path, tags: list[str]) -> Any:
+        """Return the SavedModel of a checkpoint by its tags."""
+        raise ArgumentError("tags= is for SavedModels of an Estimator; this checkpoint has none. Leave it out.")
+
+    @property
+    def export_formats(self) -> tuple[str, ...]:
+        """The formats that a loaded model can be exported in."""
+        return ()
+
+    def export(self, loaded: Any, directory: Path, target: Path, format: str, options: Mapping[str, Any]) -> Path:
+        """Write a loaded model in one of :attr:`export_formats`; return the file or folder."""
+        raise NotImplementedError
 
     def load_into(self, call: Any, directory: Path) -> None:
         """Put weights, optimizers and counters of a checkpoint into the objects of a captured call, or change nothing.

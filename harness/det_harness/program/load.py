@@ -176,6 +176,37 @@ def find_instead(damaged: Checkpoint, known: Iterable[Checkpoint]) -> Checkpoint
     return instead.find_instead(CheckpointStorage(damaged.location.rpartition("/")[0]), damaged, known)
 
 
+def verify_checkpoint(checkpoint: Checkpoint) -> None:
+    """See that the files of a checkpoint of this machine's are what was saved.
+
+    Raises
+    ------
+    CheckpointNotFoundError, CheckpointCorruptError
+        If they are not; the message names the file.
+    """
+    CheckpointStorage(checkpoint.location.rpartition("/")[0]).verify(checkpoint.manifest)
+
+
+def moved(framework: str, loaded: Any, map_location: Any) -> Any:
+    """Return a loaded model on the device that ``map_location`` of ``torch.load()`` says."""
+    return harness_of(framework).moved(loaded, map_location)
+
+
+def load_tagged(framework: str, directory: Path, tags: Any) -> Any:
+    """Return the SavedModel of a checkpoint by tags of ``tf.saved_model.load()``."""
+    return harness_of(framework).load_tagged(directory, tags)
+
+
+def exported(framework: str, loaded: Any, directory: Path, target: Path, format: str, options: dict[str, Any]) -> Path:
+    """Write a loaded model in a format that other programs read; return the file or folder."""
+    return harness_of(framework).export(loaded, directory, target, format, options)
+
+
+def export_formats(framework: str) -> tuple[str, ...]:
+    """Return the formats that a framework's models can be exported in."""
+    return harness_of(framework).export_formats
+
+
 def delete_checkpoint(checkpoint: Checkpoint) -> None:
     """Remove the files of a checkpoint of this machine's, if they are there."""
     CheckpointStorage(checkpoint.location.rpartition("/")[0]).delete(checkpoint.uuid)

@@ -15,8 +15,9 @@ import os
 import platform
 import time
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from det_harness.trial.spool import read_spool
 from det_native.errors import DetError, StorageError
@@ -37,6 +38,7 @@ class _Note(BaseModel):
     run_id: str
     uuid: str
     checkpoints: str
+    options: dict[str, Any] = Field(default_factory=dict)
     spool: str
 
 
@@ -50,13 +52,16 @@ class Publications:
     run_id : str
     checkpoints : str
         Address of the checkpoints.
+    options : dict, optional
+        What their storage takes beside the address.
     """
 
-    def __init__(self, directory: Path, run_id: str, checkpoints: str) -> None:
+    def __init__(self, directory: Path, run_id: str, checkpoints: str, options: dict[str, Any] | None = None) -> None:
         self._folder = directory.parent / _FOLDER
         self._path = self._folder / f"{run_id}.json"
         self._run_id = run_id
         self._checkpoints = checkpoints
+        self._options = options or {}
         self._spool = directory / "spool"
         self._descriptor: int | None = None
 
@@ -67,6 +72,7 @@ class Publications:
             run_id=self._run_id,
             uuid=uuid,
             checkpoints=self._checkpoints,
+            options=self._options,
             spool=str(self._spool),
         )
         self._close()
@@ -131,7 +137,7 @@ def _is_done(text: bytes, written: float) -> bool:
             return True
     except StorageError:  # what is damaged may be its report
         return time.time() - written > _FORGOTTEN_SECONDS
-    storage = CheckpointStorage(note.checkpoints)
+    storage = CheckpointStorage(note.checkpoints, note.options)
     found = storage.latest_complete([note.uuid])
     if found is not None and found.run_id == note.run_id:
         storage.delete(note.uuid)

@@ -48,6 +48,7 @@ class WarmStart:
         manifest = self.source.manifest
         with tempfile.TemporaryDirectory(prefix="det-warm-start-") as temporary:
             folder = Path(temporary) / "checkpoint"
-            CheckpointStorage(self.source.checkpoints).fetch(manifest.uuid, folder, manifest.sha256)
+            storage = CheckpointStorage(self.source.checkpoints, self.source.options)
+            storage.fetch(manifest.uuid, folder, manifest.sha256)
             logger.info("The weights are those of trial %s at batch %d.", manifest.trial_id, manifest.batch)
             yield folder

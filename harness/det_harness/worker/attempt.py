@@ -117,7 +117,7 @@ class TrialRun:
             stage=job.stage,
         )
         self._failures = Failures(job.gang)
-        self._publications = Publications(self._directory, job.run_id, job.checkpoints)
+        self._publications = Publications(self._directory, job.run_id, job.checkpoints, job.checkpoint_options)
         self._reporter: SpoolReporter | SilentReporter = (
             SilentReporter() if self._environment.ranks.rank else self._open_reporter()
         )
@@ -258,7 +258,7 @@ class TrialRun:
             bundle_id=job.bundle_id,
         )
         return TrialCheckpoints(
-            CheckpointStorage(job.checkpoints),
+            CheckpointStorage(job.checkpoints, job.checkpoint_options),
             owner,
             self._reporter,
             resume=job.resume,

@@ -10,11 +10,13 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response, StreamingResponse
 
 from det_native.errors import NotFoundError
-from det_native.master.api.answers import TheOwner, TheService, Uuid, refusals, reply
+from det_native.master.api.answers import TheOwner, TheService, Uuid, refusals, reply, reply_list
 from det_native.master.api.bodies import Route
 from det_native.master.api.routes.bundles import BYTES
+from det_native.master.flow import kept_checkpoints
 from det_native.master.flow.resume import storage_of
-from det_native.master.store import checkpoints, experiments
+from det_native.master.store import checkpoints, experiments, registry
+from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
 from det_native.schema.rest import Checkpoint
 from det_native.schema.states import CheckpointState
 from det_native.storage.instead import find_instead
@@ -44,6 +46,38 @@ def get_checkpoint_instead(uuid: Uuid, service: TheService, owner: TheOwner) -> 
     return reply(found)
 
 
+@router.get("/{uuid}/models", response_model=list[ModelVersion], responses=refusals(404))
+def get_versions_of_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
+    """Return the versions of models that a checkpoint is."""
+    with service.database.read() as connection:
+        return reply_list(registry.of_checkpoint(connection, uuid, owner))
+
+
+@router.patch("/{uuid}", response_model=Checkpoint, responses=refusals(400, 404, 409))
+def change_checkpoint(uuid: Uuid, body: CheckpointChange, service: TheService, owner: TheOwner) -> Response:
+    """Change what is noted of a checkpoint, and whether it is pinned: a pinned one is never collected."""
+    changed = kept_checkpoints.change(service.context, owner, uuid, body)
+    if body.pinned is False:
+        service.not_needed_any_more(changed.experiment_id)
+    return reply(changed)
+
+
+@router.post("/{uuid}/verify", response_model=CheckpointVerified, responses=refusals(404))
+def verify_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
+    """Read all files of a checkpoint in its storage, and say whether they are what was saved."""
+    with service.database.read() as connection:
+        checkpoint = checkpoints.get(connection, uuid, owner)
+    service.collector.reads(uuid)
+    return reply(kept_checkpoints.verify(service.context, checkpoint))
+
+
+@router.delete("/{uuid}", response_model=Checkpoint, responses=refusals(404, 409))
+def delete_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
+    """Delete a checkpoint, if nothing needs it: neither registered nor pinned, nobody's source, nor of a live trial."""
+    is_read = service.collector.is_read(uuid)
+    return reply(kept_checkpoints.delete(service.context, owner, uuid, is_read=is_read))
+
+
 @router.get(
     "/{uuid}/files/{path:path}",
     response_class=Response,
@@ -67,10 +101,13 @@ def get_checkpoint_file(
         raise NotFoundError(f"Checkpoint {uuid} has no file {path!r}.")
     service.collector.reads(uuid)
     storage = storage_of(service.places, experiment)
-    storage.check(checkpoint.manifest, path)  # once the answer has begun, nothing can be said of it
-    stream = storage.open(uuid, path)
     begin = min(offset, file.size)
-    stream.seek(begin)
+    try:
+        storage.check(checkpoint.manifest, path)  # once the answer has begun, nothing can be said of it
+        stream = storage.open(uuid, path)
+        stream.seek(begin)
+    except OSError as error:
+        raise kept_checkpoints.does_not_answer(storage.uri, error) from error
     return StreamingResponse(
         _chunks(stream, partial(service.collector.reads, uuid)),
         media_type="application/octet-stream",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from det_harness.frameworks.base import FrameworkHarness, controller_class_of
+from det_native.errors import ArgumentError
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
@@ -66,6 +67,25 @@ class EstimatorHarness(FrameworkHarness):
 
         found = saved_models(directory)
         return directory / next(iter(found.values())) if len(found) == 1 else directory
+
+    def load_tagged(self, directory: Path, tags: list[str]) -> Any:
+        """Return the SavedModel of a checkpoint by its tags."""
+        from det_harness.frameworks.estimator.saved_models import load_saved_models
+
+        return load_saved_models(directory, tags)
+
+    @property
+    def export_formats(self) -> tuple[str, ...]:
+        """The formats that a loaded model can be exported in."""
+        return ("savedmodel",)
+
+    def export(self, loaded: Any, directory: Path, target: Path, format: str, options: Mapping[str, Any]) -> Path:
+        """Copy the SavedModel of a checkpoint; of several all of them, by name."""
+        from det_harness.frameworks.estimator.saved_models import copy_saved_models
+
+        if options.get("example_inputs") is not None:
+            raise ArgumentError("example_inputs= is for PyTorch; a SavedModel knows its inputs. Leave it out.")
+        return copy_saved_models(directory, target)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return the SavedModel of a checkpoint; of several a dictionary, by name."""

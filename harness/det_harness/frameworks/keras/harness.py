@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +86,19 @@ class KerasHarness(FrameworkHarness):
 
         if NUMBER == 2:
             _state().build_as_plain(call)
+
+    @property
+    def export_formats(self) -> tuple[str, ...]:
+        """The formats that a loaded model can be exported in."""
+        from det_harness.frameworks.keras.exports import FORMATS
+
+        return FORMATS
+
+    def export(self, loaded: Any, directory: Path, target: Path, format: str, options: Mapping[str, Any]) -> Path:
+        """Write a loaded model in one of them; return the file or folder."""
+        from det_harness.frameworks.keras.exports import export
+
+        return export(loaded, target, format, options)
 
     def load_into(self, call: Any, directory: Path) -> None:
         """Put what a training has made of the model of a captured call into that model."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,25 @@ class TorchHarness(FrameworkHarness):
         if not all(isinstance(model, torch.nn.Module) for model in models):
             return loaded
         return at_home(models) if several else at_home(models)[0]
+
+    def moved(self, loaded: Any, map_location: Any) -> Any:
+        """Return a loaded model on the device that ``map_location`` of ``torch.load()`` says."""
+        from det_harness.frameworks.torch.exports import moved
+
+        return moved(loaded, map_location)
+
+    @property
+    def export_formats(self) -> tuple[str, ...]:
+        """The formats that a loaded model can be exported in."""
+        from det_harness.frameworks.torch.exports import FORMATS
+
+        return FORMATS
+
+    def export(self, loaded: Any, directory: Path, target: Path, format: str, options: Mapping[str, Any]) -> Path:
+        """Write a loaded model in one of them; return the file."""
+        from det_harness.frameworks.torch.exports import export
+
+        return export(loaded, target, format, options)
 
     def load_into(self, call: Any, directory: Path) -> None:
         """Put what a training has made of the objects of a captured call into them."""

@@ -1,0 +1,102 @@
+"""What people do with single checkpoints: note something of them, pin, verify and delete them."""
+
+from __future__ import annotations
+
+from det_native.errors import CheckpointError, RequestError
+from det_native.master.flow.collection import of_starting_runs
+from det_native.master.flow.context import Context
+from det_native.master.flow.places_of_checkpoints import storage_for
+from det_native.master.store import checkpoints, experiments, protection, trials
+from det_native.schema import registry, rest
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.retention import LAST_WHILE_RUNNING
+from det_native.schema.states import CheckpointState
+
+
+def change(context: Context, owner: str, uuid: str, body: registry.CheckpointChange) -> rest.Checkpoint:
+    """Change what is noted of a checkpoint, and whether it is pinned.
+
+    Raises
+    ------
+    NotFoundError
+        If the owner has no such checkpoint.
+    RequestError
+        If it is deleted and to be pinned.
+    """
+    with context.database.write() as transaction:
+        known = checkpoints.get(transaction.connection, uuid, owner)
+        if body.pinned and known.state is not CheckpointState.COMPLETED:
+            raise RequestError(409, f"Checkpoint {uuid} was deleted; there is nothing to pin.")
+        return checkpoints.change(transaction, known, body)
+
+
+def verify(context: Context, checkpoint: rest.Checkpoint) -> registry.CheckpointVerified:
+    """Read all files of a checkpoint in its storage, and say whether they are what was saved.
+
+    Raises
+    ------
+    RequestError
+        If the storage does not answer.
+    """
+    facts = {"uuid": checkpoint.uuid, "files": len(checkpoint.manifest.files), "size": checkpoint.size}
+    if checkpoint.state is not CheckpointState.COMPLETED:
+        return registry.CheckpointVerified(ok=False, problem=f"Checkpoint {checkpoint.uuid} was deleted.", **facts)
+    with context.database.read() as connection:
+        experiment = experiments.get(connection, checkpoint.experiment_id)
+    storage = storage_for(ExperimentConfig.model_validate(experiment.config), context.places)
+    try:
+        storage.verify(checkpoint.manifest)
+    except CheckpointError as error:
+        return registry.CheckpointVerified(ok=False, problem=str(error), **facts)
+    except OSError as error:
+        raise does_not_answer(storage.uri, error) from error
+    return registry.CheckpointVerified(ok=True, **facts)
+
+
+def delete(context: Context, owner: str, uuid: str, *, is_read: bool) -> rest.Checkpoint:
+    """Delete a checkpoint that nothing needs; of one that is deleted already nothing more.
+
+    Parameters
+    ----------
+    context : Context
+    owner : str
+    uuid : str
+    is_read : bool
+        Whether somebody is downloading it.
+
+    Raises
+    ------
+    NotFoundError
+        If the owner has no such checkpoint.
+    RequestError
+        If something needs it; the message says what.
+    """
+    with context.database.write() as transaction:
+        connection = transaction.connection
+        known = checkpoints.get(connection, uuid, owner)
+        experiment = experiments.get(connection, known.experiment_id)
+        if known.state is CheckpointState.COMPLETED:
+            reason = protection.reason_to_keep(connection, uuid)
+            if not reason and not trials.get(connection, known.trial_id).state.terminal:
+                complete = checkpoints.complete(connection, trial_id=known.trial_id)
+                last = sorted(complete, key=lambda one: (one.batch, one.created))[-LAST_WHILE_RUNNING:]
+                needed = {one.uuid for one in last} | of_starting_runs(connection, complete)
+                if uuid in needed:
+                    reason = f"trial {known.trial_id} goes on, and may have to continue from it; end it first"
+            if not reason and is_read:
+                reason = "somebody is downloading it; try again in a minute"
+            if reason:
+                raise RequestError(409, f"Checkpoint {uuid} cannot be deleted: {reason}.")
+            checkpoints.set_deleted(transaction, [uuid])
+    storage = storage_for(ExperimentConfig.model_validate(experiment.config), context.places)
+    try:
+        storage.delete(uuid)
+    except OSError as error:
+        raise does_not_answer(storage.uri, error) from error
+    with context.database.read() as connection:
+        return checkpoints.get(connection, uuid, owner)
+
+
+def does_not_answer(uri: str, error: OSError) -> RequestError:
+    """Return what to say where a storage fails."""
+    return RequestError(503, f"The storage {uri} failed: {str(error).rstrip('.') or type(error).__name__}. Try again.")

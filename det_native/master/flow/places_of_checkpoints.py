@@ -1,0 +1,102 @@
+"""Where the checkpoints of an experiment lie: as its configuration says, or as the master is set up."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from typing import TYPE_CHECKING, Any
+
+from det_native.errors import ConfigurationError, MissingDependencyError, Problem, StorageError
+from det_native.master.flow.kept_secrets import give, keep
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.storage_config import Address, MasterStorage, UrlStorage
+from det_native.storage.checkpoints import CheckpointStorage
+
+if TYPE_CHECKING:
+    from det_native.master.flow.jobs import Places
+
+#: So long the storage of a new experiment may take to be written to.
+PATIENCE = 30.0
+OWNER = "user"
+
+
+def address_of(config: ExperimentConfig, places: Places, owner: str = OWNER) -> Address:
+    """Return where an experiment's checkpoints are published, with what is needed to get in.
+
+    Raises
+    ------
+    ArgumentError
+        If a secret of the configuration is not here any more.
+    """
+    if isinstance(config.checkpoint_storage, MasterStorage):
+        return Address(places.checkpoints, {})
+    raw = {"checkpoint_storage": config.checkpoint_storage.model_dump(mode="json")}
+    whole = type(config.checkpoint_storage).model_validate(give(places.home, owner, raw)["checkpoint_storage"])
+    assert not isinstance(whole, MasterStorage)
+    return whole.address
+
+
+def storage_for(config: ExperimentConfig, places: Places, owner: str = OWNER) -> CheckpointStorage:
+    """Return an experiment's checkpoints."""
+    return CheckpointStorage(*address_of(config, places, owner))
+
+
+def with_masters_storage(config: ExperimentConfig, places: Places) -> ExperimentConfig:
+    """Return a configuration that says where checkpoints go, where the master is set up with another place.
+
+    Another place of a later start does not touch the experiments that there are.
+    """
+    own = config.checkpoint_storage
+    if not isinstance(own, MasterStorage) or not places.storage_url:
+        return config
+    policy = own.model_dump(exclude={"type"})
+    storage = UrlStorage(type="url", url=places.storage_url, options=dict(places.storage_options), **policy)
+    return config.model_copy(update={"checkpoint_storage": storage})
+
+
+def stored(config: ExperimentConfig, places: Places, owner: str) -> dict[str, Any]:
+    """Return a configuration as it is stored and shown: without secrets."""
+    return keep(places.home, owner, config.model_dump(mode="json"))
+
+
+def check_writable(config: ExperimentConfig, places: Places, owner: str) -> None:
+    """Refuse an experiment whose checkpoints could not be written to the address that it names.
+
+    Raises
+    ------
+    ConfigurationError
+        If its storage refuses, or does not answer.
+    MissingDependencyError
+        If the package for it is missing.
+    """
+    if isinstance(config.checkpoint_storage, MasterStorage):
+        return
+    url, options = address_of(config, places, owner)
+    try:
+        storage = CheckpointStorage(url, options)
+        check_address(storage)
+    except MissingDependencyError as error:
+        raise MissingDependencyError(f"checkpoint_storage: {error}") from error
+    except StorageError as error:
+        what, where = str(error), "checkpoint_storage.host_path" if "://" not in url else "checkpoint_storage"
+        remedy = "make the bucket or folder, or give checkpoint_storage another address or other keys"
+        raise ConfigurationError("The experiment cannot be run:", [Problem(where, what, remedy)]) from error
+
+
+def check_address(storage: CheckpointStorage) -> None:
+    """See that checkpoints can be written to a storage.
+
+    Raises
+    ------
+    StorageError
+        If they cannot, or it does not answer in time.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="det-storage")
+    try:
+        pool.submit(storage.check_writable).result(PATIENCE)
+    except Late:
+        raise StorageError(
+            f"Checkpoints cannot be written to {storage.uri}: it does not answer within {PATIENCE:.0f} seconds."
+        ) from None
+    finally:
+        pool.shutdown(wait=False)
