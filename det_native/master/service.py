@@ -33,6 +33,7 @@ from det_native.master.flow.left_files import LeftFiles
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.thread import DecisionThread, Waiter
+from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch import gpu_notices
 from det_native.master.launch.base import Exit, Launcher
@@ -111,7 +112,8 @@ class Service:
             self.broker = Broker(events.last_id(connection))
         self.blobs = BlobStore(places.blobs)
         self.data = DataStore(places.data)
-        self._bundles = KnownBundles(self.blobs)
+        self.guard = BlobGuard(self.blobs)
+        self._bundles = KnownBundles(self.blobs, self.guard)
         self._packages = WorkerPackages()
         self.on_shutdown: Callable[[], None] = lambda: None
         self.kill_workers = False
@@ -316,6 +318,7 @@ class Service:
         with self.database.read() as connection:
             self._bundles.kind_of(connection, body.bundle_id)
         experiment, new = create(self._context, owner, body, idempotency)
+        self._bundles.used(body.bundle_id)
         if new:
             kind = "test of " if body.test else ""
             logger.info("experiment %d submitted: %s%r", experiment.id, kind, experiment.name)
