@@ -169,6 +169,10 @@ class Session:
         """Send PATCH, which may be repeated, and return the JSON of the answer."""
         return self._decoded(self._request("PATCH", path, json=json))
 
+    def put(self, path: str, json: Any) -> Any:
+        """Send PUT, which may be repeated, and return the JSON of the answer."""
+        return self._decoded(self._request("PUT", path, json=json))
+
     def delete(self, path: str, **params: Any) -> Any:
         """Send DELETE and return the JSON of the answer, None if it is empty."""
         return self._decoded(self._request("DELETE", path, params=params))

@@ -94,6 +94,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 hosts=[] if tcp is None else [urlsplit(tcp).hostname or ""],
                 policy=config.scheduler,
                 without_slots=config.without_slots,
+                budget=config.disk_budget,
             )
 
             announced: list[RuntimeFile] = []

@@ -30,6 +30,7 @@ def build(
     hosts: Iterable[str] = (),
     policy: Policy = Policy.PRIORITY,
     without_slots: int = MOST_WITHOUT_SLOTS,
+    budget: int | None = None,
 ) -> tuple[Service, FastAPI]:
     """Make a master and its HTTP interface; ``service.start()`` begins, ``service.close()`` ends.
 
@@ -51,6 +52,8 @@ def build(
         By what experiments come before others.
     without_slots : int
         How many trials that need no slot may run at the same time.
+    budget : int, optional
+        Bytes that the home may take from now on; 0 for as many as the disk has.
 
     Raises
     ------
@@ -63,6 +66,12 @@ def build(
     chosen = database_url or os.environ.get("DET_DATABASE") or f"sqlite:///{home / 'det.db'}"
     places = Places(home=home, url=url, slots=tuple(slots))
     service = Service(
-        places, launcher, token=token(Home(home)), database_url=chosen, policy=policy, without_slots=without_slots
+        places,
+        launcher,
+        token=token(Home(home)),
+        database_url=chosen,
+        policy=policy,
+        without_slots=without_slots,
+        budget=budget,
     )
     return service, create_app(service, hosts=[host for host in (*hosts, urlsplit(url).hostname) if host])

@@ -13,6 +13,7 @@ from det_native.errors import ArgumentError
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.schema.home import Home
+from det_native.schema.sizes import parse_size
 
 LOOPBACK = "127.0.0.1"
 
@@ -39,6 +40,8 @@ class MasterConfig:
         By what experiments come before others.
     without_slots : int
         How many trials that need no slot may run at the same time.
+    disk_budget : int or None
+        Bytes that the home may take, 0 for as many as the disk has; None for what an earlier start said.
     ready_fd : int or None
         Descriptor on which ``ready`` is written once requests are answered.
     """
@@ -52,6 +55,7 @@ class MasterConfig:
     warm: tuple[str, ...] = ()
     scheduler: Policy = Policy.PRIORITY
     without_slots: int = MOST_WITHOUT_SLOTS
+    disk_budget: int | None = None
     ready_fd: int | None = None
 
     def __post_init__(self) -> None:
@@ -105,6 +109,7 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     parser.add_argument("--warm", action="append", default=[], metavar="FRAMEWORK")
     parser.add_argument("--scheduler", default=environment.get("DET_SCHEDULER") or Policy.PRIORITY.value)
     parser.add_argument("--without-slots", default=environment.get("DET_TRIALS_WITHOUT_SLOTS") or MOST_WITHOUT_SLOTS)
+    parser.add_argument("--disk-budget", default=environment.get("DET_DISK_BUDGET"))
     parser.add_argument("--ready-fd", type=int)
     found = parser.parse_args(arguments)
     if found.scheduler not in set(Policy):
@@ -121,5 +126,19 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         warm=tuple(found.warm),
         scheduler=Policy(found.scheduler),
         without_slots=int(found.without_slots),
+        disk_budget=budget_of(found.disk_budget) if found.disk_budget else None,
         ready_fd=found.ready_fd,
     )
+
+
+def budget_of(text: str) -> int:
+    """Return the bytes of a disk budget, 0 for ``none``.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no size.
+    """
+    if text.strip().lower() == "none":
+        return 0
+    return parse_size(text, "the disk budget (--disk-budget, DET_DISK_BUDGET)")

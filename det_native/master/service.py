@@ -23,6 +23,7 @@ from det_native.master.events.broker import Broker
 from det_native.master.flow import collection
 from det_native.master.flow import data as data_flow
 from det_native.master.flow.checks import Checks
+from det_native.master.flow.cleaning import Cleaner
 from det_native.master.flow.collector import Collector
 from det_native.master.flow.context import Context
 from det_native.master.flow.creation import Idempotency, create
@@ -42,6 +43,7 @@ from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
+from det_native.master.space_watch import SpaceWatch
 from det_native.master.store import bundles, events, experiments, logs, reports, system, unfinished
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
@@ -50,6 +52,7 @@ from det_native.schema import rest
 from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.schema.introduction import Meeting
 from det_native.schema.manifests import BundleManifest
+from det_native.schema.space import SpaceSettings
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 from det_native.storage.blobs import BlobStore
 from det_native.storage.datasets import DataStore
@@ -88,6 +91,8 @@ class Service:
         By what experiments come before others.
     without_slots : int
         How many trials that need no slot may run at the same time.
+    budget : int or None
+        Bytes that the home may take from now on, 0 for as many as the disk has; None for what was said before.
 
     Raises
     ------
@@ -104,6 +109,7 @@ class Service:
         database_url: str,
         policy: Policy = Policy.PRIORITY,
         without_slots: int = MOST_WITHOUT_SLOTS,
+        budget: int | None = None,
     ) -> None:
         self.places = places
         self.broker = Broker()
@@ -132,6 +138,17 @@ class Service:
         self._thread = DecisionThread(self._tick, self._busy, waiter, self._make_room)
         self._context = Context(self.database, launcher, places, self._thread.post)
         self.collector = Collector(self._context)
+        self.space = SpaceWatch(
+            self.database,
+            places,
+            self.blobs,
+            Cleaner(self._context, self.blobs, self.guard),
+            self.collector.make_room,
+            OWNER,
+            partial(collection.clear_old_runs, self._context),
+        )
+        if budget is not None:
+            self.space.change(SpaceSettings(budget=budget or None))
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
@@ -156,6 +173,7 @@ class Service:
         self.collector.submit(data_flow.drop_left, self.database, self.data)
         if self._backups is not None:
             self._backups.start()
+        self.space.start()
 
     def close(self, *, kill_workers: bool | None = None) -> None:
         """End; workers live on unless they are to be killed (as ``POST /master/shutdown`` said, by default)."""
@@ -170,6 +188,7 @@ class Service:
         if kill:
             self._runs.suspend_all()
         self.collector.close()
+        self.space.close()
         if self._backups is not None:
             self._backups.close()
         self.database.close()
@@ -236,7 +255,7 @@ class Service:
             python=installed.python,
             executable=executable or sys.executable,
             modules=modules,
-            notices=gpu_notices.notices(self._slots_now()),
+            notices=[*gpu_notices.notices(self._slots_now()), *self.space.notices],
         )
 
     def create_data(self, body: DataSetCreate) -> DataSetInfo:

@@ -21,6 +21,7 @@ from det_native.master.api.routes import (
     experiments,
     master,
     runs,
+    space,
     trials,
 )
 from det_native.master.api.shared import SharedAnswers
@@ -51,7 +52,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
     )
     app.state.service = service
     app.state.shared = SharedAnswers()
-    for module in (runs, master, environment, data, bundles, experiments, trials, checkpoints, events):
+    for module in (runs, master, environment, data, bundles, experiments, trials, checkpoints, events, space):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)
     app.add_middleware(Gate, guard=service, owner=OWNER, hosts=tuple(hosts))
