@@ -127,12 +127,10 @@ def test_a_budget_is_kept_with_the_home_and_warned_of_before_it_is_used_up(tmp_p
         [warning] = master.service.space.notices
         assert "disk budget of the master is used up to 9" in warning
         answer = master.client.post("/api/v1/environment", json={"executable": "", "modules": []})
-        if answer.status_code == 200:
-            assert warning in answer.json()["notices"]
+        assert warning in answer.json()["notices"]  # which the client says at a submit
         budget = master.get("/space/settings")["budget"]
     with running_master(home) as master:
         assert master.get("/space")["budget"] == budget
-        assert "is used up to" in (home / "master.log").read_text() if (home / "master.log").exists() else True
 
 
 def test_above_the_budget_what_nobody_needs_goes_and_nothing_else(master: Master) -> None:
