@@ -28,6 +28,8 @@ from det_native.client.master_commands import master as master_group
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
 from det_native.client.share_commands import change as set_group
+from det_native.client.space_commands import space as space_command
+from det_native.client.space_commands import space_line
 from det_native.client.stopping import stop_master
 from det_native.client.trial_commands import trial as trial_group
 from det_native.client.up_command import up as up_command
@@ -146,6 +148,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
                 *_held(info.slots),
                 ("standbys", standbys or "none"),
                 ("active experiments", info.active_experiments),
+                *space_line(session),
                 *([("outage", info.outage)] if info.outage else []),
             ]
         )
@@ -189,6 +192,7 @@ def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOpti
 
 cli.add_command(master_group)
 cli.add_command(clean_command)
+cli.add_command(space_command)
 cli.add_command(examples_command)
 cli.add_command(remote_commands.remote)
 

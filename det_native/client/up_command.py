@@ -26,6 +26,18 @@ def _slots(context: click.Context, parameter: click.Parameter, value: str | None
     return value
 
 
+def _budget(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    from det_native.errors import ArgumentError
+    from det_native.schema.sizes import parse_size
+
+    if value is not None and value.strip().lower() != "none":
+        try:
+            parse_size(value, "the disk budget")
+        except ArgumentError as error:
+            raise click.BadParameter(str(error)) from error
+    return value
+
+
 @click.command()
 @click.option(
     "--slots", metavar="N", callback=_slots, help='Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.'
@@ -38,6 +50,12 @@ def _slots(context: click.Context, parameter: click.Parameter, value: str | None
     "--checkpoints",
     metavar="URL",
     help="Where new experiments keep their checkpoints: s3://bucket/folder or any address of fsspec's, or a folder.",
+)
+@click.option(
+    "--disk-budget",
+    metavar="SIZE",
+    callback=_budget,
+    help='What the home may take on the disk, such as "50GB"; it is kept. "none" for as much as the disk has.',
 )
 @click.option("--service", is_flag=True, help="Have systemd start it after each boot, too; asks first.")
 @click.option("-y", "--yes", is_flag=True, help="With --service: do not ask.")
@@ -83,6 +101,10 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     check_version(Session(runtime.url, "").health(), runtime.url)
     if not asked:
         return
+    if asked.pop("--disk-budget", None) is not None:
+        from det_native.client.space_commands import set_budget
+
+        set_budget(connect(None, start=False), str(options["disk_budget"]))
     slots = MasterInfo.model_validate(connect(None, start=False).get("/master")).slots
     without = lacking(asked, runtime, slots)
     if without:

@@ -96,6 +96,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 without_slots=config.without_slots,
                 storage_url=config.checkpoints,
                 storage_options=config.checkpoint_options,
+                budget=config.disk_budget,
             )
 
             announced: list[RuntimeFile] = []

@@ -33,6 +33,7 @@ def build(
     without_slots: int = MOST_WITHOUT_SLOTS,
     storage_url: str = "",
     storage_options: Mapping[str, Any] | None = None,
+    budget: int | None = None,
 ) -> tuple[Service, FastAPI]:
     """Make a master and its HTTP interface; ``service.start()`` begins, ``service.close()`` ends.
 
@@ -56,6 +57,8 @@ def build(
         How many trials that need no slot may run at the same time.
     storage_url, storage_options
         Where new experiments keep their checkpoints unless they say; in `home` by default.
+    budget : int, optional
+        Bytes that the home may take from now on; 0 for as many as the disk has.
 
     Raises
     ------
@@ -74,6 +77,12 @@ def build(
         storage_options=storage_options or {},
     )
     service = Service(
-        places, launcher, token=token(Home(home)), database_url=chosen, policy=policy, without_slots=without_slots
+        places,
+        launcher,
+        token=token(Home(home)),
+        database_url=chosen,
+        policy=policy,
+        without_slots=without_slots,
+        budget=budget,
     )
     return service, create_app(service, hosts=[host for host in (*hosts, urlsplit(url).hostname) if host])

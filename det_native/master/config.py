@@ -17,6 +17,7 @@ from det_native.errors import ArgumentError
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.schema.home import Home
+from det_native.schema.sizes import parse_size
 from det_native.schema.storage_config import UrlStorage
 
 LOOPBACK = "127.0.0.1"
@@ -48,6 +49,8 @@ class MasterConfig:
         Where new experiments keep their checkpoints: an address of fsspec's; empty for the folder in `home`.
     checkpoint_options : dict
         What the file system of that address takes.
+    disk_budget : int or None
+        Bytes that the home may take, 0 for as many as the disk has; None for what an earlier start said.
     ready_fd : int or None
         Descriptor on which ``ready`` is written once requests are answered.
     """
@@ -63,6 +66,7 @@ class MasterConfig:
     without_slots: int = MOST_WITHOUT_SLOTS
     checkpoints: str = ""
     checkpoint_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    disk_budget: int | None = None
     ready_fd: int | None = None
 
     def __post_init__(self) -> None:
@@ -117,6 +121,7 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     parser.add_argument("--scheduler", default=environment.get("DET_SCHEDULER") or Policy.PRIORITY.value)
     parser.add_argument("--without-slots", default=environment.get("DET_TRIALS_WITHOUT_SLOTS") or MOST_WITHOUT_SLOTS)
     parser.add_argument("--checkpoints", default=environment.get("DET_CHECKPOINTS") or "", metavar="URL")
+    parser.add_argument("--disk-budget", default=environment.get("DET_DISK_BUDGET"))
     parser.add_argument("--ready-fd", type=int)
     found = parser.parse_args(arguments)
     if found.scheduler not in set(Policy):
@@ -136,6 +141,7 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         without_slots=int(found.without_slots),
         checkpoints=checkpoints,
         checkpoint_options=options,
+        disk_budget=budget_of(found.disk_budget) if found.disk_budget else None,
         ready_fd=found.ready_fd,
     )
 
@@ -159,3 +165,16 @@ def _storage(url: str, options: str) -> tuple[str, dict[str, Any]]:
     except ValidationError as error:
         raise ArgumentError(f"--checkpoints (DET_CHECKPOINTS): {error.errors()[0]['msg']}.") from None
     return url, given
+
+
+def budget_of(text: str) -> int:
+    """Return the bytes of a disk budget, 0 for ``none``.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no size.
+    """
+    if text.strip().lower() == "none":
+        return 0
+    return parse_size(text, "the disk budget (--disk-budget, DET_DISK_BUDGET)")

@@ -24,6 +24,7 @@ from det_native.master.events.broker import Broker
 from det_native.master.flow import collection, life
 from det_native.master.flow import data as data_flow
 from det_native.master.flow.checks import Checks
+from det_native.master.flow.cleaning import Cleaner
 from det_native.master.flow.collector import Collector
 from det_native.master.flow.context import Context
 from det_native.master.flow.creation import Forked, Idempotency, create
@@ -35,6 +36,7 @@ from det_native.master.flow.left_files import LeftFiles
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.thread import DecisionThread, Waiter
+from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch import gpu_notices
 from det_native.master.launch.base import Exit, Launcher
@@ -43,6 +45,7 @@ from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
+from det_native.master.space_watch import SpaceWatch
 from det_native.master.store import bundles, events, experiments, logs, reports, summaries, system, unfinished
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
@@ -52,6 +55,7 @@ from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.schema.introduction import Meeting
 from det_native.schema.life import Deletion, Retained, Retention
 from det_native.schema.manifests import BundleManifest
+from det_native.schema.space import SpaceSettings
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 from det_native.storage.blobs import BlobStore
 from det_native.storage.datasets import DataStore
@@ -92,6 +96,8 @@ class Service:
         By what experiments come before others.
     without_slots : int
         How many trials that need no slot may run at the same time.
+    budget : int or None
+        Bytes that the home may take from now on, 0 for as many as the disk has; None for what was said before.
 
     Raises
     ------
@@ -108,6 +114,7 @@ class Service:
         database_url: str,
         policy: Policy = Policy.PRIORITY,
         without_slots: int = MOST_WITHOUT_SLOTS,
+        budget: int | None = None,
     ) -> None:
         self.places = places
         self.broker = Broker()
@@ -116,7 +123,8 @@ class Service:
             self.broker = Broker(events.last_id(connection))
         self.blobs = BlobStore(places.blobs)
         self.data = DataStore(places.data)
-        self._bundles = KnownBundles(self.blobs)
+        self.guard = BlobGuard(self.blobs)
+        self._bundles = KnownBundles(self.blobs, self.guard)
         self._packages = WorkerPackages()
         self.on_shutdown: Callable[[], None] = lambda: None
         self.kill_workers = False
@@ -136,6 +144,17 @@ class Service:
         self._context = Context(self.database, launcher, places, self._thread.post)
         self.collector = Collector(self._context)
         self.deletions = Deletions(self._context, self.blobs, self._bundles.forget)
+        self.space = SpaceWatch(
+            self.database,
+            places,
+            self.blobs,
+            Cleaner(self._context, self.blobs, self.guard),
+            self.collector.make_room,
+            OWNER,
+            partial(collection.clear_old_runs, self._context),
+        )
+        if budget is not None:
+            self.space.change(SpaceSettings(budget=budget or None))
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
@@ -176,6 +195,7 @@ class Service:
         self.collector.submit(self._summarise_earlier)
         if self._backups is not None:
             self._backups.start()
+        self.space.start()
 
     def close(self, *, kill_workers: bool | None = None) -> None:
         """End; workers live on unless they are to be killed (as ``POST /master/shutdown`` said, by default)."""
@@ -190,6 +210,7 @@ class Service:
         if kill:
             self._runs.suspend_all()
         self.collector.close()
+        self.space.close()
         if self._backups is not None:
             self._backups.close()
         self.database.close()
@@ -256,7 +277,7 @@ class Service:
             python=installed.python,
             executable=executable or sys.executable,
             modules=modules,
-            notices=gpu_notices.notices(self._slots_now()),
+            notices=[*gpu_notices.notices(self._slots_now()), *self.space.notices],
         )
 
     def create_data(self, body: DataSetCreate) -> DataSetInfo:

@@ -53,8 +53,6 @@ _NO_EFFECT = {
     "profiling.end_after_batch": _WHOLE_RUN,
     "profiling.sync_timings": "the parts of a batch are not timed",
     "log_policies": "logs are kept as they are",
-    "log_retention_days": "logs are kept as they are",
-    "retention_policy": "logs are kept as they are",
     "integrations": "there are none",
     "tensorboard_storage": "not for users",
     "debug": "not for users",
@@ -83,6 +81,8 @@ _NO_EFFECT_HERE = {
     "checkpoint_storage.bucket": _HERE,
     "checkpoint_storage.container": _HERE,
     "checkpoint_storage.hdfs_url": _HERE,
+    "log_retention_days": "of local runs the last ones are kept, with their logs",
+    "retention_policy": "of local runs the last ones are kept, with their logs",
     "environment.environment_variables": "a local run has the environment of this process",
     "environment.packages": "a local run has the packages of this process",
 }

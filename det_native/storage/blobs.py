@@ -46,6 +46,14 @@ def _unreadable(path: Path | str, error: OSError) -> StorageError:
     return StorageError(f"The file {os.fspath(path)!r} cannot be read: {error.strerror}.")
 
 
+class StoredBlob(NamedTuple):
+    """A blob as it lies in a store: bytes that its file takes, and when it was last written, in seconds since 1970."""
+
+    sha256: str
+    size: int
+    modified: float
+
+
 class BlobStore:
     """Content-addressed store of blobs at a path or at any address that fsspec knows.
 
@@ -191,7 +199,7 @@ class BlobStore:
                     raise FrameError("its content has another hash")
             except FrameError as error:
                 self.delete(sha256)
-                self._tell_loss()
+                self.tell_loss()
                 raise BundleCorruptError(
                     f"Stored blob {sha256} is damaged ({error}); submit again: it is sent anew then."
                 ) from error
@@ -263,37 +271,46 @@ class BlobStore:
         """Remove a blob, if it is there."""
         self._folder.delete(self._key(sha256))
 
+    def entries(self) -> Iterator[StoredBlob]:
+        """Yield the blobs of a local store, in no order; of one elsewhere none."""
+        if not isinstance(self._folder, LocalFolder):
+            return
+        for folder in self._folder.children():
+            if len(folder) != 2:
+                continue
+            with suppress(FileNotFoundError), os.scandir(self._folder.path(folder)) as files:
+                for file in files:
+                    with suppress(FileNotFoundError):
+                        state = file.stat(follow_symlinks=False)
+                        if len(file.name) == 64:
+                            yield StoredBlob(file.name, state.st_size, state.st_mtime)
+
     def size(self, sha256: str) -> int | None:
-        """Return the bytes that a blob takes, packed; None if it is not there."""
+        """Return the bytes that a blob takes, None if it is not there."""
         try:
             return self._folder.size(self._key(sha256))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def written_at(self, sha256: str) -> float | None:
-        """Return when a blob was stored or :meth:`touch`ed last; None if it is not there, or nobody knows."""
-        if not isinstance(self._folder, LocalFolder):
-            return None
-        try:
-            return os.stat(self._folder.path(self._key(sha256))).st_mtime
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def touch(self, sha256: str) -> bool:
-        """Have a blob count as stored now, so that it stays until it is named; return whether it is there."""
-        if not isinstance(self._folder, LocalFolder):
-            return sha256 in self
-        try:
-            os.utime(self._folder.path(self._key(sha256)))
-        except (FileNotFoundError, NotADirectoryError):
+    def refresh(self, sha256: str) -> bool:
+        """Return whether a blob is here; it counts as new then, since it is about to be reported."""
+        if sha256 not in self:
             return False
-        except OSError:  # it is another user's, say
-            return sha256 in self
-        return sha256 in self
+        if isinstance(self._folder, LocalFolder):
+            try:
+                os.utime(self._folder.path(self._key(sha256)))
+            except FileNotFoundError:  # removed this moment
+                return False
+            except OSError:  # of another user's, say
+                pass
+        return True
 
-    def mark_changed(self) -> None:
-        """Have every process that remembers which blobs are here look again (see :meth:`generation`)."""
-        self._tell_loss()
+    def modified(self, sha256: str) -> float | None:
+        """Return when a blob of a local store was last written, in seconds since 1970; None if it is not there."""
+        with suppress(FileNotFoundError):
+            if isinstance(self._folder, LocalFolder):
+                return os.stat(self._folder.path(self._key(sha256))).st_mtime
+        return None
 
     def remove_leftovers(self) -> None:
         """Remove what writers left that crashed more than a day ago."""
@@ -304,13 +321,13 @@ class BlobStore:
         try:
             return buffered(self._folder.open(self._key(sha256)))
         except FileNotFoundError as error:
-            self._tell_loss()
+            self.tell_loss()
             raise StorageError(
                 f"There is no blob {sha256} at {self.uri}. It was damaged, or somebody removed it; submit again: it is "
                 "sent anew then."
             ) from error
 
-    def _tell_loss(self) -> None:
+    def tell_loss(self) -> None:
         """Have every process that remembers which blobs are here look again (see :meth:`generation`)."""
         if isinstance(self._folder, LocalFolder):
             self._folder.mark_changed()

@@ -252,7 +252,7 @@ class FileCollection:
             while chunk := stream.read(_HASHED_AT_ONCE):
                 digest.update(chunk)
         sha256 = digest.hexdigest()
-        if not self._blobs.touch(sha256):
+        if not self._blobs.refresh(sha256):
             free = free_bytes(self._blobs.uri)
             if free is not None and free < found.st_size + _SPARE_BYTES:
                 raise StorageError(f"The disk of {self._blobs.uri} has {megabytes(free)} left, too few for it.")

@@ -314,7 +314,7 @@ def test_what_a_worker_stores_again_stays_while_it_may_report_it(master: Master)
     sha256 = hashlib.sha256(content).hexdigest()
     number, _ = trained(master, bundle_id=bundle_of(master, content))
     going = master.create()["id"]
-    BlobStore(master.service.places.blobs).touch(sha256)
+    BlobStore(master.service.places.blobs).refresh(sha256)
     assert delete(master, number).status_code == 200
     assert sha256 in stored(master)
     master.client.post(f"/api/v1/experiments/{going}/kill")
@@ -353,7 +353,7 @@ def test_storage_that_cannot_be_written_is_refused_at_submit(master: Master, tmp
     storage = {"type": "shared_fs", "host_path": str(tmp_path / "file" / "checkpoints")}
     body = {"protocol": PROTOCOL, "config": configuration(checkpoint_storage=storage), "bundle_id": master.bundle()}
     refused = master.client.post("/api/v1/experiments", json=body)
-    assert error(refused, 400).startswith("checkpoint_storage.host_path: checkpoints cannot be written to ")
+    assert "checkpoint_storage.host_path: Checkpoints cannot be written to " in error(refused, 422)
     body["config"] = configuration(checkpoint_storage={**storage, "host_path": str(tmp_path / "new")})
     assert master.client.post("/api/v1/experiments", json=body).status_code == 201
     assert list((tmp_path / "new").rglob("*.det-native-writable")) == []

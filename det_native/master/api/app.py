@@ -24,6 +24,7 @@ from det_native.master.api.routes import (
     master,
     models,
     runs,
+    space,
     trials,
 )
 from det_native.master.api.shared import SharedAnswers
@@ -67,6 +68,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         checkpoints,
         models,
         events,
+        space,
     ):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)

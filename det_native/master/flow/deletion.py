@@ -132,7 +132,7 @@ class Deletions:
             for sha256 in sorted(hashes):
                 if not self._is_anew(sha256, since):
                     self._blobs.delete(sha256)
-            self._blobs.mark_changed()
+            self._blobs.tell_loss()
             with self._context.database.write() as transaction:
                 life.remove_rows(transaction, experiment_id, bundle_id)
             if bundle_id is not None:
@@ -140,7 +140,7 @@ class Deletions:
 
     def _is_anew(self, sha256: str, since: float | None) -> bool:
         """Return whether a worker has stored a blob again that it may be about to report."""
-        written = self._blobs.written_at(sha256)
+        written = self._blobs.modified(sha256)
         return since is not None and written is not None and written > max(since, time.time() - _REPORTED_SECONDS)
 
     def _described(

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from det_native.errors import NotFoundError
 from det_native.master.flow.jobs import worker_kind
+from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.launch.base import WorkerKind
 from det_native.master.store import bundles
 from det_native.storage.blobs import BlobStore
@@ -29,8 +30,9 @@ class _Known:
 class KnownBundles:
     """Remembers of the latest bundles who can run them, and that their blobs were all there. Threads may share it."""
 
-    def __init__(self, blobs: BlobStore) -> None:
+    def __init__(self, blobs: BlobStore, guard: BlobGuard) -> None:
         self._blobs = blobs
+        self._guard = guard
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
@@ -54,6 +56,7 @@ class KnownBundles:
         with self._lock:
             known = self._known.get(bundle_id)
         if known is not None:
+            self._guard.keep(known.hashes)
             self._blobs.remove_changed(known.hashes)
         generation = self._blobs.generation()
         with self._lock:
@@ -63,6 +66,7 @@ class KnownBundles:
                 return known.kind
         manifest = bundles.get(connection, bundle_id)
         hashes = tuple(sorted(manifest.hashes()))
+        self._guard.keep(hashes)
         self._blobs.remove_changed(hashes)
         generation = self._blobs.generation()
         lost = self._blobs.missing(hashes)
@@ -74,3 +78,10 @@ class KnownBundles:
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return kind
+
+    def used(self, bundle_id: str) -> None:
+        """An experiment of this bundle is stored now, which keeps its blobs from here on."""
+        with self._lock:
+            known = self._known.get(bundle_id)
+        if known is not None:
+            self._guard.release(known.hashes)

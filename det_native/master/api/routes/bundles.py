@@ -24,6 +24,7 @@ BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "bi
 @router.post("/blobs/missing", response_model=HashList, responses=refusals(400))
 def find_missing(body: HashList, service: TheService) -> Response:
     """Say which blobs are not here yet."""
+    service.guard.keep(body.hashes)  # before: what is told to be here stays for a while
     return reply(HashList(hashes=service.blobs.missing(body.hashes)))
 
 
@@ -59,6 +60,7 @@ def create_bundle(body: BundleManifest, service: TheService) -> Response:
     gone = [entry.path for entry in body.links if not service.data.path_of(entry.sha256).exists()]
     if gone:
         raise RequestError(409, f"{gone[0]!r} is no longer in the cluster's store of data; `det data put` brings it.")
+    service.guard.keep(body.hashes())
     return reply(service.add_bundle(body))
 
 
