@@ -24,6 +24,8 @@ from det_native.schema.query.matching import Facts, matches
 from det_native.schema.query.ordering import NEWEST, Order, key_of, sorted_by_key
 from det_native.schema.query.tree import Node, names_of
 
+LIST_HEAD = ("id", "name", "state", "progress", "trials", "metric", "best", "created")
+
 
 class Listed(NamedTuple):
     """An experiment of the list.
@@ -152,20 +154,24 @@ def local_source_with(uuid: str) -> tuple[Source, rest.Checkpoint] | None:
 
 def listing(experiments: Sequence[Listed], draw: Callable[..., str] = table) -> str:
     """Return the list as a table."""
-    rows = [
+    return draw(LIST_HEAD, list_rows(experiments))
+
+
+def list_rows(experiments: Sequence[Listed], *, exact: bool = False) -> list[tuple[object, ...]]:
+    """Return the cells of the list; `exact` for programs, which read no percentages."""
+    return [
         (
             str(shown_id),
             facts.name,
             state_text(facts),
-            f"{whole_percent(facts.progress)}%",
+            facts.progress if exact else f"{whole_percent(facts.progress)}%",
             facts.trials,
             facts.metric,
-            "" if facts.best_validation is None else f"{facts.best_validation:.6g}",
+            "" if facts.best_validation is None else facts.best_validation if exact else f"{facts.best_validation:.6g}",
             facts.created.replace("+00:00", "Z"),  # as runs of earlier versions have it
         )
         for shown_id, facts, _ in experiments
     ]
-    return draw(("id", "name", "state", "progress", "trials", "metric", "best", "created"), rows)
 
 
 def needs_trials(tree: Node | None, order: Order | None) -> bool:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from det_native.client.completion import complete_checkpoint
 from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT
 
 if TYPE_CHECKING:
@@ -26,15 +28,15 @@ def checkpoint() -> None:
 @checkpoint.command("list")
 @click.argument("experiment_id", metavar="EXPERIMENT", type=EXPERIMENT)
 @click.option("--best", type=click.IntRange(1), help="The best so many only, by the searcher's metric, best first.")
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: int | None, as_json: bool) -> None:
+def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: int | None, output: Output) -> None:
     """Show the checkpoints of an experiment that exist, oldest first."""
     from det_native.client.catalog import source_of
     from det_native.client.selection import best_checkpoints
-    from det_native.client.tables import shown_table
     from det_native.schema.numbers import shown_number
     from det_native.schema.states import CheckpointState
+    from det_native.schema.trial_names import trial_name
 
     source = source_of(experiment_id, context.obj)
     experiment = source.experiment(experiment_id)
@@ -44,39 +46,37 @@ def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: 
         found = best_checkpoints(
             found, experiment, owner=owner, sort_by=None, smaller_is_better=None, limit=best, per_trial=False
         )
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        click.echo(f"Experiment {experiment_id} has no checkpoints.")
-        return
-    rows = []
+    rows, exact = [], []
     for one in found:
         value = one.metrics.get(experiment.metric)
         shown = shown_number(value) if isinstance(value, int | float) else "" if value is None else str(value)
-        rows.append((one.uuid, one.trial_id, one.batch, shown, one.size))
-    click.echo(shown_table(("checkpoint", "trial", "batch", experiment.metric, "bytes"), rows))
+        name = trial_name(experiment_id, one.shown_trial)
+        rows.append((one.uuid, name, one.batch, shown, one.size))
+        exact.append((one.uuid, name, one.batch, value, one.size))
+    head = ("checkpoint", "trial", "batch", experiment.metric, "bytes")
+    output.table(head, rows, found, empty=f"Experiment {experiment_id} has no checkpoints.", exact=exact)
 
 
 @checkpoint.command("describe")
-@click.argument("uuid")
-@AS_JSON
+@click.argument("uuid", shell_complete=complete_checkpoint)
+@takes_output_options
 @click.pass_context
-def describe(context: click.Context, uuid: str, *, as_json: bool) -> None:
+def describe(context: click.Context, uuid: str, *, output: Output) -> None:
     """Show what a checkpoint is of, and its files."""
     import json
 
     from det_native.client.tables import facts, shown_table
+    from det_native.schema.trial_names import trial_name
 
-    _, found = _find(uuid, context.obj)
-    if as_json:
+    source, found = _find(uuid, context.obj)
+    if output.as_json:
         print_json(found)
         return
     manifest = found.manifest
     pairs = [
         ("checkpoint", found.uuid),
         ("state", found.state.value),
-        ("trial", f"{found.trial_id}, batch {found.batch}"),
+        ("trial", f"{trial_name(source.shown_id(found.experiment_id), found.shown_trial)}, batch {found.batch}"),
         ("metrics", json.dumps(found.metrics, sort_keys=True)),
         ("hyperparameters", json.dumps(manifest.hparams, sort_keys=True)),
         ("framework", f"{manifest.framework} {manifest.framework_version}"),
@@ -84,12 +84,15 @@ def describe(context: click.Context, uuid: str, *, as_json: bool) -> None:
         ("location", found.location),
         ("bytes", found.size),
     ]
+    if output.as_csv:
+        output.facts(pairs)
+        return
     files = shown_table(("file", "bytes"), [(file.path, file.size) for file in manifest.files])
     click.echo(f"{facts(pairs)}\n\n{files}")
 
 
 @checkpoint.command("download")
-@click.argument("uuid")
+@click.argument("uuid", shell_complete=complete_checkpoint)
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Folder; checkpoints/UUID by default."
 )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.output import Output, takes_output_options
+from det_native.schema.trial_names import trial_name
 
 if TYPE_CHECKING:
     from det_native.client.http_source import HttpSource
@@ -24,20 +25,17 @@ def slot() -> None:
 
 
 @slot.command("list")
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def list_slots(context: click.Context, *, as_json: bool) -> None:
+def list_slots(context: click.Context, *, output: Output) -> None:
     """Show each slot, and the trial that holds it; then the trials that run without a slot."""
     from det_native.client.connect import connect
     from det_native.client.http_source import HttpSource
-    from det_native.client.tables import shown_table
     from det_native.schema.rest import MasterInfo
 
     session = connect(context.obj, start=False)
     source = HttpSource(session)
     slots = MasterInfo.model_validate(session.get("/master")).slots
-    holders = {held.trial_id for held in slots if held.trial_id is not None}
-    experiments = {trial: source.trial(trial).experiment_id for trial in sorted(holders)}
     rows = [
         {
             "id": one.id,
@@ -45,7 +43,8 @@ def list_slots(context: click.Context, *, as_json: bool) -> None:
             "name": one.name,
             "memory": one.memory,
             "trial": one.trial_id,
-            "experiment": None if one.trial_id is None else experiments[one.trial_id],
+            "number": one.trial_number,
+            "experiment": one.experiment_id,
         }
         for one in slots
     ]
@@ -57,17 +56,16 @@ def list_slots(context: click.Context, *, as_json: bool) -> None:
             "name": "",
             "memory": None,
             "trial": row["trial"],
+            "number": row["number"],
             "experiment": row["experiment"],
         }
         for row in beside
     ]
-    if as_json:
-        print_json(rows)
-        return
-    held = [["free" if value is None else str(value) for value in (row["trial"], row["experiment"])] for row in rows]
+    held = [one.held_by for one in slots] + [trial_name(row["experiment"], row["number"]) for row in beside]
     titles = [[one.id, slot_name(one)] for one in slots] + [["none", "cpu"]] * len(beside)
-    cells = [[*title, *holder] for title, holder in zip(titles, held, strict=True)]
-    click.echo(shown_table(("slot", "device", "trial", "experiment"), cells))
+    cells = [[*title, holder or "free"] for title, holder in zip(titles, held, strict=True)]
+    exact = [[*title, holder] for title, holder in zip(titles, held, strict=True)]
+    output.table(("slot", "device", "trial"), cells, rows, exact=exact)
 
 
 def slot_name(slot: SlotInfo) -> str:
@@ -81,25 +79,21 @@ def queue() -> None:
 
 
 @queue.command("list")
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def list_queue(context: click.Context, *, as_json: bool) -> None:
+def list_queue(context: click.Context, *, output: Output) -> None:
     """Show the trials that run, then those that wait, in the order in which they get slots, and for what they wait."""
     from det_native.client.connect import connect
     from det_native.client.http_source import HttpSource
-    from det_native.client.tables import shown_table
 
     rows = _rows(HttpSource(connect(context.obj, start=False)))
-    if as_json:
-        print_json(rows)
-        return
-    if not rows:
-        click.echo("Nothing runs, and nothing waits.")
-        return
     head = ("trial", "experiment", "state", "slots", "priority", "waits for")
-    shown = [{**row, "slots": row["slots"] or "none"} for row in rows]
-    cells = [tuple(row[name] for name in (*head[:-1], "notice")) for row in shown]
-    click.echo(shown_table(head, cells))
+    exact = [
+        (trial_name(row["experiment"], row["number"]), *(row[name] for name in ("name", *head[2:-1], "notice")))
+        for row in rows
+    ]
+    cells = [(*row[:3], row[3] or "none", *row[4:]) for row in exact]
+    output.table(head, cells, rows, empty="Nothing runs, and nothing waits.", exact=exact)
 
 
 def count_trials(source: HttpSource) -> tuple[int, int]:
@@ -147,6 +141,7 @@ def _rows(source: HttpSource) -> list[dict[str, Any]]:
     return [
         {
             "trial": trial.id,
+            "number": trial.shown_number,
             "experiment": experiment.id,
             "name": experiment.name,
             "state": trial_word(trial, experiment.state),

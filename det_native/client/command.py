@@ -17,14 +17,17 @@ from det_native.client.clean_commands import clean as clean_command
 from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
 from det_native.client.command_groups import ExperimentGroup, Group
+from det_native.client.completion import complete_state
+from det_native.client.completion import completion as completion_command
 from det_native.client.data_commands import data as data_group
 from det_native.client.examples_command import examples as examples_command
 from det_native.client.experiment_commands import config as config_command
 from det_native.client.experiment_commands import create as create_command
 from det_native.client.experiment_commands import wait as wait_command
-from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.json_output import AS_JSON
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
+from det_native.client.output import Output, takes_output_options
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
 from det_native.client.share_commands import change as set_group
@@ -115,62 +118,58 @@ def down(context: click.Context, *, kill: bool) -> None:
 
 
 @cli.command()
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def status(context: click.Context, *, as_json: bool) -> None:
+def status(context: click.Context, *, output: Output) -> None:
     """Show the master, its slots and what it does."""
     from det_native.client.cluster_commands import slot_name
     from det_native.client.connect import connect
-    from det_native.client.tables import facts
     from det_native.schema.rest import MasterInfo
 
     home = Home.default()
     runtime = None if context.obj else read_runtime(home)
     if not context.obj and runtime is None:
-        click.echo(f"No master runs in {home.path}. `det up` starts one.", err=as_json)
+        click.echo(f"No master runs in {home.path}. `det up` starts one.", err=output.for_programs)
         context.exit(_NOT_RUNNING)
     session = connect(context.obj, start=False)
     info = MasterInfo.model_validate(session.get("/master"))
-    if as_json:
-        print_json({"url": session.url, **info.model_dump(mode="json")})
-        return
     devices = Counter(slot_name(slot) for slot in info.slots)
     busy = sum(slot.trial_id is not None for slot in info.slots)
     standbys = ", ".join(f"{count} {framework}" for framework, count in sorted(info.standbys.items()) if count)
-    click.echo(
-        facts(
-            [
-                ("master", f"{session.url}, process {info.pid}, since {info.started}"),
-                *([("by TCP", runtime.tcp)] if runtime is not None and runtime.tcp else []),
-                ("version", f"{info.version} (protocol {info.protocol}), {info.python}"),
-                ("home", info.home),
-                ("slots", f"{busy} of {len(info.slots)} busy ({', '.join(f'{n} {d}' for d, n in devices.items())})"),
-                *_held(info.slots),
-                ("standbys", standbys or "none"),
-                ("active experiments", info.active_experiments),
-                *space_line(session),
-                *([("outage", info.outage)] if info.outage else []),
-            ]
-        )
+    output.facts(
+        [
+            ("master", f"{session.url}, process {info.pid}, since {info.started}"),
+            *([("by TCP", runtime.tcp)] if runtime is not None and runtime.tcp else []),
+            ("version", f"{info.version} (protocol {info.protocol}), {info.python}"),
+            ("home", info.home),
+            ("slots", f"{busy} of {len(info.slots)} busy ({', '.join(f'{n} {d}' for d, n in devices.items())})"),
+            *_held(info.slots, indented=not output.as_csv),
+            ("standbys", standbys or "none"),
+            ("active experiments", info.active_experiments),
+            *space_line(session),
+            *([("outage", info.outage)] if info.outage else []),
+        ],
+        {"url": session.url, **info.model_dump(mode="json")},
     )
 
 
-def _held(slots: list[SlotInfo]) -> list[tuple[str, str]]:
+def _held(slots: list[SlotInfo], *, indented: bool) -> list[tuple[str, str]]:
     """Return who holds which slots, a line for each trial."""
-    held: dict[int, list[str]] = {}
+    held: dict[tuple[int, str], list[str]] = {}
     for slot in slots:
         if slot.trial_id is not None:
-            held.setdefault(slot.trial_id, []).append(slot.id)
-    return [(f"  trial {trial}", ", ".join(ids)) for trial, ids in sorted(held.items())]
+            held.setdefault((slot.trial_id, slot.held_by), []).append(slot.id)
+    indent = "  " if indented else ""
+    return [(f"{indent}trial {name}", ", ".join(ids)) for (_, name), ids in sorted(held.items())]
 
 
 @cli.command()
 @click.argument("target", default="master")
-@click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: its number, or local-<n>/<trial>.")
+@click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: 7.2, local-<n>/<trial>, or its id.")
 @takes_log_options
 @click.pass_context
 def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOptions) -> None:
-    """Print the log of an experiment (its number, or local-<n>), of a trial (--trial), or of this machine's master."""
+    """Print the log of an experiment (its number, or local-<n>), of a trial (7.2), or of this machine's master."""
     if target == "master":
         from det_native.client import following
 
@@ -184,7 +183,7 @@ def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOpti
         return
     from det_native.client.run_commands import print_logs
 
-    if is_trial:
+    if is_trial or "." in target or "/" in target:
         print_logs(None, TRIAL(target), context.obj, wanted)
     else:
         print_logs(EXPERIMENT(target), None, context.obj, wanted)
@@ -194,21 +193,24 @@ cli.add_command(master_group)
 cli.add_command(clean_command)
 cli.add_command(space_command)
 cli.add_command(examples_command)
+cli.add_command(completion_command)
 cli.add_command(remote_commands.remote)
 
 
 @cli.command("preview-search")
 @click.argument("config", type=click.Path(exists=True, dir_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def preview_search(config: str, *, as_json: bool) -> None:
+@takes_output_options
+def preview_search(config: str, *, output: Output) -> None:
     """Tell what the search of the configuration file CONFIG will run, and what it costs; nothing runs."""
-    import json
     from pathlib import Path
 
     from det_native.client.search_preview import preview_search as preview
 
     found = preview(Path(config))
-    click.echo(json.dumps(found.to_json()) if as_json else found)
+    if output.for_programs:
+        output.facts(list(found.to_json().items()), found.to_json())
+    else:
+        click.echo(found)
 
 
 def _state(context: click.Context, parameter: click.Parameter, value: str | None) -> ExperimentState | None:
@@ -229,19 +231,22 @@ def experiment() -> None:
 
 @experiment.command("list")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many.")
-@click.option("--state", callback=_state, help="Only those in this state, such as Running or Stopped.")
-@AS_JSON
+@click.option(
+    "--state",
+    callback=_state,
+    shell_complete=complete_state,
+    help="Only those in this state, such as Running or Stopped.",
+)
+@takes_output_options
 @click.pass_context
-def list_experiments(context: click.Context, *, limit: int, state: ExperimentState | None, as_json: bool) -> None:
+def list_experiments(context: click.Context, *, limit: int, state: ExperimentState | None, output: Output) -> None:
     """Show the experiments, newest first."""
-    from det_native.client.catalog import find_experiments, listing
-    from det_native.client.tables import shown_table
+    from det_native.client.catalog import LIST_HEAD, find_experiments, list_rows
 
     found = find_experiments(context.obj, limit, state)
-    if as_json:
-        print_json([{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments])
-    elif found.experiments:
-        click.echo(listing(found.experiments, shown_table))
+    if found.experiments or output.for_programs:
+        data = [{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments]
+        output.table(LIST_HEAD, list_rows(found.experiments), data, exact=list_rows(found.experiments, exact=True))
     elif found.missing is None and not found.unseen:
         click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
     if found.unseen:
@@ -252,13 +257,16 @@ def list_experiments(context: click.Context, *, limit: int, state: ExperimentSta
 
 @experiment.command("describe")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@AS_JSON
+@click.option("--metrics", "with_metrics", is_flag=True, help="All metrics of all trials, a row for each report.")
+@takes_output_options
 @click.pass_context
-def describe_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
+def describe_experiment(
+    context: click.Context, experiment_id: int | str, *, with_metrics: bool, output: Output
+) -> None:
     """Show how an experiment stands, what it waits for, and its trials, best first."""
     from det_native.client.run_commands import describe_experiment
 
-    describe_experiment(experiment_id, context.obj, as_json=as_json)
+    describe_experiment(experiment_id, context.obj, output, with_metrics=with_metrics)
 
 
 @experiment.command("logs")
@@ -343,9 +351,9 @@ for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_grou
 
 
 @cli.command()
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def version(context: click.Context, *, as_json: bool) -> None:
+def version(context: click.Context, *, output: Output) -> None:
     """Show the versions of this client and of the master, if one runs."""
     home = Home.default()
     runtime = None if context.obj else read_runtime(home)
@@ -365,8 +373,10 @@ def version(context: click.Context, *, as_json: bool) -> None:
             click.echo(str(error), err=True)
         else:
             master = {"version": health.version, "protocol": health.protocol, "url": context.obj}
-    if as_json:
-        print_json({"version": __version__, "protocol": PROTOCOL, "master": master})
+    if output.for_programs:
+        told: dict[str, Any] = {"version": __version__, "protocol": PROTOCOL}
+        flat = {f"master {name}": value for name, value in (master or {}).items()}
+        output.facts(list((told | flat).items()), told | {"master": master})
         return
     click.echo(f"det_native {__version__} (protocol {PROTOCOL})")
     if master is not None:

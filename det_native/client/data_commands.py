@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.output import Output, takes_output_options
 
 _SECRETS_SHOWN = 5
 
@@ -50,22 +50,18 @@ def put(context: click.Context, path: Path, name: str | None, *, yes: bool) -> N
 
 
 @data.command("list")
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def list_data(context: click.Context, *, as_json: bool) -> None:
+def list_data(context: click.Context, *, output: Output) -> None:
     """Show what is in the store."""
     from det_native.client.connect import connect
-    from det_native.client.tables import shown_table
     from det_native.schema.datasets import DataSetInfo
 
     found = [DataSetInfo.model_validate(one) for one in connect(context.obj, start=False).get("/data")]
-    if as_json:
-        print_json(found)
-    elif not found:
-        click.echo("There are no data in the store; `det data put PATH` brings some.")
-    else:
-        rows = [(one.name, one.files, f"{one.size / 1e6:,.1f} MB", one.created) for one in found]
-        click.echo(shown_table(("name", "files", "size", "since"), rows))
+    rows = [(one.name, one.files, f"{one.size / 1e6:,.1f} MB", one.created) for one in found]
+    exact = [(one.name, one.files, one.size, one.created) for one in found]
+    empty = "There are no data in the store; `det data put PATH` brings some."
+    output.table(("name", "files", "size", "since"), rows, found, empty=empty, exact=exact)
 
 
 @data.command()

@@ -11,8 +11,10 @@ from det_native.client.tables import facts, shown_table
 from det_native.schema import rest
 from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import TrialState
+from det_native.schema.trial_names import trial_name
 
 MAX_TRIALS = 50
+TRIALS_HEAD = ("trial", "state", "batches")
 
 
 def description(experiment: rest.Experiment, trials: Sequence[rest.Trial], *, shown_id: int | str | None = None) -> str:
@@ -25,6 +27,17 @@ def description(experiment: rest.Experiment, trials: Sequence[rest.Trial], *, sh
     shown_id : int or str, optional
         What the user calls it; its number by default.
     """
+    parts = [facts(experiment_facts(experiment, shown_id=shown_id))]
+    if trials:
+        ranked = trials_best_first(trials, smaller_is_better=experiment.smaller_is_better)
+        parts.append(trials_table(ranked[:MAX_TRIALS], experiment, shown_id or experiment.id))
+    if len(trials) > MAX_TRIALS:
+        parts.append(f"... and {len(trials) - MAX_TRIALS} more trials")
+    return "\n\n".join(parts)
+
+
+def experiment_facts(experiment: rest.Experiment, *, shown_id: int | str | None = None) -> list[tuple[str, object]]:
+    """Return what is said of an experiment, as names and values; see :func:`description`."""
     searcher = (experiment.config.get("searcher") or {}).get("name", "single")
     direction = "lower" if experiment.smaller_is_better else "higher"
     best = "none yet" if experiment.best_validation is None else format_value(experiment.best_validation)
@@ -38,13 +51,7 @@ def description(experiment: rest.Experiment, trials: Sequence[rest.Trial], *, sh
     ]
     if experiment.error is not None:
         pairs.append(("error", f"{experiment.error.type}: {' '.join(experiment.error.message.split())}"))
-    parts = [facts(pairs)]
-    if trials:
-        ranked = trials_best_first(trials, smaller_is_better=experiment.smaller_is_better)
-        parts.append(trials_table(ranked[:MAX_TRIALS], experiment))
-    if len(trials) > MAX_TRIALS:
-        parts.append(f"... and {len(trials) - MAX_TRIALS} more trials")
-    return "\n\n".join(parts)
+    return pairs
 
 
 def trial_description(
@@ -64,9 +71,18 @@ def trial_description(
     shown_id : int or str
         What the user calls the experiment.
     """
+    pairs = trial_facts(trial, experiment, shown_id=shown_id)
+    rows = [(each.uuid, each.batch, each.state.value, each.size) for each in checkpoints]
+    parts = [facts(pairs), *([shown_table(("checkpoint", "batch", "state", "bytes"), rows)] if rows else [])]
+    return "\n\n".join(parts)
+
+
+def trial_facts(trial: rest.Trial, experiment: rest.Experiment, *, shown_id: int | str) -> list[tuple[str, object]]:
+    """Return what is said of a trial, as names and values; see :func:`trial_description`."""
     best = "none yet" if trial.best_validation is None else format_value(trial.best_validation)
     pairs: list[tuple[str, object]] = [
-        ("trial", f"{trial.id} of experiment {shown_id}: {experiment.name}"),
+        ("trial", f"{trial.shown_number} of experiment {shown_id}: {experiment.name}"),
+        *([("id", trial.id)] if isinstance(shown_id, int) else []),
         ("state", _state(trial, experiment)),
         ("batches", f"{trial.batches} of {trial.target_batches}"),
         (f"best {experiment.metric}", best),
@@ -75,9 +91,7 @@ def trial_description(
     ]
     if trial.error is not None:
         pairs.append(("error", f"{trial.error.type}: {' '.join(trial.error.message.split())}"))
-    rows = [(each.uuid, each.batch, each.state.value, each.size) for each in checkpoints]
-    parts = [facts(pairs), *([shown_table(("checkpoint", "batch", "state", "bytes"), rows)] if rows else [])]
-    return "\n\n".join(parts)
+    return pairs
 
 
 def _state(trial: rest.Trial, experiment: rest.Experiment) -> str:
@@ -90,11 +104,20 @@ def _times(experiment: rest.Experiment | rest.Trial) -> Iterable[tuple[str, obje
     return [(name, time) for name, time in known if time]
 
 
-def trials_table(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> str:
-    """Return trials, one a line."""
-    rows = [
+def trials_table(trials: Sequence[rest.Trial], experiment: rest.Experiment, shown_id: int | str) -> str:
+    """Return trials, one a line, by the names that commands take."""
+    return shown_table(
+        (*TRIALS_HEAD, f"best {experiment.metric}", "hyperparameters"), trials_rows(trials, experiment, shown_id)
+    )
+
+
+def trials_rows(
+    trials: Sequence[rest.Trial], experiment: rest.Experiment, shown_id: int | str
+) -> list[tuple[object, ...]]:
+    """Return the cells of that table."""
+    return [
         (
-            trial.id,
+            trial_name(shown_id, trial.shown_number),
             ", ".join(filter(None, (trial_word(trial, experiment.state), trial.notice))),
             batches_of(trial),
             "" if trial.best_validation is None else format_value(trial.best_validation),
@@ -102,4 +125,3 @@ def trials_table(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> s
         )
         for trial in trials
     ]
-    return shown_table(("trial", "state", "batches", f"best {experiment.metric}", "hyperparameters"), rows)

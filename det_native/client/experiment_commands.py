@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.log_options import LogOptions
+from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT
 from det_native.client.users_errors import users_traceback
 from det_native.errors import DetError
@@ -115,19 +117,31 @@ def wait(context: click.Context, experiment_id: int | str, *, timeout: float | N
 
 @click.command("config")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def config(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
+def config(context: click.Context, experiment_id: int | str, *, output: Output) -> None:
     """Print the configuration of an experiment, complete, as YAML."""
     import yaml
 
     from det_native.client.catalog import source_of
 
     found: dict[str, Any] = source_of(experiment_id, context.obj).experiment(experiment_id).config
-    if as_json:
+    if output.as_json:
         print_json(found)
         return
+    if output.as_csv:
+        output.table(("path", "value"), _leaves(found))
+        return
     click.echo(yaml.safe_dump(found, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def _leaves(fields: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
+    """Return the fields of a configuration by their paths, ``searcher.metric``; what is empty stands for itself."""
+    rows: list[tuple[str, Any]] = []
+    for name, value in fields.items():
+        path = f"{above}{name}"
+        rows += _leaves(value, f"{path}.") if isinstance(value, Mapping) and value else [(path, value)]
+    return rows
 
 
 def _end(source: Source, experiment_id: int | str, *, quiet: bool = False) -> int:

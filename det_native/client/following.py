@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -89,19 +89,21 @@ def print_logs(source: Source, experiment_id: int | str, trial_id: int | None, w
             if first:
                 new = new[-wanted.lines :] if wanted.lines else new[: wanted.head]
             for line in new:
-                print_line(line, wanted, of_several=reader.of_several)
+                print_line(line, wanted, of_several=reader.of_several, numbers=reader.numbers)
             first = False
             if reader.ended or not wanted.follow:
                 return
             time.sleep(_INTERVAL_SECONDS)
 
 
-def print_line(line: LogLine, wanted: LogOptions, *, of_several: bool) -> None:
-    """Print one line of a log."""
+def print_line(
+    line: LogLine, wanted: LogOptions, *, of_several: bool, numbers: Mapping[int, int] | None = None
+) -> None:
+    """Print one line of a log; `numbers` has those of the trials inside their experiment, by id."""
     if wanted.as_json:
         print_json(line)
     else:
-        click.echo((f"{line.time} " if wanted.times else "") + shown(line, of_several=of_several))
+        click.echo((f"{line.time} " if wanted.times else "") + shown(line, of_several=of_several, numbers=numbers))
 
 
 @contextmanager
@@ -132,6 +134,7 @@ class _Reader:
         self._first = True
         self.ended = False
         self.of_several = False
+        self.numbers: dict[int, int] = {}
 
     def read(self) -> list[LogLine]:
         """Return the lines that have come since the last time, in their order."""
@@ -158,4 +161,5 @@ class _Reader:
         detail = self._source.experiment(self._experiment_id)
         trials = self._source.trials(self._experiment_id)
         self.of_several = len(trials) > 1
+        self.numbers = {trial.id: trial.shown_number for trial in trials}
         return detail.state.terminal, list(trials)

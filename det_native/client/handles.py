@@ -92,6 +92,19 @@ class Experiment(ExperimentLife):
         """Trials, oldest first."""
         return Listing(Trial(self._source, trial, self.metric) for trial in self._source.trials(self._id))
 
+    def trial(self, number: int) -> Trial:
+        """Return one trial by its number inside the experiment, from 1: ``experiment.trial(2)`` is the 2 of ``7.2``.
+
+        Raises
+        ------
+        ArgumentError
+            If `number` is no whole number.
+        NotFoundError
+            If the experiment has no such trial (yet).
+        """
+        found = selection.trial_with_number(number, self._source.trials(self._id), owner=f"Experiment {self._id}")
+        return Trial(self._source, found, self.metric)
+
     @property
     def best_trial(self) -> Trial:
         """The trial with the best validation of the searcher's metric; the first one while none has been validated.
@@ -208,8 +221,10 @@ class Experiment(ExperimentLife):
         contains : str, optional
             Lines with this text, whatever the case of letters.
         """
-        lines = [line for trial in self._source.trials(self._id) for line in self._source.logs(trial.id)]
-        found = Logs(sorted(lines, key=lambda line: line.id), empty=self._source.without_logs)
+        trials = self._source.trials(self._id)
+        lines = [line for trial in trials for line in self._source.logs(trial.id)]
+        numbers = {trial.id: trial.shown_number for trial in trials}
+        found = Logs(sorted(lines, key=lambda line: line.id), empty=self._source.without_logs, numbers=numbers)
         return found.only(level, contains)
 
     def plot(self, *metrics: str | Sequence[str]) -> Any:

@@ -23,6 +23,7 @@ class TrialProgress:
     batches: int = 0
     target: int = 0
     state: TrialState = TrialState.QUEUED
+    number: int = 0
 
     @property
     def fraction(self) -> float:
@@ -88,6 +89,11 @@ class ExperimentProgress:
             return rest.UserErrorInfo.model_validate(event.data)
         return None
 
+    def number_of(self, trial_id: int | None) -> int | None:
+        """Return the number of a trial inside the experiment; its id while that is not known, None for None."""
+        known = None if trial_id is None else self.trials.get(trial_id)
+        return trial_id if known is None else known.number or trial_id
+
     def new_warnings(self) -> list[str]:
         """Return what trials have said since the last call that is no failure: ``Trial 3: The loss became NaN ...``."""
         untold, self._untold = self._untold, []
@@ -101,10 +107,10 @@ class ExperimentProgress:
     def _trial(self, trial: rest.Trial) -> None:
         known = self.trials.setdefault(trial.id, TrialProgress())
         known.batches = max(known.batches, trial.batches)
-        known.target, known.state = trial.target_batches, trial.state
+        known.target, known.state, known.number = trial.target_batches, trial.state, trial.shown_number
         if trial.warning and self._warnings.get(trial.id) != trial.warning:
             self._warnings[trial.id] = trial.warning
-            self._untold.append(f"Trial {trial.id}: {trial.warning}")
+            self._untold.append(f"Trial {trial.shown_number}: {trial.warning}")
 
     def _row(self, trial_id: int, data: dict[str, Any]) -> None:
         known = self.trials.setdefault(trial_id, TrialProgress())

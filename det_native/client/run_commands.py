@@ -13,29 +13,73 @@ from det_native.client import following
 from det_native.client.arguments import SYSTEM
 from det_native.client.artifacts import Artifacts
 from det_native.client.catalog import is_local, source_of
-from det_native.client.describing import description, trial_description, trials_table
+from det_native.client.describing import (
+    TRIALS_HEAD,
+    description,
+    experiment_facts,
+    trial_description,
+    trial_facts,
+    trials_rows,
+)
 from det_native.client.history import rows_of
 from det_native.client.json_output import print_json
 from det_native.client.log_options import LogOptions
 from det_native.client.media import media_of
+from det_native.client.output import Output
+from det_native.client.run_names import TrialName
 from det_native.client.short_forms import format_value
 from det_native.client.source import Source
 from det_native.client.state_words import experiment_word
-from det_native.client.tables import shown_table
 from det_native.errors import ArgumentError
 from det_native.schema.ranking import trials_best_first
-from det_native.schema.states import ExperimentState
+from det_native.schema.states import ExperimentState, MetricKind
+from det_native.schema.trial_names import trial_name
+
+#: What ``describe --metrics`` tells of each trial, in this order.
+_ALL_KINDS = (MetricKind.TRAINING, MetricKind.VALIDATION, MetricKind.LOGGED)
 
 
-def describe_experiment(experiment_id: int | str, master: str | None, *, as_json: bool = False) -> None:
-    """Print facts of an experiment and its trials."""
+def describe_experiment(
+    experiment_id: int | str, master: str | None, output: Output, *, with_metrics: bool = False
+) -> None:
+    """Print facts of an experiment and its trials; or all metrics of all trials as rows."""
     source = source_of(experiment_id, master)
-    if as_json:
-        known = source.experiment(experiment_id)
-        trials = [each.model_dump(mode="json") for each in source.trials(experiment_id)]
-        print_json({**known.model_dump(mode="json"), "id": experiment_id, "trials": trials})
-        return
-    click.echo(description(source.experiment(experiment_id), source.trials(experiment_id), shown_id=experiment_id))
+    known, trials = source.experiment(experiment_id), source.trials(experiment_id)
+    if with_metrics:
+        rows = metric_records(source, experiment_id)
+    if output.as_json:
+        told = {**known.model_dump(mode="json"), "id": experiment_id}
+        told |= {"trials": [each.model_dump(mode="json") for each in trials]}
+        print_json(told | ({"metrics": rows} if with_metrics else {}))
+    elif output.as_csv and not with_metrics:
+        output.facts(experiment_facts(known, shown_id=experiment_id))
+    elif with_metrics:
+        if not output.as_csv:
+            click.echo(f"{description(known, trials, shown_id=experiment_id)}\n")
+        if rows or output.as_csv:
+            output.records(rows, lambda _, value: format_value(value))
+        else:
+            click.echo(f"Experiment {experiment_id} has reported no metrics.")
+    else:
+        click.echo(description(known, trials, shown_id=experiment_id))
+
+
+def metric_records(source: Source, experiment_id: int | str) -> list[dict[str, Any]]:
+    """Return all metrics of all trials of an experiment, a dictionary for each time that they were reported.
+
+    ``trial`` is the number of the trial inside the experiment, ``trial_id`` its id, ``kind`` that of the metrics.
+    """
+    return [
+        {"trial": trial.shown_number, "trial_id": trial.id, "kind": kind.value} | _beside(row)
+        for trial in source.trials(experiment_id)
+        for kind in _ALL_KINDS
+        for row in rows_of(source, trial.id, kind)
+    ]
+
+
+def _beside(row: dict[str, Any]) -> dict[str, Any]:
+    """Keep a metric that is called as a column of the table: it gets another name."""
+    return {f"{name} (metric)" if name in ("trial_id", "kind") else name: value for name, value in row.items()}
 
 
 def show_tensorboard(experiment_id: int | str, master: str | None) -> None:
@@ -52,62 +96,59 @@ def show_tensorboard(experiment_id: int | str, master: str | None) -> None:
         opened.close()
 
 
-def list_trials(experiment_id: int | str, master: str | None, *, as_json: bool = False) -> None:
+def list_trials(experiment_id: int | str, master: str | None, output: Output) -> None:
     """Print the trials of an experiment, best first."""
     source = source_of(experiment_id, master)
     experiment = source.experiment(experiment_id)
     found = trials_best_first(source.trials(experiment_id), smaller_is_better=experiment.smaller_is_better)
-    if as_json:
-        print_json(found)
-    elif found:
-        click.echo(trials_table(found, experiment))
-    else:
-        click.echo(f"Experiment {experiment_id} has no trials yet.")
+    head = [*TRIALS_HEAD, f"best {experiment.metric}".rstrip(), "hyperparameters"]
+    if output.as_csv:
+        exact = [
+            (trial.shown_number, trial.id, trial.state.value, trial.batches, trial.best_validation, trial.hparams)
+            for trial in found
+        ]
+        output.table(["trial", "id", *head[1:]], exact)
+        return
+    output.table(
+        head,
+        trials_rows(found, experiment, experiment_id),
+        found,
+        empty=f"Experiment {experiment_id} has no trials yet.",
+    )
 
 
-def print_metrics(
-    trial: tuple[str | None, int], kind: str | None, master: str | None, *, as_json: bool = False
-) -> None:
+def print_metrics(named: TrialName, kind: str | None, master: str | None, output: Output) -> None:
     """Print the rows of metrics of a trial."""
-    local, number = trial
-    source = source_of(local or 0, master)
+    source, trial = named.find(master)
+    shown_id = source.shown_id(trial.experiment_id)
     if kind is None:
-        kind = source.experiment(local or source.trial(number).experiment_id).main_kind
-    rows = rows_of(source, number, kind)
-    if as_json:
-        print_json(rows)
-        return
-    if not rows:
-        click.echo(f"Trial {number} has reported no {kind} metrics.")
-        return
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    shown = _system_cell if kind == SYSTEM else lambda _, value: format_value(value)
-    cells = [["" if row.get(name) is None else shown(name, row[name]) for name in names] for row in rows]
-    click.echo(shown_table(names, cells))
+        kind = source.experiment(shown_id).main_kind
+    rows = rows_of(source, trial.id, kind)
+    if rows or output.for_programs:
+        output.records(rows, _system_cell if kind == SYSTEM else lambda _, value: format_value(value))
+    else:
+        click.echo(f"Trial {trial_name(shown_id, trial.shown_number)} has reported no {kind} metrics.")
 
 
-def print_media(
-    trial: tuple[str | None, int], master: str | None, *, download: str | None = None, as_json: bool = False
-) -> None:
+def print_media(named: TrialName, master: str | None, output: Output, *, download: str | None = None) -> None:
     """Print what a trial has logged besides numbers, and write it to files in the folder `download`."""
-    local, number = trial
-    found = media_of(source_of(local or 0, master), number)
+    source, trial = named.find(master)
+    name = trial_name(source.shown_id(trial.experiment_id), trial.shown_number)
+    found = media_of(source, trial.id)
     files = [str(medium.download(Path(download) / "")) for medium in found] if download is not None else []
-    if as_json:
-        rows = [medium.facts.model_dump(mode="json") for medium in found]
-        print_json([row | {"file": file} for row, file in zip(rows, files, strict=True)] if files else rows)
-        return
-    if not found:
-        click.echo(f"Trial {number} has logged no pictures, tables, texts or histograms.")
-        return
-    cells = [
-        [str(medium.batch), medium.kind, medium.name, f"{medium.facts.size / 1e3:,.1f} kB", medium.caption]
+    data: list[dict[str, Any]] = [medium.facts.model_dump(mode="json") for medium in found]
+    cells: list[list[object]] = [
+        [medium.batch, medium.kind, medium.name, f"{medium.facts.size / 1e3:,.1f} kB", medium.caption]
         for medium in found
     ]
+    exact = [[*row[:3], medium.facts.size, row[4]] for row, medium in zip(cells, found, strict=True)]
     names = ["batch", "kind", "name", "size", "caption"]
     if files:
-        names, cells = [*names, "file"], [[*row, file] for row, file in zip(cells, files, strict=True)]
-    click.echo(shown_table(names, cells))
+        names = [*names, "file"]
+        data = [row | {"file": file} for row, file in zip(data, files, strict=True)]
+        cells, exact = ([[*row, file] for row, file in zip(rows, files, strict=True)] for rows in (cells, exact))
+    empty = f"Trial {name} has logged no pictures, tables, texts or histograms."
+    output.table(names, cells, data, empty=empty, exact=exact)
 
 
 def _system_cell(name: str, value: Any) -> str:
@@ -116,58 +157,51 @@ def _system_cell(name: str, value: Any) -> str:
     return f"{value / 1e6:,.1f} MB" if "_bytes" in name else format_value(value)
 
 
-def describe_trial(trial: tuple[str | None, int], master: str | None, *, as_json: bool = False) -> None:
+def describe_trial(named: TrialName, master: str | None, output: Output) -> None:
     """Print facts of a trial and its checkpoints."""
-    local, number = trial
-    source = source_of(local or 0, master)
-    found = source.trial(number)
-    experiment = source.experiment(local or found.experiment_id)
-    checkpoints = source.checkpoints(trial_id=number)
-    if as_json:
+    source, found = named.find(master)
+    shown_id = source.shown_id(found.experiment_id)
+    experiment = source.experiment(shown_id)
+    checkpoints = source.checkpoints(trial_id=found.id)
+    if output.as_json:
         print_json({**found.model_dump(mode="json"), "checkpoints": checkpoints})
-        return
-    click.echo(trial_description(found, experiment, checkpoints, shown_id=local or experiment.id))
+    elif output.as_csv:
+        output.facts(trial_facts(found, experiment, shown_id=shown_id))
+    else:
+        click.echo(trial_description(found, experiment, checkpoints, shown_id=shown_id))
 
 
-def show_files(
-    trial: tuple[str | None, int],
-    paths: Sequence[str],
-    folder: Path | None,
-    master: str | None,
-    *,
-    as_json: bool = False,
-) -> None:
+def show_files(named: TrialName, paths: Sequence[str], folder: Path | None, master: str | None, output: Output) -> None:
     """Print the files that a trial has written, or copy them into a folder; only those of `paths`, if there are any."""
-    local, number = trial
-    source = source_of(local or 0, master)
-    found = Artifacts(source, f"trial {number}", source.artifacts(number))
+    source, trial = named.find(master)
+    name = f"trial {trial_name(source.shown_id(trial.experiment_id), trial.shown_number)}"
+    found = Artifacts(source, name, source.artifacts(trial.id))
     if paths:
-        found = Artifacts(source, f"trial {number}", [found[path].facts for path in paths])
+        found = Artifacts(source, name, [found[path].facts for path in paths])
     if folder is not None:
         copies = found.download(folder)
-        if as_json:
+        if output.as_json:
             print_json([str(copy.absolute()) for copy in copies])
+        elif output.as_csv:
+            output.table(["file"], [[copy.absolute()] for copy in copies])
         else:
             click.echo(f"{len(copies)} file{'s' * (len(copies) != 1)} in {folder}.")
-    elif as_json:
-        print_json([artifact.facts for artifact in found])
-    elif found:
-        rows = [(artifact.path, artifact.size, artifact.batch, artifact.note) for artifact in found]
-        click.echo(shown_table(("file", "bytes", "batch", "note"), rows))
-    else:
-        click.echo(f"Trial {number} has written no files.")
+        return
+    rows = [(artifact.path, artifact.size, artifact.batch, artifact.note) for artifact in found]
+    data = [artifact.facts for artifact in found]
+    output.table(("file", "bytes", "batch", "note"), rows, data, empty=f"T{name[1:]} has written no files.")
 
 
 def print_logs(
     experiment_id: int | str | None,
-    trial: tuple[str | None, int] | None,
+    named: TrialName | None,
     master: str | None,
     wanted: LogOptions,
 ) -> None:
     """Print the log of an experiment, or of a trial."""
-    if trial is not None:
-        local, number = trial
-        following.print_logs(source_of(local or 0, master), local or 0, number, wanted)
+    if named is not None:
+        source, trial = named.find(master)
+        following.print_logs(source, source.shown_id(trial.experiment_id), trial.id, wanted)
     else:
         assert experiment_id is not None
         source = source_of(experiment_id, master)

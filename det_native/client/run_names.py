@@ -1,14 +1,57 @@
-"""How experiments and trials are named on the command line: by their numbers, and ``local-3``, ``local-3/1``."""
+"""How experiments and trials are named on the command line: ``7``, ``local-3``; ``7.2``, ``local-3/1``."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-_EXPERIMENT = re.compile(r"[1-9][0-9]{0,17}|local-[1-9][0-9]{0,17}")
-_TRIAL = re.compile(r"(?:(?P<local>local-[1-9][0-9]{0,17})/)?(?P<trial>[1-9][0-9]{0,17})")
+from det_native.client.completion import complete_experiment, complete_trial
+
+if TYPE_CHECKING:
+    from det_native.client.source import Source
+    from det_native.schema.rest import Trial
+
+_NUMBER = "[1-9][0-9]{0,17}"
+_EXPERIMENT = re.compile(f"{_NUMBER}|local-{_NUMBER}")
+_TRIAL = re.compile(f"(?:(?P<local>local-{_NUMBER})[/.]|(?P<experiment>{_NUMBER})\\.)?(?P<trial>{_NUMBER})")
+
+
+@dataclass(frozen=True)
+class TrialName:
+    """A trial as it was named.
+
+    Attributes
+    ----------
+    experiment : int or str or None
+        Its experiment, ``7`` or ``"local-3"``; None where the trial is named by its id.
+    number : int
+        Its number inside the experiment, or its id on the master.
+    """
+
+    experiment: int | str | None
+    number: int
+
+    def find(self, master: str | None) -> tuple[Source, Trial]:
+        """Return the trial, and where it is known.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such trial or experiment.
+        MasterUnreachableError
+            If no master answers; none is started.
+        """
+        from det_native.client.catalog import source_of
+        from det_native.client.selection import trial_with_number
+
+        source = source_of(self.experiment or 0, master)
+        if self.experiment is None:
+            return source, source.trial(self.number)
+        trials = source.trials(self.experiment)
+        return source, trial_with_number(self.number, trials, owner=f"Experiment {self.experiment}")
 
 
 class ExperimentId(click.ParamType[Any]):
@@ -22,20 +65,34 @@ class ExperimentId(click.ParamType[Any]):
             self.fail(f"{value!r} is no experiment; write its number, or local-<n> for a run of this machine's own.")
         return int(value) if str(value).isdecimal() else str(value)
 
+    def shell_complete(
+        self, context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Return the experiments whose names begin so."""
+        return complete_experiment(context, parameter, incomplete)
+
 
 class TrialId(click.ParamType[Any]):
-    """A number on the master, or ``local-<n>/<trial>``."""
+    """``7.2`` for the second trial of experiment 7, ``local-<n>/<trial>``, or the id of a trial on the master."""
 
     name = "trial"
 
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> tuple[str | None, int]:
-        """Return the local run, None for the master's, and the number of the trial."""
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> TrialName:
+        """Return what it names."""
         found = _TRIAL.fullmatch(str(value))
         if found is None:
-            self.fail(f"{value!r} is no trial; write its number, or local-<n>/<trial> for one of a local run.")
-        return found["local"], int(found["trial"])
+            self.fail(
+                f"{value!r} is no trial; write 7.2 for the second trial of experiment 7, or local-<n>/<trial> for one "
+                "of a local run."
+            )
+        experiment = None if found["experiment"] is None else int(found["experiment"])
+        return TrialName(found["local"] or experiment, int(found["trial"]))
+
+    def shell_complete(
+        self, context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Return the trials whose names begin so."""
+        return complete_trial(context, parameter, incomplete)
 
 
 EXPERIMENT = ExperimentId()

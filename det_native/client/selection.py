@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from det_native.errors import ArgumentError, CheckpointNotFoundError
+from det_native.errors import ArgumentError, CheckpointNotFoundError, NotFoundError
 from det_native.past_history import as_number
 from det_native.schema.ranking import checkpoints_best_first, score, trials_best_first
 from det_native.schema.rest import Checkpoint, Experiment, ExperimentDetail, Trial
@@ -39,6 +39,37 @@ def best_trial(trials: Sequence[Trial], *, smaller_is_better: bool) -> Trial | N
     """Return the trial with the best validation; the oldest one while none has been validated."""
     ranked = trials_best_first(trials, smaller_is_better=smaller_is_better)
     return ranked[0] if ranked else None
+
+
+def trial_with_number(number: object, trials: Sequence[Trial], *, owner: str) -> Trial:
+    """Return the trial of that number inside its experiment.
+
+    Parameters
+    ----------
+    number : int
+        From 1.
+    trials : sequence of Trial
+        Those of the experiment.
+    owner : str
+        ``Experiment 7``, for what is said where there is no such trial.
+
+    Raises
+    ------
+    ArgumentError
+        If `number` is no whole number.
+    NotFoundError
+        If there is no such trial.
+    """
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise ArgumentError(f"A trial is named by its number inside the experiment, 1, 2 ..., not by {number!r}.")
+    for trial in trials:
+        if trial.shown_number == number:
+            return trial
+    if not trials:
+        raise NotFoundError(f"{owner} has no trial yet.")
+    numbers = [trial.shown_number for trial in trials]
+    has = "only trial 1" if numbers == [1] else f"trials {min(numbers)} to {max(numbers)}"
+    raise NotFoundError(f"{owner} has no trial {number}; it has {has}.")
 
 
 def top_checkpoints(

@@ -11,6 +11,7 @@ from det_native.past_history import as_number
 from det_native.schema import rest
 from det_native.schema.numbers import shown_number
 from det_native.schema.states import ExperimentState
+from det_native.schema.trial_names import trial_name
 
 LONGEST = 40
 _TAIL = 15
@@ -61,13 +62,15 @@ def trial_words(
     return words
 
 
-def trial_short(trial: rest.Trial, metric: str) -> str:
-    """Return a trial in short: ``Trial(3: completed, 44/44 batches, best val_loss 0.25)``.
+def trial_short(trial: rest.Trial, metric: str, experiment: int | str | None = None) -> str:
+    """Return a trial in short: ``Trial(7.2: completed, 44/44 batches, best val_loss 0.25)``.
 
-    What goes on may have gone on since it was asked for, and is said so.
+    What goes on may have gone on since it was asked for, and is said so. `experiment` is what the user calls its
+    experiment; the number by default.
     """
     note = "" if trial.state.terminal else " when asked"
-    return f"Trial({trial.id}: {', '.join(trial_words(trial, _name(metric), note=note))})"
+    name = trial_name(trial.experiment_id if experiment is None else experiment, trial.shown_number)
+    return f"Trial({name}: {', '.join(trial_words(trial, _name(metric), note=note))})"
 
 
 def checkpoint_short(checkpoint: rest.Checkpoint, metric: str) -> str:
@@ -82,7 +85,7 @@ def checkpoint_short(checkpoint: rest.Checkpoint, metric: str) -> str:
     measured = {name: value for name, value in checkpoint.metrics.items() if value is not None}
     names = [metric] if metric in measured else list(measured)[:MAX_METRICS]
     values = [f"{_name(name)} {plain(format_value(as_number(measured[name])))}" for name in names]
-    words = [f"trial {checkpoint.trial_id}", f"batch {checkpoint.batch}", *(values or ["not validated"])]
+    words = [f"trial {checkpoint.shown_trial}", f"batch {checkpoint.batch}", *(values or ["not validated"])]
     return f"Checkpoint({checkpoint.uuid[:UUID_LENGTH]}: {', '.join(words)})"
 
 

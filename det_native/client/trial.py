@@ -18,6 +18,7 @@ from det_native.client.source import Source
 from det_native.past_history import recorded_history
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState, MetricKind, TrialState
+from det_native.schema.trial_names import trial_name
 
 
 class Trial:
@@ -47,8 +48,13 @@ class Trial:
 
     @property
     def id(self) -> int:
-        """Number of the trial."""
+        """Number of the trial on its master, by which programs know it; see `number`."""
         return self._known.id
+
+    @property
+    def number(self) -> int:
+        """Number of the trial inside its experiment, from 1: the 2 of ``7.2``, as it is shown everywhere."""
+        return self._known.shown_number
 
     @property
     def experiment_id(self) -> int:
@@ -142,7 +148,7 @@ class Trial:
 
         ``trial.artifacts["log.csv"].load()`` reads one, ``trial.artifacts.download()`` copies all.
         """
-        return Artifacts(self._source, f"trial {self.id}", self._source.artifacts(self.id))
+        return Artifacts(self._source, f"trial {self._name}", self._source.artifacts(self.id))
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the trial's best checkpoint.
@@ -160,7 +166,7 @@ class Trial:
         (top,) = selection.best_checkpoints(
             self._source.checkpoints(trial_id=self.id),
             self._source.experiment(self.experiment_id),
-            owner=f"Trial {self.id}",
+            owner=f"Trial {self._name}",
             sort_by=sort_by,
             smaller_is_better=smaller_is_better,
             limit=1,
@@ -213,13 +219,17 @@ class Trial:
         return self._known
 
     def __repr__(self) -> str:
-        return trial_short(self._known, self._metric or "")
+        return trial_short(self._known, self._metric or "", self._source.shown_id(self.experiment_id))
 
     def __str__(self) -> str:
         return rendering.line_of(self)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         return rendering.current().mimebundle(self)
+
+    @property
+    def _name(self) -> str:
+        return trial_name(self._source.shown_id(self.experiment_id), self.number)
 
     def _rows(self, kind: str) -> list[rest.MetricRow]:
         return self._source.metrics(self.id, kind)

@@ -7,39 +7,40 @@ from pathlib import Path
 import click
 
 from det_native.client.arguments import KINDS
-from det_native.client.json_output import AS_JSON
 from det_native.client.log_options import LogOptions, takes_log_options
-from det_native.client.run_names import EXPERIMENT, TRIAL
+from det_native.client.output import Output, takes_output_options
+from det_native.client.run_names import EXPERIMENT, TRIAL, TrialName
 
 
 @click.group()
 def trial() -> None:
     """Look at a trial.
 
-    ID is the number of a trial, or local-<n>/<trial> for one of a local run.
+    ID is 7.2 for the second trial of experiment 7, local-<n>/<trial> for one of a local run, or the id that the master
+    has for a trial.
     """
 
 
 @trial.command("describe")
 @click.argument("trial_id", metavar="ID", type=TRIAL)
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def describe(context: click.Context, trial_id: tuple[str | None, int], *, as_json: bool) -> None:
+def describe(context: click.Context, trial_id: TrialName, output: Output) -> None:
     """Show how a trial stands, and its checkpoints."""
     from det_native.client.run_commands import describe_trial
 
-    describe_trial(trial_id, context.obj, as_json=as_json)
+    describe_trial(trial_id, context.obj, output)
 
 
 @trial.command("list")
 @click.argument("experiment_id", metavar="EXPERIMENT", type=EXPERIMENT)
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def list_trials(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
+def list_trials(context: click.Context, experiment_id: int | str, output: Output) -> None:
     """Show the trials of an experiment, best first."""
     from det_native.client.run_commands import list_trials
 
-    list_trials(experiment_id, context.obj, as_json=as_json)
+    list_trials(experiment_id, context.obj, output)
 
 
 @trial.command("metrics")
@@ -50,32 +51,32 @@ def list_trials(context: click.Context, experiment_id: int | str, *, as_json: bo
     help="Which: validation by default, training where nothing validates. logged: by det.log(). system: use of the "
     "machine.",
 )
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def metrics(context: click.Context, trial_id: tuple[str | None, int], *, kind: str | None, as_json: bool) -> None:
+def metrics(context: click.Context, trial_id: TrialName, *, kind: str | None, output: Output) -> None:
     """Print the metrics of a trial, a row for each time that they were reported."""
     from det_native.client.run_commands import print_metrics
 
-    print_metrics(trial_id, kind, context.obj, as_json=as_json)
+    print_metrics(trial_id, kind, context.obj, output)
 
 
 @trial.command("media")
 @click.argument("trial_id", metavar="ID", type=TRIAL)
 @click.option("--download", metavar="DIR", type=click.Path(file_okay=False), help="Write them to files in a folder.")
-@AS_JSON
+@takes_output_options
 @click.pass_context
-def media(context: click.Context, trial_id: tuple[str | None, int], *, download: str | None, as_json: bool) -> None:
+def media(context: click.Context, trial_id: TrialName, *, download: str | None, output: Output) -> None:
     """List the pictures, tables, texts and histograms that a trial has logged."""
     from det_native.client.run_commands import print_media
 
-    print_media(trial_id, context.obj, download=download, as_json=as_json)
+    print_media(trial_id, context.obj, output, download=download)
 
 
 @trial.command("logs")
 @click.argument("trial_id", metavar="ID", type=TRIAL)
 @takes_log_options
 @click.pass_context
-def logs(context: click.Context, trial_id: tuple[str | None, int], *, wanted: LogOptions) -> None:
+def logs(context: click.Context, trial_id: TrialName, *, wanted: LogOptions) -> None:
     """Print what a trial has written."""
     from det_native.client.run_commands import print_logs
 
@@ -92,17 +93,17 @@ def logs(context: click.Context, trial_id: tuple[str | None, int], *, wanted: Lo
     type=click.Path(file_okay=False, path_type=Path),
     help="Copy them into this folder, under their paths; never over a file with another content.",
 )
-@AS_JSON
+@takes_output_options
 @click.pass_context
 def files(
     context: click.Context,
-    trial_id: tuple[str | None, int],
+    trial_id: TrialName,
     paths: tuple[str, ...],
     *,
     folder: Path | None,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Show the files that a trial has written, or those PATHs of them, or copy them."""
     from det_native.client.run_commands import show_files
 
-    show_files(trial_id, paths, folder, context.obj, as_json=as_json)
+    show_files(trial_id, paths, folder, context.obj, output)

@@ -123,7 +123,9 @@ def _follow(
             error = progress.apply(event)
             if error is not None:
                 known = error.traceback in tracebacks
-                text = error_text(error, event.trial_id, again=event.trial_id in failed, known=known)
+                text = error_text(
+                    error, progress.number_of(event.trial_id), again=event.trial_id in failed, known=known
+                )
                 view.message(text if known else text + travel_hint(source, experiment_id, error))
                 failed.add(event.trial_id)
                 tracebacks.add(error.traceback)
@@ -237,19 +239,20 @@ def raise_failure(
     raise ExperimentFailedError(f"{headline}{reason}{_log_tail(source, experiment_id)}")
 
 
-def error_text(error: rest.UserErrorInfo, trial_id: int | None, *, again: bool = False, known: bool = False) -> str:
+def error_text(error: rest.UserErrorInfo, number: int | None, *, again: bool = False, known: bool = False) -> str:
     """Return what to show for an exception in the user's code: which trial, where, and the traceback.
 
     Parameters
     ----------
     error : UserErrorInfo
-    trial_id : int or None
+    number : int or None
+        That of the trial inside the experiment.
     again : bool
         This trial has failed before.
     known : bool
         The same traceback was shown before, of this trial or another: one line is enough.
     """
-    trial = f"Trial {trial_id}" if trial_id is not None else "The experiment"
+    trial = f"Trial {number}" if number is not None else "The experiment"
     when = f"at batch {error.batch}" if error.batch else "before its first batch"
     headline = f"{trial} failed{' again' if again else ''} {when}{',' if _place(error) else ''}{_place(error)}"
     if known and error.traceback:
@@ -315,4 +318,4 @@ def _log_tail(source: Source, experiment_id: int | str) -> str:
     if not failed:
         return ""
     lines = Logs(source.logs(failed[0].id)).tail(LOG_TAIL)
-    return f"\nLast lines of the log of trial {failed[0].id}:\n{lines}" if lines else ""
+    return f"\nLast lines of the log of trial {failed[0].shown_number}:\n{lines}" if lines else ""

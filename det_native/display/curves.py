@@ -72,7 +72,10 @@ class Curves:
 def curves_of(handle: Experiment | Trial) -> Curves:
     """Collect the curves of an experiment (of up to 50 trials, newest left out) or of a trial."""
     if isinstance(handle, Trial):
-        curves = Curves(title=f"Trial {handle.id}", metric=handle.metric)
+        curves = Curves(
+            title=f"Trial {handle.number} of experiment {handle.source.shown_id(handle.experiment_id)}",
+            metric=handle.metric,
+        )
         _add_trial(curves, handle, several=False, best=False)
         return curves
     trials = handle.trials
@@ -83,6 +86,11 @@ def curves_of(handle: Experiment | Trial) -> Curves:
     if len(trials) > MAX_TRIALS:
         curves.notice = f"{MAX_TRIALS} of {len(trials)} trials"
     return curves
+
+
+def trial_title(trial: Trial) -> str:
+    """Return ``Trial 2 of experiment 7``."""
+    return f"Trial {trial.number} of experiment {trial.source.shown_id(trial.experiment_id)}"
 
 
 def panel_of(name: str) -> str:
@@ -135,12 +143,12 @@ def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> No
     }
     for kind in (training, validation):
         for name, (batches, values) in sorted(kind.items()):
-            number = trial.id if several else 0
+            number = trial.number if several else 0
             curve = Curve(name, kind is validation, *thin(batches, values), trial=number, best=best)
             curves.lines.append(curve)
     reported = {*training, *validation}
     for name, (batches, values) in sorted(_series(source.metrics(trial.id, "logged")).items()):
-        line = logged_line(name, reported, *thin(batches, values), trial=trial.id if several else 0, best=best)
+        line = logged_line(name, reported, *thin(batches, values), trial=trial.number if several else 0, best=best)
         curves.lines.append(line)
 
 

@@ -46,7 +46,7 @@ def failures_of(trials: Sequence[rest.Trial], experiment: rest.Experiment | None
         if trial.error is not None and trial.state is not TrialState.COMPLETED and not is_refused(trial):
             traceback = _traceback(trial.error)
             if traceback in found:
-                found[traceback].others.append(trial.id)
+                found[traceback].others.append(trial.shown_number)
             else:
                 found[traceback] = _FirstOfMany(trial, trial.error)
     failures = [Failure(_headline(first), _body(first.error)) for first in found.values()]
@@ -56,7 +56,10 @@ def failures_of(trials: Sequence[rest.Trial], experiment: rest.Experiment | None
         failures.append(Failure(_what(error).removeprefix(": "), error.traceback))
     elif error is not None and _traceback(error) not in found:
         failures.append(Failure(f"The experiment failed{_where(error)}{_what(error)}", _body(error)))
-    return [*failures, *(Failure(f"Trial {trial.id}: {trial.warning}", "") for trial in trials if trial.warning)]
+    return [
+        *failures,
+        *(Failure(f"Trial {trial.shown_number}: {trial.warning}", "") for trial in trials if trial.warning),
+    ]
 
 
 def headlines(failures: Sequence[Failure]) -> list[str]:
@@ -68,7 +71,8 @@ def headlines(failures: Sequence[Failure]) -> list[str]:
 
 def _headline(first: _FirstOfMany) -> str:
     retried = "" if first.trial.state.terminal else "; it is tried again"
-    return f"Trial {first.trial.id} failed{_where(first.error)}{retried}{_others(first.others)}{_what(first.error)}"
+    failed = f"Trial {first.trial.shown_number} failed{_where(first.error)}{retried}"
+    return f"{failed}{_others(first.others)}{_what(first.error)}"
 
 
 def _others(trials: Sequence[int]) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any
 
 from det_native.client.handles import Experiment
 from det_native.client.loaded import loaded_text
 from det_native.client.source import Source
 from det_native.client.trial import Trial
-from det_native.display.curves import Curve, Curves, logged_line
+from det_native.display.curves import Curve, Curves, logged_line, trial_title
 from det_native.display.failures import failures_of
 from det_native.display.feed import media_of, outputs_trial, read_curves
 from det_native.display.html import experiment_html, trial_html
@@ -75,7 +76,7 @@ def reduced_curves(handle: Experiment | Trial) -> Curves:
     source = handle.source
     if isinstance(handle, Trial):
         found = read_curves(source, handle.experiment_id, [handle.detail()], handle.id)
-        return _as_curves(found, Curves(title=f"Trial {handle.id}", metric=handle.metric), None, several=False)
+        return _as_curves(found, Curves(title=trial_title(handle), metric=handle.metric), None, {})
     trials = source.trials(handle.id)
     found = read_curves(source, handle.id, trials)
     curves = Curves(title=f"Experiment {handle.id}", metric=handle.metric)
@@ -83,10 +84,12 @@ def reduced_curves(handle: Experiment | Trial) -> Curves:
     if shown < len(trials) and shown > 1:
         curves.notice = f"{shown} of {len(trials)} trials"
     best = handle.best_trial.id if trials else None
-    return _as_curves(found, curves, best, several=len(trials) > 1)
+    numbers = {trial.id: trial.shown_number for trial in trials} if len(trials) > 1 else {}
+    return _as_curves(found, curves, best, numbers)
 
 
-def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, *, several: bool) -> Curves:
+def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, numbers: Mapping[int, int]) -> Curves:
+    """Add the lines; `numbers` has those of the trials by id, none where there is only one trial."""
     training = {
         (curve.trial_id, curve.name): dict(zip(curve.batch, curve.mean, strict=True))
         for curve in found
@@ -100,7 +103,7 @@ def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, 
         if not points or (validated and twin is not None and _repeats(points, twin)):
             continue
         places = [batch for batch, _ in points], [value for _, value in points]
-        trial: dict[str, Any] = {"trial": curve.trial_id if several else 0, "best": curve.trial_id == best}
+        trial: dict[str, Any] = {"trial": numbers.get(curve.trial_id, 0), "best": curve.trial_id == best}
         if curve.kind is MetricKind.LOGGED:
             line = logged_line(curve.name, reported, *places, **trial)
         else:

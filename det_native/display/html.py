@@ -89,7 +89,7 @@ def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "", pi
         HTML of what was logged.
     """
     detail = trial.detail()
-    heading = _heading(f"Trial {detail.id}", f"of experiment {trial.source.shown_id(detail.experiment_id)}")
+    heading = _heading(f"Trial {detail.shown_number}", f"of experiment {trial.source.shown_id(detail.experiment_id)}")
     facts = trial_facts(detail, trial.metric, state=experiment_state(trial, detail))
     outputs = output_facts(trial.source, detail)
     lines = [_facts(outputs)] if outputs else []
@@ -102,7 +102,7 @@ def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _trial_row(trial: rest.Trial, hparams: str, detail: rest.ExperimentDetail, *, best: bool) -> tuple[str, ...]:
-    number = f"{trial.id} (best)" if best else str(trial.id)
+    number = f"{trial.shown_number} (best)" if best else str(trial.shown_number)
     value = "" if trial.best_validation is None else format_value(trial.best_validation)
     batches = batches_of(trial)
     return number, trial_state(trial, detail.state, slots=True), batches, value, hparams

@@ -27,7 +27,7 @@ def output_facts(source: Source, trial: rest.Trial | None, *, several: bool = Fa
     """Return what is said of the media and the files of a trial, as label and value; nothing where it has none."""
     if trial is None:
         return {}
-    whose = f" (trial {trial.id})" if several else ""
+    whose = f" (trial {trial.shown_number})" if several else ""
     found = {"logged": media_text(media_of(source, trial.id)), "files": files_text(files_of(source, trial.id))}
     return {label: text + whose for label, text in found.items() if text}
 

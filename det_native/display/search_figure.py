@@ -93,7 +93,7 @@ def _points(experiment: rest.ExperimentDetail, trials: Sequence[rest.Trial]) -> 
         if value is not None and math.isfinite(value):
             reached = trial.best_at or trial.ended
             seconds = max(_seconds_between(begun, reached), 0.0) if begun and reached else None
-            found.append(_Point(trial.id, value, flat_hparams(trial.hparams), seconds))
+            found.append(_Point(trial.shown_number, value, flat_hparams(trial.hparams), seconds))
     return found
 
 
@@ -178,7 +178,7 @@ def _draw_lengths(axis: Any, trials: Sequence[rest.Trial], best: int) -> None:
     """Draw how many trials have come how far; the bar of the best one has its colour."""
     counts = Counter(trial.batches for trial in trials)
     lengths = sorted(counts)
-    of_best = next(trial.batches for trial in trials if trial.id == best)
+    of_best = next(trial.batches for trial in trials if trial.shown_number == best)
     if len(lengths) > MOST_VALUES:  # trials that end anywhere
         axis.hist([trial.batches for trial in trials], bins=MOST_VALUES, color=OTHER_TRIALS_COLOUR)
         axis.set_xlabel("batches", fontsize=8, color=INK)

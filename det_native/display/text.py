@@ -139,7 +139,7 @@ def trial_line(
 ) -> str:
     """Return a trial in one line; see ``experiment_line``. `state` is that of the experiment."""
     words = trial_words(trial, metric, experiment=state)
-    return _line(f"Trial {trial.id} of experiment {experiment_id}", words, trial.error, note)
+    return _line(f"Trial {trial.shown_number} of experiment {experiment_id}", words, trial.error, note)
 
 
 def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, note: str) -> str:
@@ -167,7 +167,7 @@ def experiment_text(experiment: Experiment) -> str:
         facts = trial_facts(trial, detail.metric, hparams.own[trial.id])
         said = ", ".join(f"{label} {value}" for label, value in facts.items() if label != "state")
         marked = " (best)" if trial.id == best else ""
-        lines.append(f"  trial {trial.id}{marked}: {trial_state(trial, detail.state)}, {said}")
+        lines.append(f"  trial {trial.shown_number}{marked}: {trial_state(trial, detail.state)}, {said}")
     if len(trials) > MAX_ROWS:
         lines.append(f"  ... and {len(trials) - MAX_ROWS} more trials")
     return "\n".join([*lines, *_failure_lines(failures_of(trials, detail))])
@@ -176,7 +176,7 @@ def experiment_text(experiment: Experiment) -> str:
 def trial_text(trial: Trial) -> str:
     """Return a trial as text."""
     detail = trial.detail()
-    lines = [f"Trial {detail.id} of experiment {trial.source.shown_id(detail.experiment_id)}"]
+    lines = [f"Trial {detail.shown_number} of experiment {trial.source.shown_id(detail.experiment_id)}"]
     facts = trial_facts(detail, trial.metric, state=experiment_state(trial, detail))
     facts |= output_facts(trial.source, detail)
     lines += [f"  {label}: {value}" for label, value in facts.items()]

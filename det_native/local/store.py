@@ -395,6 +395,7 @@ def checkpoint_row(
         location=location,
         created=manifest.created,
         manifest=manifest,
+        trial_number=trial_id,
     )
 
 

@@ -23,6 +23,7 @@ from det_native.master.blobs_missing import MissingBlobsError
 from det_native.master.events.broker import Broker
 from det_native.master.flow import collection, life
 from det_native.master.flow import data as data_flow
+from det_native.master.flow.active import Active
 from det_native.master.flow.checks import Checks
 from det_native.master.flow.cleaning import Cleaner
 from det_native.master.flow.collector import Collector
@@ -267,7 +268,7 @@ class Service:
 
     def _slots_now(self) -> list[rest.SlotInfo]:
         taken = self._scheduling.taken
-        return [slot.model_copy(update={"trial_id": taken.get(slot.id)}) for slot in self.places.slots]
+        return [_held(slot, taken.get(slot.id)) for slot in self.places.slots]
 
     def environment(self, asked: EnvironmentQuestion) -> EnvironmentAnswer:
         """Return what the Python has that would run a bundle of this interpreter."""
@@ -659,3 +660,11 @@ class Service:
                 self.collector.published(run.experiment_id, run.trial_id)
             if has_metrics:
                 self._runs.settled(run_id)
+
+
+def _held(slot: rest.SlotInfo, run: Active | None) -> rest.SlotInfo:
+    """Return a slot with the trial that holds it."""
+    if run is None:
+        return slot.model_copy(update={"trial_id": None, "experiment_id": None, "trial_number": None})
+    holder = {"trial_id": run.trial_id, "experiment_id": run.experiment_id, "trial_number": run.trial_number}
+    return slot.model_copy(update=holder)

@@ -17,6 +17,7 @@ from det_native.schema.states import (
     MetricKind,
     TrialState,
 )
+from det_native.schema.trial_names import trial_name
 
 
 class Health(Answer):
@@ -42,13 +43,27 @@ class ClientProof(Sent):
 
 
 class SlotInfo(Answer):
-    """A slot of the cluster: a GPU, of which model and memory (bytes) may be known, or a share of the CPU."""
+    """A slot of the cluster: a GPU, of which model and memory (bytes) may be known, or a share of the CPU.
+
+    `trial_number` is the number of the trial that holds it, inside the experiment `experiment_id`.
+    """
 
     id: str
     device: Literal["cuda", "cpu"]
     trial_id: int | None = None
+    experiment_id: int | None = None
+    trial_number: int | None = None
     name: str = ""
     memory: int | None = None
+
+    @property
+    def held_by(self) -> str:
+        """The trial that holds it, ``7.2``; empty where none does."""
+        if self.trial_id is None:
+            return ""
+        if self.experiment_id is None or self.trial_number is None:  # from a version that does not tell them
+            return str(self.trial_id)
+        return trial_name(self.experiment_id, self.trial_number)
 
     @property
     def model(self) -> str:
@@ -281,6 +296,11 @@ class Trial(Answer):
     stages: list[int] = Field(default_factory=list)
     best_at: str | None = None
 
+    @property
+    def shown_number(self) -> int:
+        """Its number inside the experiment, which is what people read; its id where that is not told."""
+        return self.number or self.id
+
 
 class MetricRow(Answer):
     """Metrics after `batch` batches, counted from 1. Not-a-number and infinities travel as strings."""
@@ -342,7 +362,8 @@ class Checkpoint(Answer):
 
     They are those at its batch, unless the end of the training has changed the weights. Not-a-number and infinities in
     them travel as strings. `metadata` is what people have noted of it. A `pinned` one stays, whatever the configuration
-    says of how many are kept.
+    says of how many are kept. `trial_number` is the number of its trial inside the experiment; 0 from a version that
+    does not tell it.
     """
 
     model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
@@ -359,6 +380,12 @@ class Checkpoint(Answer):
     manifest: CheckpointManifest
     metadata: dict[str, Any] = Field(default_factory=dict)
     pinned: bool = False
+    trial_number: int = 0
+
+    @property
+    def shown_trial(self) -> int:
+        """Number of its trial inside the experiment, which is what people read."""
+        return self.trial_number or self.trial_id
 
 
 class LogLine(Answer):

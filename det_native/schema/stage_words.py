@@ -24,7 +24,7 @@ def stopped_early(done: Length) -> str:
     return f"stopped early by the search, after {done.units:,} {done.unit}: others had come to more by then"
 
 
-def begins_with(trial: int | None, source: CheckpointManifest) -> str:
+def begins_with(trial: int | str | None, source: CheckpointManifest) -> str:
     """Return the line of a trial that begins with the weights of another one."""
     return (
         f"This trial begins with the weights of trial {trial} after its batch {source.batch:,} (checkpoint "

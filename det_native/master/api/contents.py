@@ -11,8 +11,12 @@ from det_native.schema.outputs import Artifact
 from det_native.storage.blobs import BlobStore
 
 
-def file_response(blobs: BlobStore, artifact: Artifact, offset: int, *, expected: str | None = None) -> Response:
+def file_response(
+    blobs: BlobStore, artifact: Artifact, offset: int, *, trial: str, expected: str | None = None
+) -> Response:
     """Answer with the content of a file that the code of a trial has written, from `offset` on.
+
+    `trial` is what people call it.
 
     Raises
     ------
@@ -21,7 +25,7 @@ def file_response(blobs: BlobStore, artifact: Artifact, offset: int, *, expected
     RequestError
         409 if it has changed since, or its content is lost.
     """
-    title = f"{artifact.path!r} of trial {artifact.trial_id}"
+    title = f"{artifact.path!r} of trial {trial}"
     if artifact.sha256 is None:
         raise NotFoundError(f"The content of {title} was not kept. {artifact.note}".strip())
     if expected is not None and expected != artifact.sha256:

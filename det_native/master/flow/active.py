@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from det_native.schema.trial_names import trial_name
+
 
 @dataclass
 class Active:
@@ -15,6 +17,7 @@ class Active:
     run_id: str
     trial_id: int
     experiment_id: int
+    trial_number: int
     slots: tuple[str, ...]
     log_offsets: list[int]
     killed: bool = False
@@ -23,6 +26,11 @@ class Active:
     outdated: bool = False
     linger_until: float = field(default=float("inf"))
     pause_until: float = field(default=float("inf"))
+
+    @property
+    def trial_name(self) -> str:
+        """What people call its trial: ``7.2``."""
+        return trial_name(self.experiment_id, self.trial_number)
 
     @property
     def leaving(self) -> bool:

@@ -26,6 +26,7 @@ from det_native.schema.refused import is_refused
 from det_native.schema.stage_words import begins_with, stopped_early, trained_on, units_done
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.time_left import TimeLeft
+from det_native.schema.trial_names import trial_name
 from det_native.search import (
     Close,
     CreateTrial,
@@ -284,9 +285,8 @@ class Experiments:
         if differing is None:
             return False
         experiments.set_state(transaction, experiment.id, ExperimentState.STOPPING_ERROR)
-        text = (
-            f"The experiment ends: trial {differing.id} was given something else than the notebook, with this program."
-        )
+        name = trial_name(experiment.id, differing.number)
+        text = f"The experiment ends: trial {name} was given something else than the notebook, with this program."
         for trial in found:
             if not trial.state.terminal:
                 logs.add(transaction, trial.id, "", "system", [text])
@@ -347,7 +347,7 @@ class Experiments:
             warm_start=weights.uuid if weights is not None else None,
         )
         if weights is not None:
-            text = begins_with(weights.trial_id, weights.manifest)
+            text = begins_with(trial_name(weights.experiment_id, weights.shown_trial), weights.manifest)
             logs.add(transaction, trial_id, "", "system", [text])
         tell_trial(transaction, trial_id)
 

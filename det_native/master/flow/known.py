@@ -78,10 +78,3 @@ class KnownBundles:
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return kind
-
-    def used(self, bundle_id: str) -> None:
-        """An experiment of this bundle is stored now, which keeps its blobs from here on."""
-        with self._lock:
-            known = self._known.get(bundle_id)
-        if known is not None:
-            self._guard.release(known.hashes)

@@ -98,7 +98,9 @@ class Runs:
             self._adopt(run)
 
     def _adopt(self, run: Run) -> None:
-        self.active[run.run_id] = Active(run.run_id, run.trial_id, run.experiment_id, tuple(run.slots), run.log_offsets)
+        self.active[run.run_id] = Active(
+            run.run_id, run.trial_id, run.experiment_id, run.trial_number, tuple(run.slots), run.log_offsets
+        )
         if run.stop_asked:
             self.active[run.run_id].ending = True
             self.active[run.run_id].pause_until = time.monotonic() + PAUSE_GRACE_SECONDS
@@ -152,7 +154,7 @@ class Runs:
             experiments.set_waits_for(transaction, experiment.id, None)
             if experiment.started is None or experiment.notice or experiment.waits_for:
                 tell_experiment(transaction, experiment.id)  # it is queued no longer
-        self.active[run_id] = Active(run_id, trial_id, trial.experiment_id, slots, [0] * ranks)
+        self.active[run_id] = Active(run_id, trial_id, trial.experiment_id, trial.number, slots, [0] * ranks)
         self._watch(run_id, experiment.config)
         job = trial_job(
             self._context.places,
@@ -176,10 +178,9 @@ class Runs:
         with database.write() as transaction:
             run_store.set_handle(transaction, run_id, handle)
         logger.info(
-            "run %s of trial %d (experiment %d) started on %s, process %s, standby %s",
+            "run %s of trial %s started on %s, process %s, standby %s",
             run_id,
-            trial_id,
-            trial.experiment_id,
+            self.active[run_id].trial_name,
             ", ".join(slots) or "no slot",
             ", ".join(str(one.get("pid")) for one in [handle, *handle.get("peers", [])]),
             handle.get("standby", "unknown"),
@@ -216,7 +217,7 @@ class Runs:
             logs.add(transaction, trial_id, run.run_id, "system", [text])
         run.ending = True
         run.pause_until = min(run.pause_until, time.monotonic() + PAUSE_GRACE_SECONDS)
-        logger.info("trial %d of experiment %d makes room: %s", trial_id, run.experiment_id, why)
+        logger.info("trial %s makes room: %s", run.trial_name, why)
 
     def end_stopped(self, experiment_id: int) -> None:
         """Give the runs whose trials their search has stopped their time to end."""
@@ -261,11 +262,13 @@ class Runs:
                 if decision is not None:
                     self._carry_out(transaction, run, decision)
         except DamagedDatabaseError as error:  # its slots are free all the same
-            logger.error("What becomes of trial %d cannot be decided: %s", run.trial_id, error)
+            logger.error("What becomes of trial %s cannot be decided: %s", run.trial_name, error)
         del self.active[run.run_id]
         self.watches.forget(run.run_id)
         self._output.forget(run.trial_id)
-        logger.info("run %s of trial %d is gone: %s", run.run_id, run.trial_id, exit.detail or f"exit code {exit.code}")
+        logger.info(
+            "run %s of trial %s is gone: %s", run.run_id, run.trial_name, exit.detail or f"exit code {exit.code}"
+        )
         if decision is not None:
             self._over(run, decision)
         return run
@@ -326,7 +329,7 @@ class Runs:
             del self.active[run.run_id]
 
     def _cannot_start(self, trial_id: int, error: DetError) -> None:
-        logger.error("Trial %d cannot be started: %s", trial_id, error)
+        logger.error("The trial with the id %d cannot be started: %s", trial_id, error)
         message = f"The trial cannot be started: {error}"
         info = rest.UserErrorInfo(type=type(error).__name__, message=message, traceback="")
         with self._context.database.write() as transaction:
@@ -455,7 +458,7 @@ class Runs:
         logs.add(transaction, run.trial_id, run.run_id, "system", [text])
 
     def _over(self, run: Active, decision: Decision) -> None:
-        logger.info("trial %d of experiment %d: %s", run.trial_id, run.experiment_id, _summary(decision))
+        logger.info("trial %s: %s", run.trial_name, _summary(decision))
         if isinstance(decision, Widen):
             self._end_outdated(run)
         if not isinstance(decision, Restart | Suspend | Widen):

@@ -48,7 +48,7 @@ class Scheduling:
         self._waits_told: dict[int, str] = {}
         self._stalled: dict[int, str] = {}
         self._wants = KnownWants()
-        self.taken: dict[str, int] = {}
+        self.taken: dict[str, Active] = {}
 
     def take_up(self) -> None:
         """Begin with what an earlier master has told."""
@@ -85,7 +85,7 @@ class Scheduling:
             **self._stalled,
             **waits(pending, running, self._slots, self._policy, self._without_slots),
         }
-        self.taken = {slot: run.trial_id for run in self._runs.active.values() for slot in run.slots}
+        self.taken = {slot: run for run in self._runs.active.values() for slot in run.slots}
         self.tell()
 
     @property
@@ -204,7 +204,7 @@ def tell_who_cannot_run(database: Database, slots: int) -> None:
             f"It waits: it needs {trial.slots} slots, and the cluster was started with {slots}. `det down`, then "
             f"`det up --slots {trial.slots}`, starts it with enough."
         )
-        logger.warning("trial %d of experiment %d: %s", trial.trial_id, trial.experiment_id, text)
+        logger.warning("trial with the id %d of experiment %d: %s", trial.trial_id, trial.experiment_id, text)
         with database.write() as transaction:
             logs.add(transaction, trial.trial_id, "", "system", [text])
 

@@ -49,12 +49,6 @@ class BlobGuard:
                 self._until = {sha256: until for sha256, until in self._until.items() if until > now}
             self._until.update(dict.fromkeys(hashes, now + TOLD_SECONDS))
 
-    def release(self, hashes: Iterable[str]) -> None:
-        """An experiment that is stored now needs these blobs: its row keeps them from here on."""
-        with self._lock:
-            for sha256 in hashes:
-                self._until.pop(sha256, None)
-
     @contextmanager
     def _held(self) -> Iterator[set[str]]:
         with self._lock:

@@ -106,6 +106,6 @@ class Watches:
         self._stopped[run_id] = stopped
 
     def _log(self, run_id: str, trial_id: int, text: str) -> None:
-        logger.warning("trial %d, run %s: %s", trial_id, run_id, text)
+        logger.warning("trial with the id %d, run %s: %s", trial_id, run_id, text)
         with self._context.database.write() as transaction:
             logs.add(transaction, trial_id, run_id, "system", [text])

@@ -84,7 +84,7 @@ def get(connection: Connection, trial_id: int, path: str, *, owner: str | None =
     for artifact in of_trial(connection, trial_id, owner=owner):
         if artifact.path == path:
             return artifact
-    raise NotFoundError(f"Trial {trial_id} has written no file {path!r}.")
+    raise NotFoundError(f"Trial {trial_store.name_of(connection, trial_id)} has written no file {path!r}.")
 
 
 def of_run(connection: Connection, trial_id: int, run: int) -> dict[str, WrittenFile]:

@@ -38,8 +38,8 @@ def add(
     if manifest.trial_id != trial_id or manifest.run_id != run_id:
         raise RequestError(
             400,
-            f"Checkpoint {manifest.uuid} says that it is of trial {manifest.trial_id}, run {manifest.run_id}; "
-            f"run {run_id} of trial {trial_id} reports it.",
+            f"Checkpoint {manifest.uuid} says that it is of the trial with the id {manifest.trial_id}, run "
+            f"{manifest.run_id}; run {run_id} of the trial with the id {trial_id} reports it.",
         )
     described = manifest.model_dump(mode="json")
     check_text(described)
@@ -154,7 +154,7 @@ def _tell(transaction: Transaction, changed: rest.Checkpoint) -> None:
 
 
 def _query(owner: str | None) -> Select[Any]:
-    query = select(checkpoints)
+    query = select(checkpoints, trials.c.request).join(trials, trials.c.id == checkpoints.c.trial_id)
     if owner is None:
         return query
     return query.join(experiments, experiments.c.id == checkpoints.c.experiment_id).where(experiments.c.owner == owner)
@@ -180,4 +180,5 @@ def _checkpoint(connection: Connection, row: Row[Any]) -> rest.Checkpoint:
         manifest=manifest,
         metadata=row.metadata,
         pinned=row.pinned,
+        trial_number=row.request + 1,
     )

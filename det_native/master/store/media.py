@@ -92,7 +92,9 @@ def get(connection: Connection, trial_id: int, medium_id: int, owner: str | None
     trial_store.get(connection, trial_id, owner)
     found = connection.execute(select(table).where(table.c.trial_id == trial_id, table.c.id == medium_id)).first()
     if found is None:
-        raise NotFoundError(f"Trial {trial_id} has logged nothing by the number {medium_id}.")
+        raise NotFoundError(
+            f"Trial {trial_store.name_of(connection, trial_id)} has logged nothing by the number {medium_id}."
+        )
     return _medium(found)
 
 

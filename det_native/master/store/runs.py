@@ -27,6 +27,8 @@ class Run:
 
     Attributes
     ----------
+    trial_number : int
+        Number of the trial inside its experiment, from 1.
     number : int
         Counts the runs of the trial, from 1.
     start_batch : int
@@ -46,6 +48,7 @@ class Run:
     run_id: str
     trial_id: int
     experiment_id: int
+    trial_number: int
     number: int
     state: RunState
     start_batch: int
@@ -195,7 +198,7 @@ def _one() -> Select[Any]:
 
 
 def _query() -> Select[Any]:
-    return select(runs, trials.c.experiment_id).join(trials, trials.c.id == runs.c.trial_id)
+    return select(runs, trials.c.experiment_id, trials.c.request).join(trials, trials.c.id == runs.c.trial_id)
 
 
 def _run(row: Row[Any]) -> Run:
@@ -203,6 +206,7 @@ def _run(row: Row[Any]) -> Run:
         run_id=row.run_id,
         trial_id=row.trial_id,
         experiment_id=row.experiment_id,
+        trial_number=row.request + 1,
         number=row.number,
         state=RunState(row.state),
         start_batch=row.start_batch,

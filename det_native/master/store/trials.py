@@ -13,6 +13,7 @@ from det_native.master.store.encoding import not_before, now
 from det_native.master.store.tables import experiments, runs, trials
 from det_native.schema import rest
 from det_native.schema.states import TrialState
+from det_native.schema.trial_names import trial_name
 
 TERMINAL = [state for state in TrialState if state.terminal]
 # Until one is validated, the first trial of an experiment is its best one.
@@ -72,6 +73,13 @@ def get(connection: Connection, trial_id: int, owner: str | None = None) -> rest
     if row is None:
         raise NotFoundError(f"There is no trial {trial_id}.")
     return _trial(row)
+
+
+def name_of(connection: Connection, trial_id: int) -> str:
+    """Return what people call a trial: ``7.2``."""
+    query = select(trials.c.experiment_id, trials.c.request).where(trials.c.id == trial_id)
+    row = connection.execute(query).one()
+    return trial_name(row.experiment_id, row.request + 1)
 
 
 def of_experiment(connection: Connection, experiment_id: int, owner: str | None = None) -> list[rest.Trial]:

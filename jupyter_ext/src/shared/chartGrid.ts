@@ -7,6 +7,7 @@ import { isTerminal } from './model';
 import { Chart } from './plot';
 import { groupCurves } from './plotData';
 import { TEXTS } from './texts';
+import { trialNumber } from './trialNumbers';
 
 const FIRST_CHARTS = 6;
 let grids = 0;
@@ -22,6 +23,7 @@ export class ChartGrid {
   private _curves: readonly MetricCurve[] | null = null;
   private _best: number | null = null;
   private _highlighted: number | null = null;
+  private _numbers: ReadonlyMap<number, number> = new Map();
   private _all = false;
   private _metric = '';
 
@@ -41,6 +43,9 @@ export class ChartGrid {
     }
     this._curves = view.curves;
     this._best = best;
+    this._numbers = new Map(
+      view.trials.map(trial => [trial.id, trialNumber(trial)])
+    );
     this._metric = view.experiment?.metric ?? '';
     this._draw(this._metric);
     this._empty.hidden = this._charts.size > 0 || view.experiment === null;
@@ -82,6 +87,7 @@ export class ChartGrid {
       }
       chart.setCurves(curves, {
         trials,
+        numbers: this._numbers,
         best: this._best,
         highlighted: this._highlighted
       });

@@ -11,6 +11,7 @@ import type {
 import { isTerminal, TRIALS_WITH_CURVES } from './model';
 import { checkpointsBestFirst, score, trialsBestFirst } from './ranking';
 import { kindsText } from './slotNames';
+import { trialNumber } from './trialNumbers';
 
 /** The trial that the whole view is of; null for that of an experiment. */
 export function shownTrial(view: ExperimentView): Trial | null {
@@ -111,9 +112,9 @@ export function failuresOf(view: ExperimentView): Failure[] {
     if (trial.error && trial.state !== 'COMPLETED' && !refused) {
       const retried = isTerminal(trial.state) ? '' : '; it is tried again';
       const traceback = tracebackOf(trial.error);
-      const headline = `Trial ${trial.id} failed${whereText(trial.error)}${retried}`;
+      const headline = `Trial ${trialNumber(trial)} failed${whereText(trial.error)}${retried}`;
       const known = found.get(traceback);
-      known?.others.push(trial.id);
+      known?.others.push(trialNumber(trial));
       const what = whatText(trial.error);
       found.set(traceback, known ?? { headline, what, traceback, others: [] });
     }
@@ -130,9 +131,12 @@ export function failuresOf(view: ExperimentView): Failure[] {
     const headline = `The experiment failed${whereText(error)}`;
     failures.push(failure(headline, whatText(error), tracebackOf(error)));
   }
-  for (const { id, warning } of view.trials) {
+  for (const { id, number, warning } of view.trials) {
     if (warning) {
-      failures.push({ headline: `Trial ${id}: ${warning}`, traceback: '' });
+      failures.push({
+        headline: `Trial ${trialNumber({ id, number })}: ${warning}`,
+        traceback: ''
+      });
     }
   }
   return failures;

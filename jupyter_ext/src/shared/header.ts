@@ -25,6 +25,7 @@ import {
   TEXTS,
   trialStateText
 } from './texts';
+import { numberOf, trialNumber } from './trialNumbers';
 
 type Confirm = (question: string, action: string) => Promise<boolean>;
 
@@ -311,7 +312,9 @@ function sentencesOf(error: unknown): string[] {
 }
 
 function titleOf(view: ExperimentView): string {
-  return view.trialId > 0 ? `Trial ${view.trialId}` : `Experiment ${view.id}`;
+  return view.trialId > 0
+    ? `Trial ${numberOf(view.trials, view.trialId)}`
+    : `Experiment ${view.id}`;
 }
 
 function nameOf(view: ExperimentView, experiment: ExperimentDetail): string {
@@ -391,5 +394,5 @@ function trialFacts(
 function whose(view: ExperimentView): string {
   const best =
     view.trials.length > 1 && view.trialId === 0 ? bestTrial(view) : null;
-  return best ? ` (trial ${best.id})` : '';
+  return best ? ` (trial ${trialNumber(best)})` : '';
 }

@@ -7,6 +7,7 @@ import { ended, Section } from './sections';
 import { TEXTS } from './texts';
 import { TrialChoice } from './trialChoice';
 import { logTrial } from './view';
+import { numberOf } from './trialNumbers';
 
 /** Nearer to the top than this, earlier lines are loaded; nearer to the end, it is followed. */
 const NEAR_TOP = 40;
@@ -49,7 +50,8 @@ export class LogSection {
   update(view: ExperimentView): void {
     const { log, logs, trials } = view;
     const shown = log?.trialId ?? logTrial(view)?.id;
-    const whose = shown && trials.length > 1 ? ` of trial ${shown}` : '';
+    const whose =
+      shown && trials.length > 1 ? ` of trial ${numberOf(trials, shown)}` : '';
     const which = log ? '' : ', last lines';
     const nothing = ended(view) ? TEXTS.noLogsEnded : TEXTS.noLogs;
     const chooses = this._trial.show(view, log);

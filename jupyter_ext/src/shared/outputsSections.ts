@@ -16,11 +16,12 @@ import { fileName, seriesOf, seriesText } from './outputs';
 import { Section } from './sections';
 import { TEXTS } from './texts';
 import { TrialChoice } from './trialChoice';
+import { numberOf } from './trialNumbers';
 
 /** ` of trial 3`, where there are several. */
 function whose(view: ExperimentView, outputs: OutputsState | null): string {
   return outputs && view.trials.length > 1
-    ? ` of trial ${outputs.trialId}`
+    ? ` of trial ${numberOf(view.trials, outputs.trialId)}`
     : '';
 }
 

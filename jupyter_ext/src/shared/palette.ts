@@ -45,14 +45,15 @@ const MOST_POINTS = 120;
  * Give each line its look: the colour of its trial, dashed for training and solid for validation; where there are more
  * trials than colours, only the best one has one, and the one that is highlighted.
  *
- * Colours are those of all trials of the experiment, so that they do not change with the metric.
+ * `numberOf` gives the number of a trial inside the experiment. Colours are those of all trials of the experiment, so that they do not change with the metric.
  */
 export function styleLines(
   lines: readonly Line[],
   trials: readonly number[],
   best: number | null,
   palette: Palette,
-  highlighted: number | null = null
+  highlighted: number | null = null,
+  numberOf: (trialId: number) => number = id => id
 ): LineStyle[] {
   const both = new Set(lines.map(line => line.validation)).size === 2;
   const highlights = lines.some(line => line.trialId === highlighted);
@@ -85,7 +86,7 @@ export function styleLines(
     const colour = background
       ? palette.other
       : (palette.trials[place] ?? palette.other);
-    const label = `trial ${line.trialId}${isBest ? ' (best)' : ''}${both ? `, ${kind}` : ''}`;
+    const label = `trial ${numberOf(line.trialId)}${isBest ? ' (best)' : ''}${both ? `, ${kind}` : ''}`;
     const width = isHighlighted ? 2.75 : isBest ? 2.25 : 1.25;
     return {
       colour,

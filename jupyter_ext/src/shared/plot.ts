@@ -50,6 +50,8 @@ export interface ChartContext {
   readonly trials: readonly number[];
   readonly best: number | null;
   readonly highlighted?: number | null;
+  /** The numbers of the trials inside the experiment, by their ids. */
+  readonly numbers?: ReadonlyMap<number, number>;
 }
 
 /** One metric: a line per trial, training dashed, validation solid with points, bands from minimum to maximum. */
@@ -158,9 +160,16 @@ export class Chart {
   }
 
   private _style(): LineStyle[] {
-    const { trials, best, highlighted } = this._context;
+    const { trials, best, highlighted, numbers } = this._context;
     this._palette = readPalette(this.root);
-    return styleLines(this._lines, trials, best, this._palette, highlighted);
+    return styleLines(
+      this._lines,
+      trials,
+      best,
+      this._palette,
+      highlighted,
+      id => numbers?.get(id) ?? id
+    );
   }
 
   /** What makes a new plot necessary, and not only new data. */

@@ -1275,7 +1275,8 @@ export interface components {
      *
      *     They are those at its batch, unless the end of the training has changed the weights. Not-a-number and infinities in
      *     them travel as strings. `metadata` is what people have noted of it. A `pinned` one stays, whatever the configuration
-     *     says of how many are kept.
+     *     says of how many are kept. `trial_number` is the number of its trial inside the experiment; 0 from a version that
+     *     does not tell it.
      */
     Checkpoint: {
       /** Batch */
@@ -1305,6 +1306,11 @@ export interface components {
       state: components['schemas']['CheckpointState'];
       /** Trial Id */
       trial_id: number;
+      /**
+       * Trial Number
+       * @default 0
+       */
+      trial_number: number;
       /** Uuid */
       uuid: string;
     };
@@ -2585,6 +2591,8 @@ export interface components {
     /**
      * SlotInfo
      * @description A slot of the cluster: a GPU, of which model and memory (bytes) may be known, or a share of the CPU.
+     *
+     *     `trial_number` is the number of the trial that holds it, inside the experiment `experiment_id`.
      */
     SlotInfo: {
       /**
@@ -2592,6 +2600,8 @@ export interface components {
        * @enum {string}
        */
       device: 'cuda' | 'cpu';
+      /** Experiment Id */
+      experiment_id?: number | null;
       /** Id */
       id: string;
       /** Memory */
@@ -2603,6 +2613,8 @@ export interface components {
       name: string;
       /** Trial Id */
       trial_id?: number | null;
+      /** Trial Number */
+      trial_number?: number | null;
     };
     /**
      * StartedReport

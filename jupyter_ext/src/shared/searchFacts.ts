@@ -5,6 +5,7 @@ import { formatValue } from './format';
 import { flatHparams } from './hparams';
 import type { ExperimentDetail, ExperimentView, Trial } from './model';
 import { isTerminal } from './model';
+import { trialNumber } from './trialNumbers';
 
 /** Of more hyperparameters than these, the others are only named. */
 export const MOST_AXES = 12;
@@ -165,23 +166,23 @@ export function rungsOf({ experiment, trials }: ExperimentView): Rung[] {
   if (lengths.length < 2) {
     return [];
   }
-  const ids = (found: readonly Trial[]) => found.map(({ id }) => id);
+  const numbers = (found: readonly Trial[]) => found.map(trialNumber);
   return lengths
     .sort((one, other) => other - one)
     .map(length => {
       const last = trials.filter(({ stages }) => stages?.at(-1) === length);
       return {
         length,
-        promoted: ids(
+        promoted: numbers(
           trials.filter(
             ({ stages }) => stages?.includes(length) && stages.at(-1) !== length
           )
         ),
-        finished: ids(last.filter(has => isFinished(has, whole))),
-        stopped: ids(
+        finished: numbers(last.filter(has => isFinished(has, whole))),
+        stopped: numbers(
           last.filter(has => isTerminal(has.state) && !isFinished(has, whole))
         ),
-        training: ids(last.filter(({ state }) => !isTerminal(state)))
+        training: numbers(last.filter(({ state }) => !isTerminal(state)))
       };
     });
 }
@@ -189,17 +190,17 @@ export function rungsOf({ experiment, trials }: ExperimentView): Rung[] {
 const MOST_NAMED = 8;
 
 /** `promoted: trials 3, 5 and 2 others`; empty where there are none. */
-export function namedTrials(word: string, ids: readonly number[]): string {
-  if (ids.length === 0) {
+export function namedTrials(word: string, numbers: readonly number[]): string {
+  if (numbers.length === 0) {
     return '';
   }
-  const named = ids.slice(
+  const named = numbers.slice(
     0,
-    ids.length > MOST_NAMED ? MOST_NAMED - 1 : MOST_NAMED
+    numbers.length > MOST_NAMED ? MOST_NAMED - 1 : MOST_NAMED
   );
-  const others = ids.length - named.length;
+  const others = numbers.length - named.length;
   const more = others > 0 ? ` and ${others} others` : '';
-  return `${word}: trial${ids.length > 1 ? 's' : ''} ${named.join(', ')}${more}`;
+  return `${word}: trial${numbers.length > 1 ? 's' : ''} ${named.join(', ')}${more}`;
 }
 
 /** A length of the search in words: `1 epoch`. */

@@ -21,6 +21,7 @@ import { Section } from './sections';
 import type { Box } from './svg';
 import { dot, figure, label, line, plotArea, shape } from './svg';
 import { TEXTS } from './texts';
+import { trialNumber } from './trialNumbers';
 
 /** Of a search with many trials, events come faster than anybody looks. */
 const REDRAW_MILLISECONDS = 500;
@@ -114,7 +115,7 @@ export class SearchSection {
     this._texts = new Map(
       points.map(({ trial, value }) => [
         trial.id,
-        `trial ${trial.id}: ${metric} ${formatValue(value)}, ${formatHparams(trial.hparams)}`
+        `trial ${trialNumber(trial)}: ${metric} ${formatValue(value)}, ${formatHparams(trial.hparams)}`
       ])
     );
     const names = differingNames(view.trials);

@@ -17,6 +17,7 @@ import { KeyedTable } from './keyedTable';
 import type { Checkpoint, ExperimentView, Trial } from './model';
 import { isTerminal } from './model';
 import { TEXTS, trialStateText } from './texts';
+import { trialNumber } from './trialNumbers';
 
 /** A part that folds, with a word for when there is nothing in it. */
 export class Section {
@@ -73,8 +74,8 @@ export class TrialsSection {
     const columns: Array<Column<Trial>> = [
       {
         title: 'Trial',
-        text: trial => String(trial.id),
-        value: trial => trial.id,
+        text: trial => String(trialNumber(trial)),
+        value: trialNumber,
         numeric: true
       },
       {
@@ -164,7 +165,11 @@ export class CheckpointsSection {
         text: each => shortUuid(each.uuid),
         tip: each => each.uuid
       },
-      { title: 'Trial', text: each => String(each.trial_id), numeric: true },
+      {
+        title: 'Trial',
+        text: each => String(each.trial_number || each.trial_id),
+        numeric: true
+      },
       { title: 'Batch', text: each => String(each.batch), numeric: true },
       {
         title: VALIDATION,

@@ -10,6 +10,7 @@ import type { Box } from './svg';
 import { figure, line, plotArea, shape } from './svg';
 import type { SystemLine, SystemPanel } from './systemFacts';
 import { pointAt, systemPanels, systemText } from './systemFacts';
+import { numberOf } from './trialNumbers';
 
 const BOX: Box = {
   width: 300,
@@ -50,7 +51,10 @@ export class SystemSection {
     const { system, trials } = view;
     this._samples = system?.samples ?? [];
     this.root.hidden = this._samples.length === 0;
-    const whose = trials.length > 1 ? ` of trial ${system?.trialId}` : '';
+    const whose =
+      system && trials.length > 1
+        ? ` of trial ${numberOf(trials, system.trialId)}`
+        : '';
     const trial = trials.find(({ id }) => id === system?.trialId);
     const ended = trial !== undefined && isTerminal(trial.state);
     const text = systemText(this._samples, ended);

@@ -3,6 +3,7 @@
 import { make, setText } from './dom';
 import type { ExperimentView } from './model';
 import { trialStateText } from './texts';
+import { numberOf, trialNumber } from './trialNumbers';
 
 /** What is shown, and whether somebody has chosen it. */
 export interface ChosenTrial {
@@ -33,12 +34,14 @@ export class TrialChoice {
     if (!chooses) {
       return false;
     }
-    const automatic = state.chosen ? '' : `: trial ${state.trialId ?? ''}`;
+    const automatic = state.chosen
+      ? ''
+      : `: trial ${state.trialId === null ? '' : numberOf(view.trials, state.trialId)}`;
     const names = [
       ['', `Automatic${automatic}`],
       ...view.trials.map(trial => [
         String(trial.id),
-        `Trial ${trial.id}: ${trialStateText(trial, view.experiment).word}`
+        `Trial ${trialNumber(trial)}: ${trialStateText(trial, view.experiment).word}`
       ])
     ];
     names.forEach(([value = '', name = ''], index) => {

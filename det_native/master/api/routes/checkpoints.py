@@ -19,6 +19,7 @@ from det_native.master.store import checkpoints, experiments, registry
 from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
 from det_native.schema.rest import Checkpoint
 from det_native.schema.states import CheckpointState
+from det_native.schema.trial_names import trial_name
 from det_native.storage.instead import find_instead
 
 router = APIRouter(route_class=Route, prefix="/checkpoints", tags=["checkpoints"])
@@ -42,7 +43,9 @@ def get_checkpoint_instead(uuid: Uuid, service: TheService, owner: TheOwner) -> 
         known = checkpoints.of_trial(connection, damaged.trial_id, owner)
     found = find_instead(storage_of(service.places, experiment), damaged, known)
     if found is None:
-        raise NotFoundError(f"Trial {damaged.trial_id} has no other checkpoint that is whole.")
+        raise NotFoundError(
+            f"Trial {trial_name(damaged.experiment_id, damaged.shown_trial)} has no other checkpoint that is whole."
+        )
     return reply(found)
 
 

@@ -171,8 +171,9 @@ def get_medium_content(
     """Return what a trial has logged; nothing in it runs where a browser shows it, by the headers of every answer."""
     with service.database.read() as connection:
         medium = media.get(connection, trial_id, medium_id, owner)
+        name = trials.name_of(connection, trial_id)
     if medium.sha256 not in service.blobs:
-        raise NotFoundError(f"The content of {medium.name!r} of trial {trial_id} is not there any more.")
+        raise NotFoundError(f"The content of {medium.name!r} of trial {name} is not there any more.")
     return StreamingResponse(
         (bytes(block) for block in service.blobs.blocks(medium.sha256)),
         media_type=MIME_TYPES.get(medium.format, "application/octet-stream"),
@@ -227,7 +228,8 @@ def get_artifact_content(
     """Return the content of a file that the code of a trial has written, or what of it is missing."""
     with service.database.read() as connection:
         artifact = artifacts.get(connection, trial_id, path, owner=owner)
-    return file_response(service.blobs, artifact, offset, expected=sha256)
+        name = trials.name_of(connection, trial_id)
+    return file_response(service.blobs, artifact, offset, trial=name, expected=sha256)
 
 
 @router.get("/{trial_id}/checkpoints", response_model=list[Checkpoint], responses=refusals(404))

@@ -27,11 +27,18 @@ export function slotsOf(slots: readonly SlotInfo[]): Slots {
     gpus: kindsText(gpus.map(slotName)),
     lines: gpus
       .map(gpu => {
-        const holder = isHeld(gpu) ? `trial ${gpu.trial_id}` : 'free';
+        const holder = isHeld(gpu) ? `trial ${heldBy(gpu)}` : 'free';
         return `${gpu.id}: ${slotName(gpu)}, ${holder}`;
       })
       .join('\n')
   };
+}
+
+/** The trial that holds a slot: `7.2`, its id where a version of before tells no more. */
+function heldBy({ trial_id, experiment_id, trial_number }: SlotInfo): string {
+  return experiment_id && trial_number
+    ? `${experiment_id}.${trial_number}`
+    : String(trial_id);
 }
 
 /** What of a list of experiments may change which slots are busy. */
