@@ -13,7 +13,7 @@ from det_native.master.store import events
 from det_native.master.store import metrics as metric_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import check_text, now
-from det_native.master.store.tables import checkpoint_uses, checkpoints, experiments
+from det_native.master.store.tables import checkpoint_uses, checkpoints, experiments, trials
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.registry import CheckpointChange
