@@ -21,6 +21,7 @@ from det_native.schema import rest
 from det_native.schema.query.matching import Facts, matches, metric_candidates
 from det_native.schema.query.ordering import NEWEST, Order, key_of, sorted_by_key
 from det_native.schema.query.tree import Node, names_of
+from det_native.schema.states import ExperimentState
 
 # Rows that are looked at one by one are read so many at a time.
 _CHUNK = 500
@@ -122,7 +123,11 @@ def _keys(connection: Connection, owner: str, tree: Node | None, now: datetime, 
     source: Any = experiments
     if names_trial:
         source = experiments.outerjoin(best_trials, best_trials.c.id == experiments.c.best_trial)
-    query = select(*columns).select_from(source).where(experiments.c.owner == owner, condition)
+    query = (
+        select(*columns)
+        .select_from(source)
+        .where(experiments.c.owner == owner, experiments.c.state != ExperimentState.DELETED, condition)
+    )
     rows = connection.execute(query.order_by(experiments.c.id.desc())).all()
     if translator.exact and order.kind == "name":
         found = [(row[0], (row[1] or f"Experiment {row[0]}").lower()) for row in rows]
