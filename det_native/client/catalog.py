@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ from det_native.schema.query.filters import Filters
 from det_native.schema.query.matching import Facts, matches
 from det_native.schema.query.ordering import NEWEST, Order, key_of, sorted_by_key
 from det_native.schema.query.tree import Node, names_of
+
+HEAD = ("id", "name", "state", "progress", "trials", "metric", "best", "created")
 
 
 class Listed(NamedTuple):
@@ -150,9 +152,14 @@ def local_source_with(uuid: str) -> tuple[Source, rest.Checkpoint] | None:
     return None
 
 
-def listing(experiments: Sequence[Listed], draw: Callable[..., str] = table) -> str:
+def listing(experiments: Sequence[Listed]) -> str:
     """Return the list as a table."""
-    rows = [
+    return table(HEAD, list_rows(experiments))
+
+
+def list_rows(experiments: Sequence[Listed]) -> list[tuple[object, ...]]:
+    """Return the rows of the list, below :data:`HEAD`."""
+    return [
         (
             str(shown_id),
             facts.name,
@@ -165,7 +172,6 @@ def listing(experiments: Sequence[Listed], draw: Callable[..., str] = table) -> 
         )
         for shown_id, facts, _ in experiments
     ]
-    return draw(("id", "name", "state", "progress", "trials", "metric", "best", "created"), rows)
 
 
 def needs_trials(tree: Node | None, order: Order | None) -> bool:

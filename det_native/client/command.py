@@ -22,6 +22,7 @@ from det_native.client.examples_command import examples as examples_command
 from det_native.client.experiment_commands import config as config_command
 from det_native.client.experiment_commands import create as create_command
 from det_native.client.experiment_commands import wait as wait_command
+from det_native.client.find_commands import list_experiments, search
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
@@ -34,7 +35,6 @@ from det_native.client.up_command import up as up_command
 from det_native.errors import DetError, MasterUnreachableError
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.processes import is_stopped
-from det_native.schema.states import ExperimentState
 
 if TYPE_CHECKING:
     from det_native.schema.rest import SlotInfo
@@ -207,43 +207,12 @@ def preview_search(config: str, *, as_json: bool) -> None:
     click.echo(json.dumps(found.to_json()) if as_json else found)
 
 
-def _state(context: click.Context, parameter: click.Parameter, value: str | None) -> ExperimentState | None:
-    try:
-        return ExperimentState(value) if value else None
-    except ValueError:
-        words = ", ".join(state for state in ExperimentState if state is not ExperimentState.DELETED)
-        raise click.BadParameter(f"{value!r} is no state; there are {words}.") from None
-
-
 @cli.group(cls=ExperimentGroup)
 def experiment() -> None:
     """List, pause, resume and end experiments; ``det e`` for short.
 
     ID is the number of an experiment, or local-<n> for a run of this machine's own, for which no master is needed.
     """
-
-
-@experiment.command("list")
-@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many.")
-@click.option("--state", callback=_state, help="Only those in this state, such as Running or Stopped.")
-@AS_JSON
-@click.pass_context
-def list_experiments(context: click.Context, *, limit: int, state: ExperimentState | None, as_json: bool) -> None:
-    """Show the experiments, newest first."""
-    from det_native.client.catalog import find_experiments, listing
-    from det_native.client.tables import shown_table
-
-    found = find_experiments(context.obj, limit, state)
-    if as_json:
-        print_json([{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments])
-    elif found.experiments:
-        click.echo(listing(found.experiments, shown_table))
-    elif found.missing is None and not found.unseen:
-        click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
-    if found.unseen:
-        click.echo("No master runs here: its experiments are not shown. `det up` starts it.", err=True)
-    if found.missing is not None:
-        raise found.missing
 
 
 @experiment.command("describe")
@@ -320,7 +289,7 @@ def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json:
     change(experiment_id, verb, master, as_json=as_json)
 
 
-for _command in (create_command, wait_command, config_command, set_group):
+for _command in (list_experiments, search, create_command, wait_command, config_command, set_group):
     experiment.add_command(_command)
 cli.add_command(up_command)
 for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group):
