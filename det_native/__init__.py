@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from det_native.client.search_preview import preview_search
     from det_native.errors import InvalidHP
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
+    from det_native.experimental.finding import compare, to_dataframe
     from det_native.logged import log, log_histogram, log_image, log_table, log_text
     from det_native.pending.forgetting import forget
     from det_native.schema.config import ExperimentConfig
@@ -46,6 +47,7 @@ _NAMES = {
     "Log": "det_native.schema.helpers",
     "Trial": "det_native.trial",
     "TrialContext": "det_native.trial",
+    "compare": "det_native.experimental.finding",
     "forget": "det_native.pending.forgetting",
     "last_experiment": "det_native.client.last",
     "log": "det_native.logged.calls",
@@ -54,6 +56,7 @@ _NAMES = {
     "log_table": "det_native.logged.calls",
     "log_text": "det_native.logged.calls",
     "preview_search": "det_native.client.search_preview",
+    "to_dataframe": "det_native.experimental.finding",
     "__version__": "det_native._version",
 }
 
@@ -82,6 +85,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "TrialContext",
     "__version__",
     "attach",
+    "compare",
     "experiment",
     "experiments",
     "forget",
@@ -92,6 +96,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "log_table",
     "log_text",
     "preview_search",
+    "to_dataframe",
 ]
 
 

@@ -17,6 +17,7 @@ from det_native.client.clean_commands import clean as clean_command
 from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
 from det_native.client.command_groups import ExperimentGroup, Group
+from det_native.client.compare_commands import code, compare, diff
 from det_native.client.data_commands import data as data_group
 from det_native.client.examples_command import examples as examples_command
 from det_native.client.experiment_commands import config as config_command
@@ -289,7 +290,17 @@ def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json:
     change(experiment_id, verb, master, as_json=as_json)
 
 
-for _command in (list_experiments, search, create_command, wait_command, config_command, set_group):
+for _command in (
+    list_experiments,
+    search,
+    compare,
+    code,
+    diff,
+    create_command,
+    wait_command,
+    config_command,
+    set_group,
+):
     experiment.add_command(_command)
 cli.add_command(up_command)
 for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group):

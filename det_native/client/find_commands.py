@@ -34,9 +34,7 @@ def _takes_filters(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command("list")
-@click.option(
-    "-q", "--query", metavar="QUERY", help="Such as 'val_loss < 0.3 and label:baseline' (docs/finding.md)."
-)
+@click.option("-q", "--query", metavar="QUERY", help="Such as 'val_loss < 0.3 and label:baseline' (docs/finding.md).")
 @_takes_filters
 @takes_output_options
 @click.pass_context

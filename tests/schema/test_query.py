@@ -66,12 +66,10 @@ def test_the_text_of_a_tree_parses_to_the_same_tree(tree: Node) -> None:
     assert parse(text_of(tree)) == tree
 
 
-@given(
-    st.text(max_size=40)
-    | st.lists(
-        st.sampled_from(["lr", ">", "0.3", "and", "or", "not", "(", ")", "label:x", "'a", "in", ",", "<", '"', "."])
-    ).map(" ".join)
-)
+WORDS = ["lr", ">", "0.3", "and", "or", "not", "(", ")", "label:x", "'a", "in", ",", "<", '"', "."]
+
+
+@given(st.text(max_size=40) | st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_what_does_not_parse_is_told_with_its_place(text: str) -> None:
     try:
         tree = parse(text)
