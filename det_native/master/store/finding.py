@@ -15,7 +15,7 @@ from sqlalchemy import Connection, select
 from det_native.errors import ArgumentError
 from det_native.master.store import experiments as experiment_store
 from det_native.master.store import summaries
-from det_native.master.store.query_sql import Translator, best_trials
+from det_native.master.store.query_sql import Translator
 from det_native.master.store.tables import experiments
 from det_native.schema import rest
 from det_native.schema.query.matching import Facts, matches, metric_candidates
@@ -118,11 +118,7 @@ def _keys(connection: Connection, owner: str, tree: Node | None, now: datetime, 
         columns.append(key)
     if order.kind == "name":
         columns.append(experiments.c.name)
-    names_trial = order.kind == "hp" or any(name.kind in ("hp", "bare") for name in names_of(tree))
-    source: Any = experiments
-    if names_trial:
-        source = experiments.outerjoin(best_trials, best_trials.c.id == experiments.c.best_trial)
-    query = select(*columns).select_from(source).where(experiments.c.owner == owner, condition)
+    query = select(*columns).select_from(translator.source).where(experiments.c.owner == owner, condition)
     rows = connection.execute(query.order_by(experiments.c.id.desc())).all()
     if translator.exact and order.kind == "name":
         found = [(row[0], (row[1] or f"Experiment {row[0]}").lower()) for row in rows]
@@ -130,7 +126,7 @@ def _keys(connection: Connection, owner: str, tree: Node | None, now: datetime, 
         found = [(row[0], row[-1]) for row in rows]
     else:
         found = _looked_at(connection, owner, [row[0] for row in rows], tree, now, order)
-    return sorted_by_key(found, order)
+    return found if order == NEWEST else sorted_by_key(found, order)
 
 
 def _looked_at(
