@@ -77,9 +77,9 @@ def code_of(bundle: BundleManifest, read_blob: Callable[[str], bytes]) -> dict[s
 
 def diff_of(first: Mapping[str, str], second: Mapping[str, str], names: tuple[str, str]) -> str:
     """Return a unified diff of two programs; empty where they are the same."""
-    texts = []
+    texts: list[str] = []
     for part in dict.fromkeys([*first, *second]):
         one, other = first.get(part, ""), second.get(part, "")
         titles = [name if part == "cells" else f"{name}: {part}" for name in names]
-        texts += difflib.unified_diff(one.splitlines(), other.splitlines(), *titles, lineterm="")
+        texts += difflib.unified_diff(one.splitlines(), other.splitlines(), titles[0], titles[1], lineterm="")
     return "\n".join(texts)

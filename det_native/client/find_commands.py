@@ -38,7 +38,7 @@ def _takes_filters(command: Callable[..., None]) -> Callable[..., None]:
 @_takes_filters
 @takes_output_options
 @click.pass_context
-def list_experiments(context: click.Context, **given: Any) -> None:
+def list_experiments(context: click.Context, /, **given: Any) -> None:
     """Show the experiments, newest first."""
     _list(context.obj, **given)
 
@@ -48,7 +48,7 @@ def list_experiments(context: click.Context, **given: Any) -> None:
 @_takes_filters
 @takes_output_options
 @click.pass_context
-def search(context: click.Context, **given: Any) -> None:
+def search(context: click.Context, /, **given: Any) -> None:
     """Show the experiments that QUERY asks for, such as 'val_loss < 0.3 and lr > 1e-3 and label:baseline'."""
     _list(context.obj, **given)
 

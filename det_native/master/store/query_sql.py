@@ -18,7 +18,6 @@ from sqlalchemy import (
     Double,
     FromClause,
     Integer,
-    Subquery,
     and_,
     case,
     cast,
@@ -29,6 +28,7 @@ from sqlalchemy import (
     select,
     true,
 )
+from sqlalchemy.sql.selectable import NamedFromClause
 from sqlalchemy.types import BigInteger, DateTime, Text
 
 from det_native.master.store.tables import experiments, metric_summaries, trials
@@ -216,7 +216,8 @@ class Translator:
             return self._time(experiments.c.created if name == "created" else self._end()[1], operator, value)
         if kind == "duration":
             milliseconds = round((seconds_of(value) or 0) * 1000)
-            return _COMPARE[operator](self._duration(), milliseconds)
+            longer: Condition = _COMPARE[operator](self._duration(), milliseconds)
+            return longer
         if FIELDS[name].path:
             return self._value(self._json(experiments.c.config, FIELDS[name].path), operator, value)
         operator = "=" if operator == ":" and name not in ("name", "description", "project") else operator
@@ -246,7 +247,8 @@ class Translator:
             column: ColumnElement[Any] = select(func.count()).where(mine).scalar_subquery()
         else:
             column = experiments.c[name]
-        return _COMPARE[operator](cast(column, Double), number)
+        holds: Condition = _COMPARE[operator](cast(column, Double), number)
+        return holds
 
     @staticmethod
     def _state(state: ExperimentState) -> Condition:
@@ -287,7 +289,7 @@ class Translator:
         latest = case((begin > ended, begin), (ended < created, created), else_=ended)
         return begin, case((ended.is_not(None), latest))
 
-    def _join(self, table: Alias | Subquery, condition: Condition) -> None:
+    def _join(self, table: NamedFromClause, condition: Condition) -> None:
         if table.name not in self._joined:
             self._joined.add(table.name)
             self.source = self.source.outerjoin(table, condition)
@@ -328,9 +330,9 @@ class Translator:
             text = case((kind == "text", value), (kind == "true", "true"), (kind == "false", "false"))
             number = case((kind.in_(("integer", "real")), cast(value, Double)))
             return _Json(func.coalesce(kind.is_not(None), false()), number, text)
-        value = func.json_extract_path(column, *path)
-        kind = func.json_typeof(value)
+        found = func.json_extract_path(column, *path)
+        type_of = func.json_typeof(found)
         as_text = func.json_extract_path_text(column, *path)
-        text = case((kind.in_(("string", "boolean")), as_text))
-        number = case((kind == "number", cast(as_text, Double)))
-        return _Json(value.is_not(None), number, text)
+        text = case((type_of.in_(("string", "boolean")), as_text))
+        number = case((type_of == "number", cast(as_text, Double)))
+        return _Json(found.is_not(None), number, text)

@@ -1,12 +1,7 @@
 /** Follows the list of experiments, and how things stand with the master. */
 
 import { Follower } from './follower';
-import type {
-  Connection,
-  Experiment,
-  MasterInfo,
-  MasterStatus
-} from './model';
+import type { Connection, Experiment, MasterInfo, MasterStatus } from './model';
 import type { StreamEvent } from './sse';
 import type { Transport } from './transport';
 import { RequestError } from './transport';

@@ -22,12 +22,13 @@ export { experiment, NOW, status, userError } from '../lab/facts';
 export function detail(
   change: Partial<ExperimentDetail> = {}
 ): ExperimentDetail {
-  return { ...experiment(), report: [], ...change };
+  return { ...experiment(), report: [], notes: '', ...change };
 }
 
 export function trial(change: Partial<Trial> = {}): Trial {
   return {
     id: 3,
+    number: 1,
     experiment_id: 7,
     run_id: null,
     state: 'RUNNING',
@@ -58,6 +59,8 @@ export function checkpoint(change: Partial<Checkpoint> = {}): Checkpoint {
     manifest: {} as Checkpoint['manifest'],
     metrics: { val_accuracy: 0.9 },
     size: 1_250_000,
+    metadata: {},
+    pinned: false,
     ...change
   };
 }
