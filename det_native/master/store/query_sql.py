@@ -13,7 +13,6 @@ from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from sqlalchemy import (
-    Alias,
     ColumnElement,
     Double,
     FromClause,
