@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from det_native.client.search_preview import preview_search
     from det_native.errors import InvalidHP
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
+    from det_native.experimental.finding import compare, to_dataframe
     from det_native.experimental.registry import create_model, model, models
     from det_native.logged import log, log_histogram, log_image, log_table, log_text
     from det_native.pending.forgetting import forget
@@ -50,6 +51,7 @@ _NAMES = {
     "Log": "det_native.schema.helpers",
     "Trial": "det_native.trial",
     "TrialContext": "det_native.trial",
+    "compare": "det_native.experimental.finding",
     "forget": "det_native.pending.forgetting",
     "last_experiment": "det_native.client.last",
     "log": "det_native.logged.calls",
@@ -58,6 +60,7 @@ _NAMES = {
     "log_table": "det_native.logged.calls",
     "log_text": "det_native.logged.calls",
     "preview_search": "det_native.client.search_preview",
+    "to_dataframe": "det_native.experimental.finding",
     "__version__": "det_native._version",
 }
 
@@ -86,6 +89,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "TrialContext",
     "__version__",
     "attach",
+    "compare",
     "create_model",
     "experiment",
     "experiments",
@@ -99,6 +103,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "model",
     "models",
     "preview_search",
+    "to_dataframe",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from det_native.schema.query.matching import Facts, matches
 from det_native.schema.query.ordering import NEWEST, Order, key_of, sorted_by_key
 from det_native.schema.query.tree import Node, names_of
 
-LIST_HEAD = ("id", "name", "state", "progress", "trials", "metric", "best", "created")
+HEAD = ("id", "name", "state", "progress", "trials", "metric", "best", "created")
 
 
 class Listed(NamedTuple):
@@ -152,13 +152,13 @@ def local_source_with(uuid: str) -> tuple[Source, rest.Checkpoint] | None:
     return None
 
 
-def listing(experiments: Sequence[Listed], draw: Callable[..., str] = table) -> str:
+def listing(experiments: Sequence[Listed]) -> str:
     """Return the list as a table."""
-    return draw(LIST_HEAD, list_rows(experiments))
+    return table(HEAD, list_rows(experiments))
 
 
 def list_rows(experiments: Sequence[Listed], *, exact: bool = False) -> list[tuple[object, ...]]:
-    """Return the cells of the list; `exact` for programs, which read no percentages."""
+    """Return the rows of the list, below :data:`HEAD`; `exact` for programs, which read no percentages."""
     return [
         (
             str(shown_id),

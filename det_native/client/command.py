@@ -17,13 +17,14 @@ from det_native.client.clean_commands import clean as clean_command
 from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
 from det_native.client.command_groups import ExperimentGroup, Group
-from det_native.client.completion import complete_state
+from det_native.client.compare_commands import code, compare, diff
 from det_native.client.completion import completion as completion_command
 from det_native.client.data_commands import data as data_group
 from det_native.client.examples_command import examples as examples_command
 from det_native.client.experiment_commands import config as config_command
 from det_native.client.experiment_commands import create as create_command
 from det_native.client.experiment_commands import wait as wait_command
+from det_native.client.find_commands import list_experiments, search
 from det_native.client.json_output import AS_JSON
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
@@ -39,7 +40,6 @@ from det_native.client.up_command import up as up_command
 from det_native.errors import DetError, MasterUnreachableError
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.processes import is_stopped
-from det_native.schema.states import ExperimentState
 
 if TYPE_CHECKING:
     from det_native.schema.rest import SlotInfo
@@ -213,46 +213,12 @@ def preview_search(config: str, *, output: Output) -> None:
         click.echo(found)
 
 
-def _state(context: click.Context, parameter: click.Parameter, value: str | None) -> ExperimentState | None:
-    try:
-        return ExperimentState(value) if value else None
-    except ValueError:
-        words = ", ".join(state for state in ExperimentState if state is not ExperimentState.DELETED)
-        raise click.BadParameter(f"{value!r} is no state; there are {words}.") from None
-
-
 @cli.group(cls=ExperimentGroup)
 def experiment() -> None:
     """List, pause, resume and end experiments; ``det e`` for short.
 
     ID is the number of an experiment, or local-<n> for a run of this machine's own, for which no master is needed.
     """
-
-
-@experiment.command("list")
-@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many.")
-@click.option(
-    "--state",
-    callback=_state,
-    shell_complete=complete_state,
-    help="Only those in this state, such as Running or Stopped.",
-)
-@takes_output_options
-@click.pass_context
-def list_experiments(context: click.Context, *, limit: int, state: ExperimentState | None, output: Output) -> None:
-    """Show the experiments, newest first."""
-    from det_native.client.catalog import LIST_HEAD, find_experiments, list_rows
-
-    found = find_experiments(context.obj, limit, state)
-    if found.experiments or output.for_programs:
-        data = [{**one.facts.model_dump(mode="json"), "id": one.id} for one in found.experiments]
-        output.table(LIST_HEAD, list_rows(found.experiments), data, exact=list_rows(found.experiments, exact=True))
-    elif found.missing is None and not found.unseen:
-        click.echo("There are no experiments yet." if state is None else "There are no such experiments.")
-    if found.unseen:
-        click.echo("No master runs here: its experiments are not shown. `det up` starts it.", err=True)
-    if found.missing is not None:
-        raise found.missing
 
 
 @experiment.command("describe")
@@ -332,7 +298,17 @@ def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json:
     change(experiment_id, verb, master, as_json=as_json)
 
 
-for _command in (create_command, wait_command, config_command, set_group):
+for _command in (
+    list_experiments,
+    search,
+    compare,
+    code,
+    diff,
+    create_command,
+    wait_command,
+    config_command,
+    set_group,
+):
     experiment.add_command(_command)
 for _command in (
     life_commands.archive,

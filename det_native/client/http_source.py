@@ -134,7 +134,7 @@ class HttpSource(HttpLife, Source):
         found = self.experiments(_MOST if limit is None else limit)
         return FoundExperiments(found, None, "")
 
-    def summaries(self, experiment_ids: Sequence[int], *, best: bool = False) -> list[TrialSummary]:
+    def summaries(self, experiment_ids: Sequence[int | str], *, best: bool = False) -> list[TrialSummary]:
         """Return hyperparameters and metrics of the trials of experiments; with `best` of the best one of each only."""
         found: list[TrialSummary] = []
         for start in range(0, len(experiment_ids), _SUMMARIES):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,12 @@ from det_native.local.artifacts import copy_written, written_here
 from det_native.local.interrupting import interrupt, not_on_a_master
 from det_native.local.log import read_log
 from det_native.local.store import LocalStore
+from det_native.local.summaries import summary_of
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest, EarlierTraining
+from det_native.schema.ranking import trials_best_first
 from det_native.schema.registry import CheckpointChange, CheckpointVerified
+from det_native.schema.summaries import TrialSummary
 from det_native.schema.system_samples import MOST_SAMPLES, thin_by_rank
 
 Loader = Callable[[rest.Checkpoint, Path], Any]
@@ -73,6 +76,14 @@ class LocalSource(LocalLife, Source):
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:
         """Return the experiment's trials, oldest first."""
         return self._store.trials()
+
+    def summaries(self, experiment_ids: Sequence[int | str], *, best: bool = False) -> list[TrialSummary]:
+        """Return hyperparameters and metrics of the trials of this run; with `best` of the best one only."""
+        found = self._store.trials()
+        if best:
+            smaller_is_better = self.experiment(self._store.id).smaller_is_better
+            found = trials_best_first(found, smaller_is_better=smaller_is_better)[:1]
+        return [summary_of(self._store, trial) for trial in found]
 
     def trial(self, trial_id: int) -> rest.Trial:
         """Return the trial as it is now."""

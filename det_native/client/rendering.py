@@ -51,6 +51,9 @@ class Renderer(Protocol[Handle]):
     def figure(self, handle: Handle, metrics: Sequence[str] | None) -> Any:
         """Return a matplotlib figure of the handle's curves."""
 
+    def overlaid(self, handles: Sequence[Handle], metrics: Sequence[str] | None) -> Any:
+        """Return a matplotlib figure of the curves of several handles."""
+
     def progress(self, title: str) -> ProgressView:
         """Open a progress bar."""
 
@@ -109,6 +112,16 @@ class PlainRenderer:
             Always.
         """
         raise ArgumentError("Figures are drawn by det_native.display; import it first.")
+
+    def overlaid(self, handles: Sequence[object], metrics: Sequence[str] | None) -> Any:
+        """Say what draws figures.
+
+        Raises
+        ------
+        ArgumentError
+            Always.
+        """
+        return self.figure(handles, metrics)
 
     def progress(self, title: str) -> ProgressView:
         """Show messages only."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ from det_native.errors import StorageError
 from det_native.schema import rest
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
 from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
+from det_native.schema.summaries import TrialSummary
 
 PATIENCE = 60.0
 
@@ -44,6 +45,9 @@ class Source(Protocol):
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:
         """Return the experiment's trials, oldest first."""
+
+    def summaries(self, experiment_ids: Sequence[int | str], *, best: bool = False) -> list[TrialSummary]:
+        """Return hyperparameters and metrics of the trials of experiments; with `best` of the best one of each only."""
 
     def trial(self, trial_id: int) -> rest.Trial:
         """Return the trial as it is now."""

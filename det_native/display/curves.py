@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from det_native.client.handles import Experiment, Trial
@@ -39,13 +39,15 @@ class Curve:
 class Curves:
     """Lines, by panels: training and validation of one metric share a panel.
 
-    `metric` is the searcher's; `notice` says what was left out.
+    `metric` is the searcher's; `notice` says what was left out. `labels` are what legends
+    call the lines of a `trial` where these are of no trials.
     """
 
     title: str
     lines: list[Curve] = field(default_factory=list)
     notice: str = ""
     metric: str = ""
+    labels: dict[int, str] = field(default_factory=dict)
 
     @property
     def panels(self) -> dict[str, list[Curve]]:
@@ -91,6 +93,18 @@ def curves_of(handle: Experiment | Trial) -> Curves:
 def trial_title(trial: Trial) -> str:
     """Return ``Trial 2 of experiment 7``."""
     return f"Trial {trial.number} of experiment {trial.source.shown_id(trial.experiment_id)}"
+
+
+def curves_of_several(handles: Sequence[Experiment]) -> Curves:
+    """Collect the curves of the best trials of several experiments, to be overlaid; their places stand for trials."""
+    curves = Curves(title=f"Experiments {', '.join(str(handle.id) for handle in handles)}", metric=handles[0].metric)
+    for number, handle in enumerate(handles, 1):
+        curves.labels[number] = f"experiment {handle.id}"
+        if handle.trials:
+            own = Curves(title="")
+            _add_trial(own, handle.best_trial, several=True, best=False)
+            curves.lines += [replace(line, trial=number) for line in own.lines]
+    return curves
 
 
 def panel_of(name: str) -> str:

@@ -69,7 +69,7 @@ def draw(curves: Curves, metrics: Sequence[str] | None = None) -> CurvesFigure:
     columns = min(COLUMNS, max(len(panels), 1))
     rows = max(-(-len(panels) // columns), 1)
     styles = _styles(panels)
-    legend = _trial_legend(panels, styles)
+    legend = _trial_legend(panels, styles, curves.labels)
     legend_rows = -(-len(legend) // (LEGEND_COLUMNS * columns))
     height = PANEL_HEIGHT * rows + LEGEND_ROW_HEIGHT * legend_rows
     figure = CurvesFigure(figsize=(PANEL_WIDTH * columns, height), layout="constrained", facecolor="none")
@@ -106,7 +106,8 @@ def _chosen(curves: Curves, metrics: Sequence[str] | None) -> dict[str, list[Cur
     unknown = [name for name, panel in wanted.items() if panel not in panels]
     if unknown:
         known = ", ".join(panels) or "none yet"
-        raise ArgumentError(f"{curves.title} has no metric {', '.join(map(repr, unknown))}; it has: {known}.")
+        has, it_has = ("have", "they have") if curves.labels else ("has", "it has")
+        raise ArgumentError(f"{curves.title} {has} no metric {', '.join(map(repr, unknown))}; {it_has}: {known}.")
     return {panel: panels[panel] for panel in wanted.values()}
 
 
@@ -131,10 +132,12 @@ def _styles(panels: Mapping[str, Sequence[Curve]]) -> dict[int, _Style]:
     return {trial: _Style(colours[trial], 2.2 if best[trial] else 1.0, best[trial]) for trial in sorted(best)}
 
 
-def _trial_legend(panels: Mapping[str, Sequence[Curve]], styles: Mapping[int, _Style]) -> list[Line2D]:
+def _trial_legend(
+    panels: Mapping[str, Sequence[Curve]], styles: Mapping[int, _Style], labels: Mapping[int, str]
+) -> list[Line2D]:
     """Return an entry for each trial that has a colour, the best one first, and one for each kind of line if both."""
     entries = [
-        Line2D([], [], color=style.colour, linewidth=style.width, label=_trial_label(trial, style))
+        Line2D([], [], color=style.colour, linewidth=style.width, label=labels.get(trial) or _trial_label(trial, style))
         for trial, style in sorted(styles.items(), key=lambda item: not item[1].best)
         if style.colour != OTHER_TRIALS_COLOUR
     ]

@@ -57,6 +57,13 @@ class DisplayRenderer:
             return draw_search(detail, trials, last_values(handle.source, detail, trials) if several else {})
         return draw(curves_of(handle), metrics)
 
+    def overlaid(self, handles: Sequence[Experiment], metrics: Sequence[str] | None) -> CurvesFigure:
+        """Return the figure of the curves of several experiments, each of its best trial."""
+        from det_native.display.curves import curves_of_several
+        from det_native.display.figure import draw
+
+        return draw(curves_of_several(handles), metrics)
+
     def progress(self, title: str) -> ProgressView:
         """Open a progress bar."""
         from det_native.display.progress import NotebookProgress, TqdmProgress

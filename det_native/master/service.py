@@ -159,7 +159,7 @@ class Service:
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
-        self._last_active = 0
+        self._last_active = self._listed = 0
         self._experiments = Experiments(self._context)
         self._runs = Runs(
             self._context, self._trial_over, lambda *ids: self._experiments.has_stopped(*ids), self.collector.make_room
@@ -235,7 +235,7 @@ class Service:
                 self._thread.call(self.outage.look).result(_LOOK_PATIENCE)
         try:
             with self.database.read() as connection:
-                self._last_active = unfinished.count(connection)
+                self._last_active, self._listed = unfinished.count(connection), unfinished.listed(connection)
         except OperationalError:  # that is said here: see `outage`
             if not self.outage.lasts:
                 raise
@@ -249,6 +249,7 @@ class Service:
             slots=self._slots_now(),
             standbys=self._standbys,
             active_experiments=self._last_active,
+            experiments=self._listed,
             outage=self.outage.sentence,
         )
 

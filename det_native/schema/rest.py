@@ -74,7 +74,10 @@ class SlotInfo(Answer):
 
 
 class MasterInfo(Answer):
-    """Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so."""
+    """Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so.
+
+    `experiments` are all that are not archived.
+    """
 
     version: str
     protocol: int
@@ -85,6 +88,7 @@ class MasterInfo(Answer):
     slots: list[SlotInfo]
     standbys: dict[str, int] = Field(default_factory=dict)
     active_experiments: int = 0
+    experiments: int = 0
     outage: str = ""
 
 

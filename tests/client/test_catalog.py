@@ -36,10 +36,11 @@ def test_all_experiments_are_a_list_of_handles_that_shows_itself_as_a_table() ->
     found = det.experiments(limit=2)
     assert [each.id for each in found] == ["local-3", "local-2"]
     assert found[0].best_trial.history == {"loss": [0.5], "val_loss": [1.0]}
-    head, newest, older = pretty(found).splitlines()
+    head, newest, older, others = pretty(found).splitlines()
     assert head.split() == ["id", "name", "state", "progress", "trials", "metric", "best", "created"]
     assert newest.split()[:6] == ["local-3", "third", "Completed", "100%", "1", "val_loss"]
     assert older.startswith("local-2")
+    assert others == "2 of 3; det.experiments(limit=None) has all."
     assert det.experiment("local-2").name == "second"
     assert det.attach("local-2").name == "second"
 

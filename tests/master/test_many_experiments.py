@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
 
-from det_native.master.store import experiments, trials, unfinished
+from det_native.master.store import experiments, finding, trials, unfinished
 from det_native.master.store.database import Database
-from det_native.schema.states import ExperimentState
+from det_native.schema.query.filters import Filters
 
 sys.path.append(str(Path(__file__).parent / "load"))
 
@@ -19,6 +20,8 @@ from load_home import OWNER, fill
 
 FEW, MANY = 100, 1500
 STEP = 10
+NOW = datetime.now(UTC)
+LISTED, QUEUED = Filters().tree(), Filters(state="Queued").tree()
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +60,12 @@ def steps(database: Database, ask: Callable[[Connection], object]) -> int:
 @pytest.mark.parametrize(
     "ask",
     [
-        pytest.param(lambda connection: experiments.listing(connection, OWNER, limit=50), id="list"),
-        pytest.param(lambda connection: experiments.listing(connection, OWNER, limit=50, before=90), id="older"),
+        pytest.param(lambda connection: finding.newest(connection, OWNER, LISTED, NOW, limit=50), id="list"),
         pytest.param(
-            lambda connection: experiments.listing(connection, OWNER, limit=50, state=ExperimentState.QUEUED),
-            id="queued",
+            lambda connection: finding.newest(connection, OWNER, LISTED, NOW, limit=50, before=90), id="older"
         ),
+        pytest.param(lambda connection: finding.newest(connection, OWNER, QUEUED, NOW, limit=50), id="queued"),
+        pytest.param(lambda connection: experiments.with_ids(connection, range(90, 40, -1)), id="what is listed"),
         pytest.param(lambda connection: experiments.get_detail(connection, 50, OWNER), id="describe"),
         pytest.param(unfinished.ids, id="ids of unfinished"),
         pytest.param(unfinished.count, id="count of unfinished"),

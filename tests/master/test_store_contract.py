@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
 import pytest
 from store_parts import OWNER, Fixture, metrics_report
@@ -12,6 +13,7 @@ from det_native.master.store import (
     checkpoints,
     events,
     experiments,
+    finding,
     logs,
     metrics,
     reports,
@@ -229,7 +231,7 @@ def test_an_experiment_tells_how_many_of_its_trials_failed(fixture: Fixture) -> 
 
     def counts() -> list[tuple[int, int]]:
         with fixture.database.read() as connection:
-            listed = experiments.listing(connection, OWNER, limit=10)
+            listed = experiments.with_ids(connection, [fixture.experiment_id])
             one = experiments.get_detail(connection, fixture.experiment_id, OWNER)
         return [(found.trials, found.failed_trials) for found in (*listed, one)]
 
@@ -243,7 +245,7 @@ def test_nobody_sees_what_belongs_to_another(fixture: Fixture) -> None:
     run = fixture.run()
     run.say(checkpoint_report(fixture, run.run_id, "00000000-0000-4000-8000-000000000001", 3))
     with fixture.database.read() as connection:
-        assert experiments.listing(connection, "other", limit=10) == []
+        assert finding.find(connection, "other", None, datetime.now(UTC), limit=10).total == 0
         assert trials.of_experiment(connection, fixture.experiment_id, "other") == []
         assert checkpoints.of_experiment(connection, fixture.experiment_id, "other") == []
         assert events.after(connection, "other", 0) == []

@@ -140,37 +140,11 @@ def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.E
     )
 
 
-def listing(
-    connection: Connection,
-    owner: str,
-    *,
-    limit: int,
-    before: int | None = None,
-    state: ExperimentState | None = None,
-) -> list[rest.Experiment]:
-    """Return the newest experiments first: with an id under `before`, and in `state`, where these are given.
-
-    One whose row cannot be read is listed as failed, with the reason; it does not hide the others.
-    """
-    there = experiments.c.state != ExperimentState.DELETED
-    query = _query(owner).where(there).order_by(experiments.c.id.desc()).limit(limit)
-    if before is not None:
-        query = query.where(experiments.c.id < before)
-    if state is not None:
-        waits = state is ExperimentState.QUEUED
-        query = query.where(experiments.c.state == (ExperimentState.ACTIVE if waits else state))
-        if waits or state is ExperimentState.ACTIVE:
-            queued = _started().is_(None) | experiments.c.waits_for.is_not(None)
-            query = query.where(queued if waits else ~queued)
-    try:
-        return [_experiment(row) for row in connection.execute(query)]
-    except (ValueError, TypeError):
-        ids = list(connection.execute(query.with_only_columns(experiments.c.id)).scalars())
-    return [_readable(connection, experiment_id) for experiment_id in ids]
-
-
 def with_ids(connection: Connection, ids: Sequence[int]) -> list[rest.Experiment]:
-    """Return experiments in the order of these ids, each as :func:`listing` has it; without those that are gone."""
+    """Return experiments in the order of these ids, without those that are gone.
+
+    One whose row cannot be read is there as failed, with the reason; it does not hide the others.
+    """
     query = _query(None).where(experiments.c.id.in_(ids))
     try:
         found = {row.id: _experiment(row) for row in connection.execute(query)}

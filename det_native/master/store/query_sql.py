@@ -12,7 +12,22 @@ from datetime import datetime
 from operator import eq, ge, gt, le, lt
 from typing import Any
 
-from sqlalchemy import ColumnElement, Double, Integer, and_, case, cast, false, func, not_, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    FromClause,
+    Integer,
+    and_,
+    case,
+    cast,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.sql.selectable import NamedFromClause
 from sqlalchemy.types import BigInteger, DateTime, Text
 
 from det_native.master.store.tables import experiments, metric_summaries, trials
@@ -29,8 +44,16 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {"=": eq, "<": lt, "<=": le, ">
 _WAITS = experiments.c.waits_for.is_not(None) & (experiments.c.waits_for != "")
 _LARGEST = 2**62
 
-#: The best trial of an experiment: whoever uses a condition joins it.
+# Other facts every experiment has; without more around it, an index serves a condition.
+_MAY_BE_MISSING = frozenset({"duration", "ended", "forked_from", "searcher", "slots"})
+
+#: The best trial of an experiment, and when its first one started.
 best_trials = trials.alias("best")
+begun = (
+    select(trials.c.experiment_id, func.min(trials.c.started).label("started"))
+    .group_by(trials.c.experiment_id)
+    .subquery("begun")
+)
 
 
 class _NotInSqlError(Exception):
@@ -55,12 +78,21 @@ class Translator:
         ``sqlite`` or ``postgresql``.
     now : datetime
         What ages are counted from.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether all that was translated could be said.
+    source : FromClause
+        The experiments, with what the conditions so far ask of their trials.
     """
 
     def __init__(self, dialect: str, now: datetime) -> None:
         self._sqlite = dialect == "sqlite"
         self._now = now
         self.exact = True
+        self.source: FromClause = experiments
+        self._joined: set[str] = set()
 
     def condition(self, node: Node | None, *, negated: bool = False) -> Condition:
         """Return a condition; where :attr:`exact` is False after it, it holds for some rows that it should not."""
@@ -106,7 +138,8 @@ class Translator:
     def _holds(self, name: Name, operator: str, value: str) -> Condition:
         match name.kind:
             case "field":
-                return func.coalesce(self._field(name.parts[0], operator, value), false())
+                found = self._field(name.parts[0], operator, value)
+                return func.coalesce(found, false()) if name.parts[0] in _MAY_BE_MISSING else found
             case "hp":
                 return self._any_of(self._hyperparameter(name.parts), operator, value)
             case "config":
@@ -147,6 +180,7 @@ class Translator:
         )
 
     def _hyperparameter(self, parts: tuple[str, ...]) -> list[_Json]:
+        self._join(best_trials, best_trials.c.id == experiments.c.best_trial)
         return [self._json(best_trials.c.hparams, path) for path in hyperparameter_paths(parts)]
 
     def _any_of(self, places: Sequence[_Json], operator: str, value: str) -> Condition:
@@ -181,7 +215,8 @@ class Translator:
             return self._time(experiments.c.created if name == "created" else self._end()[1], operator, value)
         if kind == "duration":
             milliseconds = round((seconds_of(value) or 0) * 1000)
-            return _COMPARE[operator](self._duration(), milliseconds)
+            longer: Condition = _COMPARE[operator](self._duration(), milliseconds)
+            return longer
         if FIELDS[name].path:
             return self._value(self._json(experiments.c.config, FIELDS[name].path), operator, value)
         operator = "=" if operator == ":" and name not in ("name", "description", "project") else operator
@@ -211,7 +246,8 @@ class Translator:
             column: ColumnElement[Any] = select(func.count()).where(mine).scalar_subquery()
         else:
             column = experiments.c[name]
-        return _COMPARE[operator](cast(column, Double), number)
+        holds: Condition = _COMPARE[operator](cast(column, Double), number)
+        return holds
 
     @staticmethod
     def _state(state: ExperimentState) -> Condition:
@@ -244,15 +280,18 @@ class Translator:
         end = func.coalesce(ended, case((begin > now, begin), else_=now))
         return self._milliseconds(end) - self._milliseconds(begin)
 
-    @staticmethod
-    def _end() -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    def _end(self) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
         """Return begin and end as they are told: a clock may have been set back."""
-        created, ended = experiments.c.created, experiments.c.ended
-        mine = trials.c.experiment_id == experiments.c.id
-        started = select(func.min(trials.c.started)).where(mine).scalar_subquery()
+        self._join(begun, begun.c.experiment_id == experiments.c.id)
+        created, ended, started = experiments.c.created, experiments.c.ended, begun.c.started
         begin = case((started < created, created), else_=started)
         latest = case((begin > ended, begin), (ended < created, created), else_=ended)
         return begin, case((ended.is_not(None), latest))
+
+    def _join(self, table: NamedFromClause, condition: Condition) -> None:
+        if table.name not in self._joined:
+            self._joined.add(table.name)
+            self.source = self.source.outerjoin(table, condition)
 
     def _milliseconds(self, moment: ColumnElement[Any]) -> ColumnElement[Any]:
         if self._sqlite:
@@ -290,9 +329,9 @@ class Translator:
             text = case((kind == "text", value), (kind == "true", "true"), (kind == "false", "false"))
             number = case((kind.in_(("integer", "real")), cast(value, Double)))
             return _Json(func.coalesce(kind.is_not(None), false()), number, text)
-        value = func.json_extract_path(column, *path)
-        kind = func.json_typeof(value)
+        found = func.json_extract_path(column, *path)
+        type_of = func.json_typeof(found)
         as_text = func.json_extract_path_text(column, *path)
-        text = case((kind.in_(("string", "boolean")), as_text))
-        number = case((kind == "number", cast(as_text, Double)))
-        return _Json(value.is_not(None), number, text)
+        text = case((type_of.in_(("string", "boolean")), as_text))
+        number = case((type_of == "number", cast(as_text, Double)))
+        return _Json(found.is_not(None), number, text)

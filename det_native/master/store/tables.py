@@ -83,6 +83,7 @@ experiments = Table(
     Index("ix_experiments_owner_id", "owner", "id"),
     # A query reads these from the index: behind long columns of a row they are read slowly.
     Index("ix_experiments_owner_archived", "owner", "archived", "id", "best_trial", "created", "ended"),
+    Index("ix_experiments_owner_state", "owner", "state", "archived", "id"),
     sqlite_autoincrement=True,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Text, cast, func, select
+from sqlalchemy import Connection, Text, cast, false, func, select
 
 from det_native.master.store.tables import experiments
 from det_native.schema.states import ExperimentState
@@ -20,6 +20,12 @@ def ids(connection: Connection) -> list[int]:
 def count(connection: Connection) -> int:
     """Return how many experiments have not ended."""
     query = select(func.count()).select_from(experiments).where(experiments.c.state.in_(_UNFINISHED))
+    return int(connection.execute(query).scalar_one())
+
+
+def listed(connection: Connection) -> int:
+    """Return how many experiments there are, archived ones not counted."""
+    query = select(func.count()).select_from(experiments).where(experiments.c.archived == false())
     return int(connection.execute(query).scalar_one())
 
 

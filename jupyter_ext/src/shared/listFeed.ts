@@ -1,7 +1,7 @@
 /** Follows the list of experiments, and how things stand with the master. */
 
 import { Follower } from './follower';
-import type { Connection, Experiment, MasterStatus } from './model';
+import type { Connection, Experiment, MasterInfo, MasterStatus } from './model';
 import type { StreamEvent } from './sse';
 import type { Transport } from './transport';
 import { RequestError } from './transport';
@@ -15,6 +15,8 @@ export interface ListView {
   readonly status: MasterStatus | null;
   /** Newest first. */
   readonly experiments: readonly Experiment[];
+  /** How many older ones the master has besides. */
+  readonly others?: number;
   readonly connection: Connection;
 }
 
@@ -115,8 +117,19 @@ export class ExperimentListFeed {
       { limit: LIMIT },
       signal
     );
+    const others =
+      experiments.length < LIMIT ? 0 : await this._others(experiments, signal);
     this._changed.clear();
-    this._emit({ experiments });
+    this._emit({ experiments, others });
+  }
+
+  private async _others(
+    experiments: readonly Experiment[],
+    signal: AbortSignal
+  ): Promise<number> {
+    const path = 'master/master';
+    const info = await this._transport.get<MasterInfo>(path, {}, signal);
+    return Math.max((info.experiments ?? 0) - experiments.length, 0);
   }
 
   private _live(): void {

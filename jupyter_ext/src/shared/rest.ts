@@ -357,7 +357,7 @@ export interface paths {
     };
     /**
      * List Experiments
-     * @description Return experiments, newest first.
+     * @description Return experiments, newest first unless told otherwise; headers say how many there are, and the next page.
      */
     get: operations['list_experiments'];
     put?: never;
@@ -758,6 +758,26 @@ export interface paths {
      * @description Store reports. A repeat changes nothing; a gap is refused, and so is a run that is not current any more.
      */
     post: operations['post_reports'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/trial-summaries': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Trial Summaries
+     * @description Return hyperparameters and metrics of the trials of experiments: of each metric the last value and extremes.
+     */
+    get: operations['list_trial_summaries'];
+    put?: never;
+    post?: never;
     delete?: never;
     options?: never;
     head?: never;
@@ -2196,6 +2216,8 @@ export interface components {
     /**
      * MasterInfo
      * @description Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so.
+     *
+     *     `experiments` are all that are not archived.
      */
     MasterInfo: {
       /**
@@ -2203,6 +2225,11 @@ export interface components {
        * @default 0
        */
       active_experiments: number;
+      /**
+       * Experiments
+       * @default 0
+       */
+      experiments: number;
       /** Home */
       home: string;
       /**
@@ -2341,6 +2368,26 @@ export interface components {
       mean: (number | null)[];
       /** Minimum */
       minimum: (number | null)[];
+      /** Name */
+      name: string;
+    };
+    /**
+     * MetricSummary
+     * @description The last value of a metric and its extremes, of numbers only.
+     *
+     *     By the rule of restarted trials: what an earlier run has reported behind the restart does not count. Those of
+     *     training metrics are renewed now and then while a trial trains, and at the end of each run.
+     */
+    MetricSummary: {
+      kind: components['schemas']['MetricKind'];
+      /** Last */
+      last: number | null;
+      /** Last Batch */
+      last_batch: number;
+      /** Maximum */
+      maximum: number | null;
+      /** Minimum */
+      minimum: number | null;
       /** Name */
       name: string;
     };
@@ -2762,6 +2809,22 @@ export interface components {
      * @enum {string}
      */
     TrialState: 'QUEUED' | 'RUNNING' | 'CANCELED' | 'COMPLETED' | 'ERROR';
+    /**
+     * TrialSummary
+     * @description A trial with its hyperparameters and the summaries of its metrics.
+     */
+    TrialSummary: {
+      /** Experiment Id */
+      experiment_id: number;
+      /** Hparams */
+      hparams: {
+        [key: string]: unknown;
+      };
+      /** Metrics */
+      metrics?: components['schemas']['MetricSummary'][];
+      /** Trial Id */
+      trial_id: number;
+    };
     /**
      * UserErrorInfo
      * @description What made a run fail: an exception of the user's code, or something else.
@@ -4691,11 +4754,29 @@ export interface operations {
   list_experiments: {
     parameters: {
       query?: {
+        /** @description What they are to be, such as `val_loss < 0.3 and label:baseline`. */
+        query?: string | null;
+        /** @description In this state, by either name. */
+        state?: string | null;
+        /** @description With this in the name. */
+        name?: string | null;
+        /** @description With all these labels. */
+        label?: string[] | null;
+        /** @description In this project or a folder of it. */
+        project?: string | null;
+        /** @description With a value of this metric. */
+        metric?: string | null;
+        /** @description Created then or later: a date or an age. */
+        since?: string | null;
+        /** @description Archived ones, too. */
+        archived?: boolean;
+        /** @description id, name, created, duration, metric:<name> or hp:<name>; with asc or desc. */
+        order_by?: string | null;
         limit?: number;
         /** @description Only those with a smaller id. */
         before?: number | null;
-        /** @description Only those in this state, by either name. */
-        state?: components['schemas']['ExperimentState'] | null;
+        /** @description The X-Next of the page before. */
+        after?: string | null;
       };
       header?: never;
       path?: never;
@@ -4706,10 +4787,25 @@ export interface operations {
       /** @description Successful Response */
       200: {
         headers: {
+          /** @description The `after` of the next page; missing at the end. */
+          'X-Next'?: string;
+          /** @description What else is to be known of the answer. */
+          'X-Notice'?: string;
+          /** @description How many experiments there are, on all pages. */
+          'X-Total-Count'?: number;
           [name: string]: unknown;
         };
         content: {
           'application/json': components['schemas']['Experiment'][];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
         };
       };
       /** @description The token is missing or wrong. */
@@ -6902,6 +6998,93 @@ export interface operations {
       };
       /** @description What is stored does not allow it. */
       409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_trial_summaries: {
+    parameters: {
+      query: {
+        experiment_id: number[];
+        /** @description Of the best trial of each experiment only. */
+        best?: boolean;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['TrialSummary'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
         headers: {
           [name: string]: unknown;
         };

@@ -320,8 +320,17 @@ describe('the screen', () => {
     expect(screenOf(listView({ experiments }), '0.1.0')).toEqual({
       kind: 'list',
       experiments,
+      others: '',
       notice: null,
       stale: false
+    });
+  });
+
+  it('says below the list how many are not in it', () => {
+    const view = listView({ experiments: [experiment()], others: 120 });
+    expect(screenOf(view, '0.1.0')).toMatchObject({
+      others:
+        '120 older ones are not listed: det.experiments(limit=None) has all.'
     });
   });
 

@@ -67,6 +67,18 @@ describe('the list of experiments', () => {
     expect(ids(feed)).toEqual([8, 7]);
   });
 
+  it('tells how many there are besides those that it asks for', async () => {
+    const many = Array.from({ length: 500 }, (_, index) =>
+      experiment({ id: 600 - index })
+    );
+    const { transport, feed } = follow(many);
+    transport.answers.set('master/master', { experiments: 620 });
+    feed.resume();
+    await settle();
+    expect(feed.view.experiments.length).toBe(500);
+    expect(feed.view.others).toBe(120);
+  });
+
   it('shows at once what an event says of an experiment, a new one in its place', async () => {
     const { transport, feed } = await live();
     transport.newest.send(

@@ -18,7 +18,7 @@ OWNER = "user"
 ROWS = 50
 LINES = 10
 # In all tables that have the column, it is that of the copy.
-SHIFTED = frozenset({"experiment_id", "trial_id"})
+SHIFTED = frozenset({"experiment_id", "trial_id", "best_trial"})
 
 
 def manifest() -> BundleManifest:

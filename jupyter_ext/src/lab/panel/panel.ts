@@ -41,6 +41,7 @@ export class ExperimentsPanel extends Widget {
   private readonly _master = make('p', 'det-Panel-master');
   private readonly _notice = make('div', 'det-Panel-notice');
   private readonly _message = make('div', 'det-Panel-message');
+  private readonly _others = make('p', 'det-Panel-others');
   private readonly _unsubscribe: () => void;
   private _shownMessage = '';
   private _frame = 0;
@@ -66,6 +67,7 @@ export class ExperimentsPanel extends Widget {
       this._notice,
       this._message
     );
+    this.node.append(this._others);
     this._presence = new Presence(seen => this._seenChanged(seen));
     this._unsubscribe = _options.feed.subscribe(() => this._drawSoon());
     _options.slots.onChange = () => this._drawSoon();
@@ -174,6 +176,8 @@ export class ExperimentsPanel extends Widget {
     this._list.setHidden(screen.kind !== 'list');
     this._message.hidden = screen.kind !== 'message';
     this._notice.hidden = screen.kind !== 'list' || screen.notice === null;
+    setText(this._others, screen.kind === 'list' ? screen.others : '');
+    this._others.hidden = this._others.textContent === '';
     if (screen.kind === 'message') {
       this._drawMessage(screen);
       return;

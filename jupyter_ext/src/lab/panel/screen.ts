@@ -23,6 +23,8 @@ export interface Message {
 export interface Listing {
   kind: 'list';
   experiments: readonly Experiment[];
+  /** What is said of those that are not in it; empty for nothing. */
+  others: string;
   notice: { text: string; action: PanelAction } | null;
   /** The list is as it was when the connection was lost. */
   stale: boolean;
@@ -57,6 +59,7 @@ export function screenOf(view: ListView, version: string): Screen {
     return {
       kind: 'list',
       experiments,
+      others: othersText(view.others ?? 0),
       notice: lost ? lostNotice(lost, status) : masterNotice(status),
       stale: lost !== null
     };
@@ -87,6 +90,12 @@ export function headerText(
   }
   const busy = `${slots.busy} of ${slots.all} ${slots.all === 1 ? 'slot' : 'slots'} busy`;
   return ['Master running', busy, slots.gpus].filter(Boolean).join(' · ');
+}
+
+function othersText(count: number): string {
+  return count === 0
+    ? ''
+    : `${count} older ${count === 1 ? 'one is' : 'ones are'} not listed: det.experiments(limit=None) has all.`;
 }
 
 const LOOKING: Message = {

@@ -43,6 +43,7 @@ def upgrade() -> None:
     # A query reads these from the index: behind long columns of a row they are read slowly.
     index = ["owner", "archived", "id", "best_trial", "created", "ended"]
     op.create_index("ix_experiments_owner_archived", "experiments", index)
+    op.create_index("ix_experiments_owner_state", "experiments", ["owner", "state", "archived", "id"])
     op.add_column("checkpoints", _json("metadata", "{}"))
     op.add_column("checkpoints", sa.Column("pinned", sa.Boolean(), nullable=False, server_default=sa.false()))
     _read_configurations()
@@ -192,6 +193,7 @@ def downgrade() -> None:
     op.drop_table("deleted_experiments")
     for name in ("pinned", "metadata"):
         op.drop_column("checkpoints", name)
-    op.drop_index("ix_experiments_owner_archived", "experiments")
+    for name in ("ix_experiments_owner_archived", "ix_experiments_owner_state"):
+        op.drop_index(name, "experiments")
     for name in ("best_trial", "forked_from", "project", "notes", "labels", "description", "archived"):
         op.drop_column("experiments", name)
