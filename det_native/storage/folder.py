@@ -246,6 +246,11 @@ class RemoteFolder:
         self._root = root.rstrip("/")
         self._atomic = scheme in _OBJECT_STORES
 
+    def missing_bucket(self) -> str:
+        """Return the bucket of an object store that there is not: to put something there would make it, or fail."""
+        bucket = self._root.partition("/")[0]
+        return "" if not self._atomic or self._fs.protocol == "memory" or self._fs.exists(bucket) else bucket
+
     def path(self, key: str) -> str:
         """Return the name of `key` in the file system."""
         return f"{self._root}/{key}"

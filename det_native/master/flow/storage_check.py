@@ -5,10 +5,19 @@ from __future__ import annotations
 from det_native.errors import ArgumentError, DetError
 from det_native.master.flow.jobs import Places, checkpoint_uri
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.storage_config import MasterStorage, SharedFileStorage
-from det_native.storage.folder import open_folder
+from det_native.schema.storage_config import MasterStorage
+from det_native.storage.folder import RemoteFolder, open_folder
 
 _PROBE = ".det-native-writable"
+# The field of each type of storage that says where it is.
+_FIELDS = {
+    "shared_fs": "host_path",
+    "directory": "container_path",
+    "s3": "bucket",
+    "gcs": "bucket",
+    "hdfs": "hdfs_path",
+    "azure": "container",
+}
 
 
 def check_storage(config: ExperimentConfig, places: Places) -> None:
@@ -25,18 +34,23 @@ def check_storage(config: ExperimentConfig, places: Places) -> None:
     storage = config.checkpoint_storage
     if isinstance(storage, MasterStorage):
         return
-    field = "checkpoint_storage.host_path" if isinstance(storage, SharedFileStorage) else "checkpoint_storage"
+    field = f"checkpoint_storage.{_FIELDS.get(storage.type, 'type')}"
     try:
         folder = open_folder(uri)
+        bucket = folder.missing_bucket() if isinstance(folder, RemoteFolder) else ""
+        if bucket:
+            raise ArgumentError(f"{field}: there is no bucket {bucket!r}. Make it, or name another one.")
         folder.publish(_PROBE, [b"written by det_native to see whether it can be; remove it"])
         folder.delete(_PROBE)
     except DetError:
         raise
-    except Exception as error:
-        # Each kind of storage fails by errors of its own.
-        reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[-1:] or [type(error).__name__]
-        words = reason if isinstance(reason, str) else reason[0]
+    except Exception as error:  # each kind of storage fails by errors of its own
         raise ArgumentError(
-            f"{field}: checkpoints cannot be written to {uri} ({words.rstrip('.')}). Name a place that the master and "
+            f"{field}: checkpoints cannot be written to {uri} ({_in_words(error)}). Name a place that the master and "
             "its workers may write to."
         ) from error
+
+
+def _in_words(error: Exception) -> str:
+    lines = str(getattr(error, "strerror", None) or error).strip().splitlines()
+    return (lines[-1] if lines else type(error).__name__).rstrip(".")

@@ -152,11 +152,12 @@ def listing(
 
     One whose row cannot be read is listed as failed, with the reason; it does not hide the others.
     """
-    there = experiments.c.state != ExperimentState.DELETED
-    query = _query(owner).where(there).order_by(experiments.c.id.desc()).limit(limit)
+    query = _query(owner).order_by(experiments.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(experiments.c.id < before)
-    if state is not None:
+    if state is None:  # else the condition of the state does it, by its index
+        query = query.where(experiments.c.state != ExperimentState.DELETED)
+    else:
         waits = state is ExperimentState.QUEUED
         query = query.where(experiments.c.state == (ExperimentState.ACTIVE if waits else state))
         if waits or state is ExperimentState.ACTIVE:
