@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from det_native.imports import load
+
 #: Takes the source, the experiment's id, the place, changes of the configuration, and the master's address.
 Mover = Callable[[Any, "int | str", str, Any, "str | None"], Any]
 
@@ -18,4 +20,6 @@ def register(mover: Mover) -> None:
 
 def mover() -> Mover:
     """Return what moves local runs."""
+    if not _movers:  # a handle that was made without the room that submits
+        load("det_native.experimental")
     return _movers[0]
