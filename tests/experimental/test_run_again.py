@@ -19,7 +19,7 @@ PROGRAM = ("import torch", "rate = 0.1", "experiment = create(Net, rate)")
         pytest.param(("%time 3",), False, id="what cannot be read"),
     ],
 )
-def test_a_cell_that_is_run_again_is_told_from_one_of_another_program(since: tuple[str, ...], same: bool) -> None:  # noqa: FBT001
+def test_a_cell_that_is_run_again_is_told_from_one_of_another_program(since: tuple[str, ...], same: bool) -> None:
     assert _is_same(PROGRAM, (*PROGRAM[:-1], *since, PROGRAM[-1])) is same
 
 
