@@ -318,7 +318,7 @@ for _command in (
     life_commands.delete,
     life_commands.fork,
     life_commands.continue_,
-    life_commands.move,
+    life_commands.move_run,
 ):
     experiment.add_command(_command)
 cli.add_command(up_command)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
-from det_native.client import ended, loading_into, pareto, rendering, selection, waiting
+from det_native.client import ended, life, loading_into, moving, pareto, rendering, selection, waiting
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
 from det_native.client.artifacts import Artifacts
 from det_native.client.checkpoint import Checkpoint
@@ -489,6 +489,124 @@ class Experiment(ExperimentLife):
     def activate(self) -> None:
         """As ``resume``: the name that Determined has for it."""
         self.resume()
+
+    def fork(
+        self,
+        hyperparameters: Mapping[str, Any] | None = None,
+        config: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        name: str | None = None,
+    ) -> Experiment:
+        """Submit the same program and data with another configuration; no cell runs here.
+
+        What is not named stays, also what came from the training call: length, metric, batch size.
+
+        Parameters
+        ----------
+        hyperparameters : mapping, optional
+            New values by name, or ranges for a search: ``{"lr": 0.01}``.
+        config : mapping, str or path, optional
+            Changes of the configuration, section by section: ``{"searcher": {"max_length": {"epochs": 20}}}``.
+        name : str, optional
+            ``"Fork of ..."`` by default.
+
+        Returns
+        -------
+        Experiment
+            The new one, at once.
+
+        Raises
+        ------
+        ArgumentError
+            If the program has no hyperparameter of that name; the message lists those that it has.
+        ConfigurationError
+            Listing everything that is wrong with the configuration.
+        UnsupportedFeatureError
+            If it is a local run; ``move("cluster")`` makes an experiment of it.
+        """
+        return self._new(life.fork(self._source, self._id, hyperparameters, config, name))
+
+    def continue_(
+        self,
+        epochs: int | None = None,
+        *,
+        batches: int | None = None,
+        records: int | None = None,
+        checkpoint: Checkpoint | str | None = None,
+        trial: Trial | int | None = None,
+        name: str | None = None,
+    ) -> Experiment:
+        """Submit an experiment that goes on where a training has ended, and trains so much longer.
+
+        It begins with the weights, and the states of optimizers and learning rate schedules, of a checkpoint; epochs
+        and batches are counted from 1 again. An Estimator takes the weights only.
+
+        Parameters
+        ----------
+        epochs, batches, records : int
+            How much longer: one of them.
+        checkpoint : Checkpoint or str, optional
+            Where it begins, or the beginning of its uuid; the last one of the trial by default.
+        trial : Trial or int, optional
+            The trial that is continued, or its id; the best one by default.
+        name : str, optional
+            ``"Continuation of ..."`` by default.
+
+        Returns
+        -------
+        Experiment
+            The new one, at once.
+
+        Raises
+        ------
+        ArgumentError
+            If not exactly one length is given.
+        CheckpointError
+            If there is no checkpoint (any more).
+        UnsupportedFeatureError
+            If the length stands in the program's own code, or it is a local run.
+        """
+        known = self.checkpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint
+        uuid = None if known is None else known.uuid
+        trial_id = trial.id if isinstance(trial, Trial) else trial
+        lengths = {"epochs": epochs, "batches": batches, "records": records}
+        return self._new(life.continuation(self._source, self._id, lengths, uuid, trial_id, name))
+
+    def move(
+        self,
+        place: str = "cluster",
+        *,
+        config: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        master_url: str | None = None,
+    ) -> Experiment:
+        """Train the program of a local run on the cluster, from the beginning, with the same configuration.
+
+        Parameters
+        ----------
+        place : {"cluster"}
+            Where to.
+        config : mapping, str or path, optional
+            Changes of the configuration: ``{"resources": {"slots_per_trial": 2}}``.
+        master_url : str, optional
+            As of ``init()``.
+
+        Returns
+        -------
+        Experiment
+            The one on the cluster, at once.
+
+        Raises
+        ------
+        ArgumentError
+            If it is on the cluster already.
+        UnsupportedFeatureError
+            If the program of the run could not be kept.
+        """
+        moved: Experiment = moving.mover()(self._source, self._id, place, config, master_url)
+        return moved
+
+    def _new(self, made: rest.Experiment) -> Experiment:
+        print(life.submitted_text(made))
+        return Experiment(self._source, made.id)
 
     def tensorboard(self) -> TensorBoard:
         """Open TensorBoard over the event files of all trials; in a notebook, the last line of a cell shows it.

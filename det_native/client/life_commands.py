@@ -198,18 +198,19 @@ def continue_(
 @_ID
 @takes_output_options
 @click.pass_context
-def move(context: click.Context, experiment_id: int | str, *, output: Output) -> None:
+def move_run(context: click.Context, experiment_id: int | str, *, output: Output) -> None:
     """Train the program of a local run on the cluster."""
     import sys
     from contextlib import redirect_stdout
 
     from det_native.client.catalog import source_of
-    from det_native.client.handles import Experiment
+    from det_native.experimental.moving import move
 
     quiet = output.as_json or output.as_csv
     with redirect_stdout(sys.stderr if quiet else sys.stdout):
-        moved = Experiment(source_of(experiment_id, context.obj), experiment_id).move(master_url=context.obj)
-    _submitted(moved.detail(), output)
+        moved = move(source_of(experiment_id, context.obj), experiment_id, "cluster", None, context.obj)
+    if quiet:
+        _print(moved.id, moved.detail(), output)
 
 
 def _submitted(made: Experiment, output: Output) -> None:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from det_native.client.moving import register
 from det_native.errors import show_without_ours
 from det_native.experimental.arguments import Mode
 from det_native.frameworks import framework_with_init
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from det_native.schema.registry import ModelOrderBy, ModelSortBy
 
 show_without_ours()
+
+
+def _move(*of_run: Any) -> Any:
+    """Send the program of a local run to the cluster; the room that does it is imported by then only."""
+    return load("det_native.experimental.moving").move(*of_run)
+
+
+register(_move)
 
 LOCAL = Mode.LOCAL
 CLUSTER = Mode.CLUSTER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from dataclasses import dataclass
 
@@ -19,7 +20,9 @@ class _Submitted:
     """A submission of this kernel: by which execution, of which program and configuration."""
 
     execution: int
-    what: tuple[str, frozenset[str], str]
+    where: str
+    cells: tuple[str, ...]
+    config: str
     experiment: Experiment
 
 
@@ -35,9 +38,10 @@ def sentence_of_earlier(capture: Capture, config: ExperimentConfig, master: str)
     running = _running()
     if running is None:
         return ""
-    what = _what(capture, config, master)
+    cells, said = _cells(capture), _said(config)
     for earlier in reversed(_submitted):
-        if earlier.what == what and earlier.execution != running and _goes_on(earlier.experiment):
+        same = (earlier.where, earlier.config) == (master, said) and _is_same(earlier.cells, cells)
+        if same and earlier.execution != running and _goes_on(earlier.experiment):
             number = earlier.experiment.id
             return (
                 f"Experiment {number}, which this cell has submitted before, goes on, and this one trains beside it: "
@@ -50,14 +54,47 @@ def note_submitted(capture: Capture, config: ExperimentConfig, master: str, expe
     """Note what was submitted by the cell that runs."""
     running = _running()
     if running is not None:
-        _submitted.append(_Submitted(running, _what(capture, config, master), experiment))
+        _submitted.append(_Submitted(running, master, _cells(capture), _said(config), experiment))
         del _submitted[:-_MOST]
 
 
-def _what(capture: Capture, config: ExperimentConfig, master: str) -> tuple[str, frozenset[str], str]:
-    said = config.model_dump(mode="json", exclude={"reproducibility"})
-    cells = frozenset(cell.source.strip() for cell in capture.program.cells)
-    return master, cells, json.dumps(said, sort_keys=True)
+def _said(config: ExperimentConfig) -> str:
+    return json.dumps(config.model_dump(mode="json", exclude={"reproducibility"}), sort_keys=True)
+
+
+def _cells(capture: Capture) -> tuple[str, ...]:
+    return tuple(cell.source.strip() for cell in capture.program.cells)
+
+
+def _is_same(before: tuple[str, ...], after: tuple[str, ...]) -> bool:
+    """Return whether a program is an earlier one, beside cells that have nothing to do with it.
+
+    Those that ran since may be in it, too: they must not name what the earlier program had made before the last cell.
+    """
+    if not before or not after or before[-1] != after[-1] or not set(before) <= set(after):
+        return False
+    made: set[str] = set()
+    for source in before[:-1]:
+        made |= _names(source, bound=True) or set()
+    others = [_names(source, bound=False) for source in after if source not in before]
+    return all(names is not None and not names & made for names in others)
+
+
+def _names(source: str, *, bound: bool) -> set[str] | None:
+    """Return the names that a cell binds, or all that it names; None if it cannot be read."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # a magic
+        return None
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not (bound and isinstance(node.ctx, ast.Load)):
+            found.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+    return found
 
 
 def _running() -> int | None:

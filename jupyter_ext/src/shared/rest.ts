@@ -386,12 +386,17 @@ export interface paths {
     get: operations['get_experiment'];
     put?: never;
     post?: never;
-    delete?: never;
+    /**
+     * Delete Experiment
+     * @description Delete an experiment that has ended, with its checkpoints, files, output and metrics; tell what that frees.
+     */
+    delete: operations['delete_experiment'];
     options?: never;
     head?: never;
     /**
      * Change Experiment
-     * @description Change the priority, weight or max_slots of an experiment that goes on; its trials may make room, or get some.
+     * @description Change what people write of an experiment; priority, weight or max_slots of one that goes on, for which trials
+     *     may make room, or get some.
      */
     patch: operations['change_experiment'];
     trace?: never;
@@ -458,6 +463,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/experiments/{experiment_id}/continue': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Continue Experiment
+     * @description Submit an experiment that goes on from a checkpoint of this one, and trains so much longer.
+     */
+    post: operations['continue_experiment'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/experiments/{experiment_id}/curves': {
     parameters: {
       query?: never;
@@ -480,6 +505,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/experiments/{experiment_id}/deletion': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Deletion
+     * @description Tell what the deletion of an experiment would free, and what stands in its way; nothing is deleted.
+     */
+    get: operations['get_deletion'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/experiments/{experiment_id}/dry-run': {
     parameters: {
       query?: never;
@@ -494,6 +539,46 @@ export interface paths {
      * @description Run the cells up to the training call in a fresh process, if no trial has started; say what it is given else.
      */
     post: operations['dry_run_experiment'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiments/{experiment_id}/fork': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Fork Experiment
+     * @description Submit the program of an experiment with another configuration.
+     */
+    post: operations['fork_experiment'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiments/{experiment_id}/gc-policy': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    /**
+     * Set Gc Policy
+     * @description Change how many checkpoints of an experiment stay; what is superfluous then goes.
+     */
+    put: operations['set_gc_policy'];
+    post?: never;
     delete?: never;
     options?: never;
     head?: never;
@@ -1481,6 +1566,77 @@ export interface components {
       size: number;
     };
     /**
+     * Deletion
+     * @description What the deletion of an experiment frees, or has freed; sizes are bytes on disk.
+     *
+     *     `blobs` are contents of its program, of what it has logged and of files that it has written, which nothing else
+     *     needs. `event_files` are those of TensorBoard, `output` is what its runs have left in their folders. `obstacles`
+     *     say why it cannot be deleted, a sentence each. `deleted` is when it was, None before.
+     */
+    Deletion: {
+      /**
+       * Artifacts
+       * @default 0
+       */
+      artifacts: number;
+      /**
+       * Blob Bytes
+       * @default 0
+       */
+      blob_bytes: number;
+      /**
+       * Blobs
+       * @default 0
+       */
+      blobs: number;
+      /**
+       * Checkpoint Bytes
+       * @default 0
+       */
+      checkpoint_bytes: number;
+      /**
+       * Checkpoints
+       * @default 0
+       */
+      checkpoints: number;
+      /** Deleted */
+      deleted?: string | null;
+      /**
+       * Event File Bytes
+       * @default 0
+       */
+      event_file_bytes: number;
+      /** Experiment Id */
+      experiment_id: number | string;
+      /**
+       * Log Lines
+       * @default 0
+       */
+      log_lines: number;
+      /**
+       * Media
+       * @default 0
+       */
+      media: number;
+      /**
+       * Name
+       * @default
+       */
+      name: string;
+      /** Obstacles */
+      obstacles?: string[];
+      /**
+       * Output Bytes
+       * @default 0
+       */
+      output_bytes: number;
+      /**
+       * Trials
+       * @default 0
+       */
+      trials: number;
+    };
+    /**
      * EarlierTraining
      * @description A training call of the program before the recorded one, whose weights the notebook has by now.
      *
@@ -1759,6 +1915,28 @@ export interface components {
       resources?: components['schemas']['ResourcesChange'] | null;
     };
     /**
+     * ExperimentContinuation
+     * @description Body of POST /experiments/{id}/continue: a new experiment that trains `length` of `unit` more.
+     *
+     *     It begins with a checkpoint: that of the uuid, or the last one of a trial; by default the last one of the best
+     *     trial.
+     */
+    ExperimentContinuation: {
+      /** Checkpoint */
+      checkpoint?: string | null;
+      /** Length */
+      length: number;
+      /** Name */
+      name?: string | null;
+      /** Trial */
+      trial?: number | null;
+      /**
+       * Unit
+       * @enum {string}
+       */
+      unit: 'epochs' | 'batches' | 'records';
+    };
+    /**
      * ExperimentCreate
      * @description Body of POST /experiments. The ``Idempotency-Key`` header makes a repeat return the first experiment.
      */
@@ -1875,6 +2053,25 @@ export interface components {
       waits_for: string;
       /** Warning */
       warning?: string | null;
+    };
+    /**
+     * ExperimentFork
+     * @description Body of POST /experiments/{id}/fork: the same program and data with another configuration.
+     *
+     *     `config` is merged into the configuration of the experiment, section by section. `hyperparameters` replaces those
+     *     of these names, by values or by ranges that a search draws from.
+     */
+    ExperimentFork: {
+      /** Config */
+      config?: {
+        [key: string]: unknown;
+      };
+      /** Hyperparameters */
+      hyperparameters?: {
+        [key: string]: unknown;
+      };
+      /** Name */
+      name?: string | null;
     };
     /**
      * ExperimentState
@@ -2611,6 +2808,37 @@ export interface components {
       priority?: number | null;
       /** Weight */
       weight?: number | null;
+    };
+    /**
+     * Retained
+     * @description What a change of how many checkpoints stay has freed: how many are deleted, with so many bytes; `stay` remain.
+     *
+     *     Of an experiment that goes on it is what is superfluous now; more may follow at its end.
+     */
+    Retained: {
+      /** Bytes */
+      bytes: number;
+      /** Deleted */
+      deleted: number;
+      /**
+       * Going On
+       * @default false
+       */
+      going_on: boolean;
+      /** Stay */
+      stay: number;
+    };
+    /**
+     * Retention
+     * @description Body of PUT /experiments/{id}/gc-policy: how many checkpoints stay.
+     */
+    Retention: {
+      /** Save Experiment Best */
+      save_experiment_best: number;
+      /** Save Trial Best */
+      save_trial_best: number;
+      /** Save Trial Latest */
+      save_trial_latest: number;
     };
     /**
      * RowsReport
@@ -5093,6 +5321,110 @@ export interface operations {
       };
     };
   };
+  delete_experiment: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Deletion'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   change_experiment: {
     parameters: {
       query?: never;
@@ -5504,6 +5836,125 @@ export interface operations {
       };
     };
   };
+  continue_experiment: {
+    parameters: {
+      query?: never;
+      header?: {
+        'Idempotency-Key'?: string | null;
+      };
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['ExperimentContinuation'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Experiment'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   get_experiment_curves: {
     parameters: {
       query?: {
@@ -5607,6 +6058,101 @@ export interface operations {
       };
     };
   };
+  get_deletion: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Deletion'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   dry_run_experiment: {
     parameters: {
       query?: never;
@@ -5626,6 +6172,233 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['BundleChecked'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  fork_experiment: {
+    parameters: {
+      query?: never;
+      header?: {
+        'Idempotency-Key'?: string | null;
+      };
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['ExperimentFork'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      201: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Experiment'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  set_gc_policy: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['Retention'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Retained'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
         };
       };
       /** @description The token is missing or wrong. */
