@@ -110,6 +110,8 @@ def _items(find: Callable[[], Iterable[tuple[str, str]]], incomplete: str) -> li
                     found.append(CompletionItem(value, help=" ".join(said.split())))
 
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        with suppress(ImportError):  # what is imported is not waited for in vain
+            import det_native.client.catalog
         thread = threading.Thread(target=collect, name="det-completion", daemon=True)
         thread.start()
         thread.join(PATIENCE_SECONDS)
