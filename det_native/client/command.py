@@ -17,7 +17,7 @@ from det_native.client.clean_commands import clean as clean_command
 from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
 from det_native.client.command_groups import ExperimentGroup, Group
-from det_native.client.completion import complete_state
+from det_native.client.completion import complete_experiment, complete_state
 from det_native.client.completion import completion as completion_command
 from det_native.client.data_commands import data as data_group
 from det_native.client.examples_command import examples as examples_command
@@ -166,7 +166,7 @@ def _held(slots: list[SlotInfo], *, indented: bool) -> list[tuple[str, str]]:
 
 
 @cli.command()
-@click.argument("target", default="master")
+@click.argument("target", default="master", shell_complete=complete_experiment)
 @click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: 7.2, local-<n>/<trial>, or its id.")
 @takes_log_options
 @click.pass_context

@@ -44,5 +44,5 @@ class WarmStart:
         with tempfile.TemporaryDirectory(prefix="det-warm-start-") as temporary:
             folder = Path(temporary) / "checkpoint"
             CheckpointStorage(self.source.checkpoints).fetch(manifest.uuid, folder, manifest.sha256)
-            logger.info("The weights are those of trial %s at batch %d.", manifest.trial_id, manifest.batch)
+            logger.info("The weights are those of checkpoint %s, at batch %d.", manifest.uuid, manifest.batch)
             yield folder
