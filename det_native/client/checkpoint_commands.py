@@ -101,9 +101,11 @@ def describe(context: click.Context, uuid: str, *, output: Output) -> None:
 def download(context: click.Context, uuid: str, *, output: Path | None, as_json: bool) -> None:
     """Copy the files of a checkpoint into a folder of its own, verified."""
     from det_native.client.checkpoint import Checkpoint as Handle
+    from det_native.client.transfer_bar import transfer_bar
 
     source, found = _find(uuid, context.obj)
-    folder = Handle(source, found).download(output)
+    with transfer_bar("downloading", found.size):
+        folder = Handle(source, found).download(output)
     if as_json:
         print_json({"uuid": found.uuid, "path": str(folder.absolute())})
         return

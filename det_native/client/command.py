@@ -18,6 +18,7 @@ from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
 from det_native.client.command_groups import ExperimentGroup, Group
 from det_native.client.compare_commands import code, compare, diff
+from det_native.client.completion import complete_experiment
 from det_native.client.completion import completion as completion_command
 from det_native.client.data_commands import data as data_group
 from det_native.client.examples_command import examples as examples_command
@@ -28,6 +29,7 @@ from det_native.client.find_commands import list_experiments, search
 from det_native.client.json_output import AS_JSON
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
+from det_native.client.open_command import open_page as open_command
 from det_native.client.output import Output, takes_output_options
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
@@ -37,7 +39,7 @@ from det_native.client.space_commands import space_line
 from det_native.client.stopping import stop_master
 from det_native.client.trial_commands import trial as trial_group
 from det_native.client.up_command import up as up_command
-from det_native.errors import DetError, MasterUnreachableError
+from det_native.errors import DetError, MasterUnreachableError, NoMasterError
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.processes import is_stopped
 
@@ -47,6 +49,10 @@ if TYPE_CHECKING:
 _FAILED = 1
 _NOT_RUNNING = 3
 _INTERRUPTED = 130
+_EPILOG = (
+    "Exit codes: 0 done, 1 an error, 2 typed wrong, 3 no master runs, 4 stopped, 5 not ended in time, 130 interrupted. "
+    "docs/command_line.md tells more, and has every command."
+)
 
 
 def main() -> None:
@@ -59,7 +65,7 @@ def main() -> None:
         code = cli.main(standalone_mode=False, prog_name="det")
     except DetError as error:
         click.echo(f"Error: {error}", err=True)
-        code = _FAILED
+        code = _NOT_RUNNING if isinstance(error, NoMasterError) else _FAILED
     except click.ClickException as error:
         error.show()
         code = error.exit_code
@@ -71,7 +77,7 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
 @click.version_option(__version__, message=f"det_native %(version)s (protocol {PROTOCOL})")
 @click.option("-m", "--master", metavar="URL", help="The master to talk to; DET_MASTER, else the one on this machine.")
 @click.pass_context
@@ -164,7 +170,7 @@ def _held(slots: list[SlotInfo], *, indented: bool) -> list[tuple[str, str]]:
 
 
 @cli.command()
-@click.argument("target", default="master")
+@click.argument("target", default="master", shell_complete=complete_experiment)
 @click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: 7.2, local-<n>/<trial>, or its id.")
 @takes_log_options
 @click.pass_context
@@ -194,6 +200,7 @@ cli.add_command(clean_command)
 cli.add_command(space_command)
 cli.add_command(examples_command)
 cli.add_command(completion_command)
+cli.add_command(open_command)
 cli.add_command(remote_commands.remote)
 
 

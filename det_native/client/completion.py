@@ -83,6 +83,13 @@ def complete_state(context: click.Context, parameter: click.Parameter, incomplet
     return [CompletionItem(word) for word in words if word.lower().startswith(incomplete.lower())]
 
 
+def _load() -> None:
+    from det_native.client.catalog import find_experiments
+    from det_native.schema.trial_names import trial_name
+
+    del find_experiments, trial_name
+
+
 def _experiments(context: click.Context) -> list[Listed]:
     from det_native.client.catalog import find_experiments
     from det_native.client.remote.target import is_ssh
@@ -110,6 +117,7 @@ def _items(find: Callable[[], Iterable[tuple[str, str]]], incomplete: str) -> li
                     found.append(CompletionItem(value, help=" ".join(said.split())))
 
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        _load()  # it takes a while, of which the master is not to have less
         thread = threading.Thread(target=collect, name="det-completion", daemon=True)
         thread.start()
         thread.join(PATIENCE_SECONDS)

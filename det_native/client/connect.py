@@ -139,7 +139,7 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
         runtime = read_runtime(home)
         if runtime is None:
             if not start:
-                raise MasterUnreachableError(f"No master runs in {home.path}. Start one with `det up`.")
+                raise NoMasterError(f"No master runs in {home.path}. Start one with `det up`.")
             runtime = _start(home, framework)
         return _session(_local(runtime, home), partial(find_master, home))
 

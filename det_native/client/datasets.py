@@ -263,7 +263,7 @@ def _unusable(file: LocalFile, what: str) -> CaptureError:
 
 
 class Bar:
-    """A progress bar for the terminal; it is drawn anew when another thing begins."""
+    """A progress bar for the terminal; it is drawn anew when another thing begins. Elsewhere nothing is drawn."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -274,7 +274,7 @@ class Bar:
 
         if what.endswith("ing"):
             self.close()
-            self._bar = tqdm(total=size, desc=what, unit="B", unit_scale=True, leave=False)
+            self._bar = tqdm(total=size, desc=what, unit="B", unit_scale=True, leave=False, disable=None)
         elif self._bar is not None:
             self._bar.update(size)
 

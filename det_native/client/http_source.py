@@ -18,6 +18,7 @@ from det_native.client.loading import ArrivingContent, ArrivingFile, load_checkp
 from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
 from det_native.client.source import PATIENCE, Source
+from det_native.client.transfer_bar import counted
 from det_native.errors import (
     ArgumentError,
     CheckpointCorruptError,
@@ -265,7 +266,7 @@ class HttpSource(HttpLife, Source):
     def _download_artifact(self, artifact: rest.Artifact, arriving: ArrivingContent) -> None:
         path, offset = f"/trials/{artifact.trial_id}/artifacts/content", arriving.offset or None
         with self._session.stream(path, path=artifact.path, sha256=artifact.sha256, offset=offset) as response:
-            arriving.take(response.iter_content(_FILE_CHUNK))
+            arriving.take(counted(response.iter_content(_FILE_CHUNK)))
         arriving.finish()
 
     def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
@@ -335,7 +336,7 @@ class HttpSource(HttpLife, Source):
         """Have a file arrive, from where an earlier attempt was cut off."""
         path = f"/checkpoints/{arriving.uuid}/files/{arriving.file.path}"
         with self._session.stream(path, offset=arriving.offset or None) as response:
-            arriving.take(response.iter_content(_FILE_CHUNK))
+            arriving.take(counted(response.iter_content(_FILE_CHUNK)))
         arriving.finish()
 
     def instead(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint | None:

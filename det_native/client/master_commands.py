@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from det_native.client.output import Output, takes_output_options
 from det_native.errors import ArgumentError
 from det_native.schema.home import Home, read_runtime
 
@@ -23,9 +24,14 @@ def master() -> None:
 
 
 @master.command()
-def backups() -> None:
+@takes_output_options
+def backups(*, output: Output) -> None:
     """List the backups, newest first."""
     found = _backups(_database())
+    if output.for_programs:
+        rows = [(one.path.name, one.time.isoformat(), one.path.stat().st_size) for one in found]
+        output.table(("name", "time", "bytes"), rows)
+        return
     for backup in found:
         click.echo(f"{backup.path.name}  {backup}")
 

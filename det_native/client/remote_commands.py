@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from det_native.client.output import Output, takes_output_options
+
 if TYPE_CHECKING:
     from det_native.client.remote.checking import Finding
     from det_native.client.remote.link import Connection
@@ -106,12 +108,17 @@ def _connection(context: click.Context, address: str | None) -> Connection:
 
 @remote.command()
 @click.argument("address", required=False)
+@takes_output_options
 @click.pass_context
-def check(context: click.Context, address: str | None) -> None:
+def check(context: click.Context, address: str | None, *, output: Output) -> None:
     """Say what works there: Python, GPUs, disk, versions, speed of the line. Exit code 1 if something is missing."""
     from det_native.client.remote import checking
 
-    if not checking.check(_connection(context, address), _show):
+    found: list[Finding] = []
+    good = checking.check(_connection(context, address), found.append if output.for_programs else _show)
+    if output.for_programs:
+        output.table(("name", "good", "text"), [(one.name, one.good, one.text) for one in found])
+    if not good:
         context.exit(_FAILED)
 
 

@@ -30,6 +30,7 @@ from det_native.client.run_names import TrialName
 from det_native.client.short_forms import format_value
 from det_native.client.source import Source
 from det_native.client.state_words import experiment_word
+from det_native.client.transfer_bar import transfer_bar
 from det_native.errors import ArgumentError
 from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import ExperimentState, MetricKind
@@ -179,7 +180,8 @@ def show_files(named: TrialName, paths: Sequence[str], folder: Path | None, mast
     if paths:
         found = Artifacts(source, name, [found[path].facts for path in paths])
     if folder is not None:
-        copies = found.download(folder)
+        with transfer_bar("downloading", sum(artifact.size for artifact in found)):
+            copies = found.download(folder)
         if output.as_json:
             print_json([str(copy.absolute()) for copy in copies])
         elif output.as_csv:

@@ -111,7 +111,7 @@ def tells_trials_apart(page: Locator, search: int, master: Session) -> None:
     colours = swatches.evaluate_all("all => all.map(each => getComputedStyle(each).borderTopColor)")
     assert len(set(colours)) == 2, "where the system chooses the colours, the legend still has those of the lines"
     page.page.emulate_media(forced_colors="none")
-    known = {trial["id"]: trial for trial in master.get(f"/experiments/{search}/trials")}
+    known = {trial["number"]: trial for trial in master.get(f"/experiments/{search}/trials")}
     for row in trials.locator("tbody tr").all():
         number, state, batches, best, hparams = row.locator("td").all_inner_texts()
         trial = known.pop(int(number))
@@ -129,9 +129,9 @@ def reads_every_log_to_its_begin(page: Locator, search: int, master: Session) ->
     """Check that the log of any trial shows its end, and by and by all lines before that."""
     log = section(page, "Log")
     lines, choice = log.locator(".det-log"), log.get_by_role("combobox", name="Trial whose log is shown")
-    for trial in (each["id"] for each in master.get(f"/experiments/{search}/trials")):
-        choice.select_option(label=f"Trial {trial}: Completed")
-        expect(log.locator("summary")).to_have_text(f"Log of trial {trial}")
+    for trial in master.get(f"/experiments/{search}/trials"):
+        choice.select_option(label=f"Trial {trial['number']}: Completed")
+        expect(log.locator("summary")).to_have_text(f"Log of trial {trial['number']}")
         expect(lines).to_contain_text("trains batch 149")
         assert at_end(lines), "the newest line is seen"
         assert "trains batch 10\n" not in lines.inner_text(), "only the end is loaded"
@@ -139,7 +139,7 @@ def reads_every_log_to_its_begin(page: Locator, search: int, master: Session) ->
         lines.evaluate("log => { log.scrollTop = 0; }")
         wait_until(lambda: "trains batch 10\n" in lines.inner_text(), "the earlier lines are loaded")
         assert lines.evaluate("log => log.scrollTop") > 0, "what was read stays in its place"
-        written = [line["text"] for line in master.get(f"/trials/{trial}/logs")]
+        written = [line["text"] for line in master.get(f"/trials/{trial['id']}/logs")]
         assert lines.inner_text().strip().splitlines() == written, "no line is missing or there twice"
         assert first in written
         expect(log.get_by_role("button", name="Earlier lines")).to_be_hidden()

@@ -51,7 +51,8 @@ def test_rows_highlight_and_their_keys_are_not_the_notebooks(
     expect(first).to_contain_text(two)
     log = section(view, "Log")
     expect(log.locator("summary")).to_have_text(f"Log of {two}")
-    expect(log.locator("select")).to_have_value(two.removeprefix("trial "))
+    ids = {trial["number"]: trial["id"] for trial in master.get(f"/experiments/{search}/trials")}
+    expect(log.locator("select")).to_have_value(str(ids[int(two.removeprefix("trial "))]))
     assert styles_of(log.locator("select")) == styles_of(view.locator(".det-actions button").last)
     swatches = view.locator(".det-swatch")  # of validation in the chart of the error, of training in that of the loss
     looks = swatches.evaluate_all("all => all.map(each => [each.style.borderTopColor, each.className])")

@@ -126,8 +126,11 @@ def test_the_command_line_prints_the_logs_of_local_runs() -> None:
         (("experiment", "describe", "local-9"), "There is no local experiment 'local-9'"),
         (("experiment", "describe", "local-x"), "'local-x' is no experiment; write its number, or local-<n>"),
         (("experiment", "pause", "local-1"), "Experiment local-1 has ended: it is"),
-        (("trial", "logs", "local-1"), "'local-1' is no trial; write its number, or local-<n>/<trial>"),
-        (("trial", "describe", "local-1/7"), "Experiment local-1 has no trial 7."),
+        (
+            ("trial", "logs", "local-1"),
+            "'local-1' is no trial; write 7.2 for the second trial of",
+        ),
+        (("trial", "describe", "local-1/7"), "Experiment local-1 has no trial 7; it has only trial 1."),
         (("experiment", "describe", "1"), "No master runs"),
     ],
 )

@@ -69,17 +69,24 @@ def test_a_checkpoint_says_trial_batch_and_metric(metrics: dict[str, Any], metri
 
 def test_a_trial_says_state_batches_and_best_value() -> None:
     trial = trial_row(LocalStore.create(), 13, {}, 7, 44)
-    assert trial_short(trial, "val_loss") == "Trial(13: running when asked, 0/44 batches)"
+    assert trial_short(trial, "val_loss") == "Trial(1.13: running when asked, 0/44 batches)"
     ended = trial.model_copy(update={"state": TrialState.COMPLETED, "batches": 44, "best_validation": 0.43111})
-    assert trial_short(ended, "val_loss") == "Trial(13: completed, 44/44 batches, best val_loss 0.4311)"
-    assert trial_short(ended, "") == "Trial(13: completed, 44/44 batches, best validation 0.4311)"
-    assert trial_short(ended, "val\n<b>loss") == "Trial(13: completed, 44/44 batches, best val<b>loss 0.4311)"
+    assert trial_short(ended, "val_loss") == "Trial(1.13: completed, 44/44 batches, best val_loss 0.4311)"
+    assert trial_short(ended, "") == "Trial(1.13: completed, 44/44 batches, best validation 0.4311)"
+    assert trial_short(ended, "val\n<b>loss") == "Trial(1.13: completed, 44/44 batches, best val<b>loss 0.4311)"
+
+
+class Nobody:
+    """A source that only knows how its experiments are called."""
+
+    def shown_id(self, experiment_id: int) -> int:
+        return experiment_id
 
 
 def test_handles_show_it_without_asking_anybody() -> None:
-    nobody: Source = object()  # type: ignore[assignment]
+    nobody: Source = Nobody()  # type: ignore[assignment]
     trial = trial_row(LocalStore.create(), 2, {}, 7, 4)
-    assert repr(Trial(nobody, trial)) == "Trial(2: running when asked, 0/4 batches)"
+    assert repr(Trial(nobody, trial)) == "Trial(1.2: running when asked, 0/4 batches)"
     assert repr(Checkpoint(nobody, checkpoint(metrics={"a": 1.0}))).endswith("batch 44, a 1)")
 
 
@@ -89,9 +96,10 @@ def test_handles_of_an_experiment_know_its_metric() -> None:
     LocalStore.find("local-1").write_checkpoints(2, [checkpoint(trial=2, batch=4, metrics=metrics)])
     by_loss = "Checkpoint(488993b6: trial 2, batch 4, val_loss 0.25)"
     assert repr(experiment.trials) == (
-        "[Trial(1: completed, 4/4 batches, best val_loss 1), Trial(2: completed, 4/4 batches, best val_loss 0.5)]"
+        "[Trial(local-1/1: completed, 4/4 batches, best val_loss 1), "
+        "Trial(local-1/2: completed, 4/4 batches, best val_loss 0.5)]"
     )
-    assert repr(experiment.best_trial) == "Trial(2: completed, 4/4 batches, best val_loss 0.5)"
+    assert repr(experiment.best_trial) == "Trial(local-1/2: completed, 4/4 batches, best val_loss 0.5)"
     for found in (experiment, experiment.trials[1]):
         assert repr(found.checkpoints) == f"[{by_loss}]"
         assert repr(found.top_checkpoint()) == by_loss

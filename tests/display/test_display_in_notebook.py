@@ -80,8 +80,8 @@ def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
     assert base64.b64decode(plotted[-1]["data"]["image/png"]).startswith(b"\x89PNG")
     assert "it has printed nothing" in logged[-1]["data"]["text/plain"]
     assert listed[-1]["data"]["text/plain"].splitlines() == [
-        "[Trial(1: completed, 4/4 batches, best val_loss 1),",
-        " Trial(2: completed, 4/4 batches, best val_loss 0.5)]",
+        "[Trial(local-1/1: completed, 4/4 batches, best val_loss 1),",
+        " Trial(local-1/2: completed, 4/4 batches, best val_loss 0.5)]",
     ]
     (last,) = (output["data"] for output in waited if "data" in output)
     assert set(last) == {"text/plain", "text/html", "image/png"}, "no widget: a saved one is an error in JupyterLab"

@@ -147,7 +147,7 @@ def failed(notebook: Notebook, body: str, settings: str = "") -> tuple[Ran, Ran,
         fails=True,
     )
     number = notebook.run(
-        "print(experiment.id, experiment.trials[0].id, experiment.trials[0].detail().restarts)"
+        "print(experiment.id, experiment.trials[0].number, experiment.trials[0].detail().restarts)"
     ).stdout
     return made, waited, number
 

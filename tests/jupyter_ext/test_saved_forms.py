@@ -40,7 +40,7 @@ async def test_an_experiment_and_a_trial_are_told_as_the_kernel_would(jupyter: J
     assert "<b>Experiment" in form["data"]["text/html"]
     assert trial is not None
     form = (await jupyter.get(f"saved/trials/{trial['id']}")).json()
-    assert form["data"]["text/plain"].startswith(f"Trial {trial['id']} of experiment {number}: ")
+    assert form["data"]["text/plain"].startswith(f"Trial {trial['number']} of experiment {number}: ")
 
 
 async def test_a_local_run_and_its_trial_are_told_without_a_master(jupyter: Jupyter) -> None:

@@ -58,7 +58,7 @@ def test_a_difference_ends_the_whole_search(tmp_path: Path) -> None:
         states = [trial["state"] for trial in master.get("/experiments/1/trials")]
         assert (states[0], set(states[1:])) == ("ERROR", {"CANCELED"})
         logs = master.get("/trials/2/logs")
-        assert any("trial 1 was given something else than the notebook" in line["text"] for line in logs)
+        assert any("trial 1.1 was given something else than the notebook" in line["text"] for line in logs)
 
 
 def test_a_master_that_restarts_in_between_ends_it_too(tmp_path: Path) -> None:

@@ -443,14 +443,14 @@ def test_the_log_tells_what_happened(master: Master, caplog: pytest.LogCaptureFi
     *_, again = master.world.wait_for_jobs(2)
     Worker(master, again).complete()
     master.until_state(experiment["id"], "COMPLETED")
-    master.until("/master", lambda _: f"run {again.run_id} of trial 1 is gone" in caplog.text)
+    master.until("/master", lambda _: f"run {again.run_id} of trial 1.1 is gone" in caplog.text)
     told = [
         "experiment 1 submitted: 'digits'",
-        f"run {job.run_id} of trial 1 (experiment 1) started on cpu:0",
-        f"run {job.run_id} of trial 1 is gone",
-        "trial 1 of experiment 1: queued again. ValueError: boom",
-        f"run {again.run_id} of trial 1 (experiment 1) started on cpu:0",
-        "trial 1 of experiment 1: completed",
+        f"run {job.run_id} of trial 1.1 started on cpu:0",
+        f"run {job.run_id} of trial 1.1 is gone",
+        "trial 1.1: queued again. ValueError: boom",
+        f"run {again.run_id} of trial 1.1 started on cpu:0",
+        "trial 1.1: completed",
         "experiment 1 ended: Completed",
     ]
     places = [caplog.text.index(text) for text in told]

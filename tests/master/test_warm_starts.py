@@ -72,7 +72,7 @@ def test_a_population_replaces_its_worst_by_changed_copies_of_the_best(master: M
     )
     assert master.get("/trials/3")["warm_start"] == best
     lines = [line["text"] for line in master.get("/trials/3/logs") if line["stream"] == "system"]
-    assert f"This trial begins with the weights of trial 2 after its batch 10 (checkpoint {best})." in lines
+    assert f"This trial begins with the weights of trial 1.2 after its batch 10 (checkpoint {best})." in lines
     complete(Worker(master, going_on), 20, loss=0.2, first=11)
     complete(Worker(master, copy), loss=0.05)
     ended = master.until_state(experiment["id"], "COMPLETED")

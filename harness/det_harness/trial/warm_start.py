@@ -50,5 +50,5 @@ class WarmStart:
             folder = Path(temporary) / "checkpoint"
             storage = CheckpointStorage(self.source.checkpoints, self.source.options)
             storage.fetch(manifest.uuid, folder, manifest.sha256)
-            logger.info("The weights are those of trial %s at batch %d.", manifest.trial_id, manifest.batch)
+            logger.info("The weights are those of checkpoint %s, at batch %d.", manifest.uuid, manifest.batch)
             yield folder

@@ -23,6 +23,7 @@ import { CheckpointLoader } from './notebook/load';
 import { ExecutionTracker } from './notebook/tracking';
 import { ServerViews } from './output/serverViews';
 import { addViewOutput } from './output/viewOutput';
+import { experimentOf } from './page/address';
 import { ExperimentPages } from './page/pages';
 import { ExperimentsPanel } from './panel/panel';
 import { SlotsWatch } from './panel/slots';
@@ -90,6 +91,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
     restorer?.add(panel, panel.id);
     if (restorer !== null) {
       pages.restoreBy(restorer);
+    }
+    const asked = experimentOf(window.location.search);
+    if (asked !== null) {
+      void app.restored.then(() => pages.open(asked));
     }
     if (palette !== null) {
       addToPalette(palette);

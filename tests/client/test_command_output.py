@@ -1,0 +1,150 @@
+"""``--csv`` beside ``--json``, exit codes, and what is said where a name is wrong, as a user of the shell meets it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from local_experiments import write_experiment
+
+from det_native.client import command, transfer_bar
+from det_native.client.command import cli
+from det_native.client.command_groups import Group
+
+TELLING = (
+    "status",
+    "version",
+    "preview-search",
+    "experiment list",
+    "experiment describe",
+    "experiment config",
+    "trial list",
+    "trial describe",
+    "trial metrics",
+    "trial files",
+    "trial media",
+    "checkpoint list",
+    "checkpoint describe",
+    "slot list",
+    "queue list",
+    "data list",
+    "remote check",
+)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(cli, words, catch_exceptions=False)
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def code_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
+    monkeypatch.setattr("sys.argv", ["det", *words])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    return ended.value.code
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_a_command_that_tells_facts_has_both_options(name: str) -> None:
+    found: Any = cli
+    for word in name.split():
+        assert isinstance(found, Group | command.click.Group)
+        found = found.commands[word]
+    assert {"--json", "--csv"} <= {option for parameter in found.params for option in parameter.opts}
+
+
+def test_csv_of_experiments_and_their_parts_is_exact() -> None:
+    write_experiment(name='digits, "two"', trials=3)
+    [row] = rows_of(run("experiment", "list", "--csv").output)
+    assert (row["id"], row["name"], row["progress"]) == ("local-1", 'digits, "two"', "1.0")
+    assert float(row["best"]) == 1 / 3
+    best, *_ = rows_of(run("trial", "list", "local-1", "--csv").output)
+    assert (best["trial"], float(best["best val_loss"]), json.loads(best["hyperparameters"])["lr"]) == (
+        "3",
+        1 / 3,
+        pytest.approx(0.3),
+    )
+    configured = {row["path"]: row["value"] for row in rows_of(run("experiment", "config", "local-1", "--csv").output)}
+    assert configured == {"searcher.name": "random", "records_per_epoch": "0"}
+    facts = {row["name"]: row["value"] for row in rows_of(run("experiment", "describe", "local-1", "--csv").output)}
+    assert (facts["state"], facts["search"]) == ("Completed", "random, 3 trials")
+    assert len(rows_of(run("experiment", "describe", "local-1", "--metrics", "--csv").output)) == 15
+
+
+def test_nothing_found_is_a_head_alone_for_programs() -> None:
+    assert run("experiment", "list", "--csv").output.splitlines() == [
+        "id,name,state,progress,trials,metric,best,created"
+    ]
+    assert run("experiment", "list", "--json").output == "[]\n"
+    assert "There are no experiments yet." in run("experiment", "list").output
+    write_experiment()
+    assert run("trial", "media", "local-1/1", "--csv").output == "batch,kind,name,size,caption\n"
+    assert run("trial", "media", "local-1/1", "--json").output == "[]\n"
+
+
+def test_json_and_csv_exclude_each_other(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(monkeypatch, "version", "--json", "--csv") == 2
+    assert "--json and --csv exclude each other." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("version",), 0),
+        (("experiment", "describe", "local-9"), 1),
+        (("experiment", "stop", "local-1"), 1),
+        (("experiment", "wait", "seven"), 2),
+        (("trial", "describe", "7.0"), 2),
+        (("trial", "describe", "7.2.1"), 2),
+        (("nothing",), 2),
+        (("status",), 3),
+        (("experiment", "describe", "1"), 3),
+        (("experiment", "wait", "1"), 3),
+        (("trial", "list", "1"), 3),
+        (("trial", "describe", "1.1"), 3),
+        (("checkpoint", "describe", "0123"), 3),
+        (("queue", "list"), 3),
+        (("experiment", "wait", "local-1"), 0),
+    ],
+)
+def test_exit_codes_are_those_of_the_documents(
+    words: tuple[str, ...], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_experiment()
+    assert code_of(monkeypatch, *words) == code
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    if code in (1, 3):
+        told = (said.err or said.out).strip()
+        assert len(told.splitlines()) == 1, told
+
+
+def test_help_ends_with_the_codes() -> None:
+    text = " ".join(run("--help").output.split())
+    assert text.endswith("docs/command_line.md tells more, and has every command.")
+    assert "3 no master runs" in text
+
+
+def test_a_bar_is_drawn_in_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with transfer_bar.transfer_bar("downloading", 6):
+        assert list(transfer_bar.counted([b"abc", b"def"])) == [b"abc", b"def"]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_in_a_terminal_goes_on_with_what_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    drawn = Terminal()
+    monkeypatch.setattr("sys.stderr", drawn)
+    with transfer_bar.transfer_bar("downloading", 6):
+        assert b"".join(transfer_bar.counted([b"abc", b"def"])) == b"abcdef"
+    assert "downloading:   0%" in drawn.getvalue()
