@@ -93,7 +93,7 @@ class CheckpointFacts:
 
     @property
     def format(self) -> str:
-        """How the weights are kept, in Determined's words: ``"cloudpickle"`` of PyTorch, ``"saved_weights"`` of Keras."""
+        """How the weights are kept, in Determined's words: ``"cloudpickle"``, of Keras ``"saved_weights"``."""
         described = find_framework(self._known.manifest.framework)
         return "" if described is None else described.checkpoint_format
 

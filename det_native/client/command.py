@@ -18,6 +18,7 @@ from det_native.client.cluster_commands import queue as queue_group
 from det_native.client.cluster_commands import slot as slot_group
 from det_native.client.command_groups import ExperimentGroup, Group
 from det_native.client.data_commands import data as data_group
+from det_native.client.download_commands import download_experiment, download_trial
 from det_native.client.examples_command import examples as examples_command
 from det_native.client.experiment_commands import config as config_command
 from det_native.client.experiment_commands import create as create_command
@@ -25,6 +26,7 @@ from det_native.client.experiment_commands import wait as wait_command
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
+from det_native.client.model_commands import model as model_group
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
 from det_native.client.share_commands import change as set_group
@@ -323,7 +325,9 @@ def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json:
 for _command in (create_command, wait_command, config_command, set_group):
     experiment.add_command(_command)
 cli.add_command(up_command)
-for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group):
+experiment.add_command(download_experiment)
+trial_group.add_command(download_trial)
+for _group in (trial_group, checkpoint_group, model_group, slot_group, queue_group, data_group):
     cli.add_command(_group)
 
 

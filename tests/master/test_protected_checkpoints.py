@@ -143,10 +143,10 @@ class Collected(RuleBasedStateMachine):
             return
         if uuid in self._protected():
             with pytest.raises(RequestError, match="cannot be deleted: "):
-                kept_checkpoints.delete(self.context, OWNER, uuid, is_read=False)
+                kept_checkpoints.delete(self.context, OWNER, uuid)
             return
         with suppress(RequestError):  # its trial goes on
-            kept_checkpoints.delete(self.context, OWNER, uuid, is_read=False)
+            kept_checkpoints.delete(self.context, OWNER, uuid)
 
     @rule(of=live)
     def end(self, of: tuple[int, int, str]) -> None:
