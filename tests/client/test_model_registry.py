@@ -13,7 +13,13 @@ from master_parts import Master, Worker
 import det_native as det
 from det_native.client.command import cli
 from det_native.client.handles import Checkpoint
-from det_native.errors import ArgumentError, CheckpointCorruptError, CheckpointNotFoundError, NotFoundError, RequestError
+from det_native.errors import (
+    ArgumentError,
+    CheckpointCorruptError,
+    CheckpointNotFoundError,
+    NotFoundError,
+    RequestError,
+)
 
 
 def trained(master: Master, losses: tuple[float, ...] = (0.3, 0.1, 0.2)) -> tuple[int, Worker]:
@@ -83,8 +89,9 @@ def test_a_model_lives_from_python(named_master: Master) -> None:
 
 
 def test_determineds_client_finds_models(named_master: Master) -> None:
-    import det_native.compat  # noqa: F401
     from determined.experimental import Determined, ModelOrderBy, ModelSortBy
+
+    import det_native.compat  # noqa: F401
 
     client = Determined()
     for name in ("a", "b", "c"):
@@ -209,7 +216,7 @@ def test_what_is_known_of_a_checkpoint(named_master: Master, tmp_path: Path) -> 
         Checkpoint.load_from_path(folder)
     with pytest.raises(ArgumentError, match="not weights_only="):
         checkpoint.load(weights_only=True)
-    with pytest.raises(ArgumentError, match="'torchscript', 'torch.export', 'safetensors', 'onnx'"):
+    with pytest.raises(ArgumentError, match=r"'torchscript', 'torch\.export', 'safetensors', 'onnx'"):
         checkpoint.export(tmp_path / "out", "keras")
     with pytest.raises(ArgumentError, match="is there already"):
         checkpoint.export(tmp_path, "safetensors")

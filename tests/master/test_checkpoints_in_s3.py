@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from master_parts import Master, Worker, configuration, running_master
-from s3_server import KEY, SECRET, S3, running_s3
+from s3_server import KEY, S3, SECRET, running_s3
 
 from det_native import PROTOCOL
 from det_native.errors import ArgumentError
@@ -94,14 +94,17 @@ def test_a_configuration_that_was_shown_can_be_submitted_again(master: Master, s
     second = master.create({"checkpoint_storage": shown})
     assert second["config"]["checkpoint_storage"] == shown
     assert master.world.wait_for_jobs(2)[-1].checkpoint_options == s3.options
-    assert "give it again" in master.client.post(
-        "/api/v1/experiments",
-        json={
-            "protocol": PROTOCOL,
-            "config": configuration(checkpoint_storage=shown | {"options": "<secret 0123456789abcdef>"}),
-            "bundle_id": master.bundle(),
-        },
-    ).text
+    assert (
+        "give it again"
+        in master.client.post(
+            "/api/v1/experiments",
+            json={
+                "protocol": PROTOCOL,
+                "config": configuration(checkpoint_storage=shown | {"options": "<secret 0123456789abcdef>"}),
+                "bundle_id": master.bundle(),
+            },
+        ).text
+    )
 
 
 def test_the_older_type_s3_and_an_address_alone_go_there_too(
