@@ -280,7 +280,7 @@ class Checkpoint(CheckpointFacts):
         """
         from det_native.client.exporting import export
 
-        return export(self, path, format, example_inputs)
+        return export(self._known.manifest.framework, self.load, path, format, example_inputs)
 
     def _change(self, **changes: Any) -> None:
         try:

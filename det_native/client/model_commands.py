@@ -13,6 +13,7 @@ from det_native.client.output import Output, takes_output_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from det_native.client.http_source import HttpSource
     from det_native.client.models import Model, ModelVersion
 
 _SORTS = ("name", "description", "created", "updated")
@@ -67,16 +68,16 @@ def list_models(
     descending: bool,
 ) -> None:
     """Show the models."""
-    from det_native.experimental.registry import models
+    from det_native.client.models import listing
 
-    found = models(
-        name,
+    found = listing(
+        _source(context),
+        name=name,
         description=description,
         label=label,
         archived=None if everything else False,
         sort_by=sort_by,
         order_by="desc" if descending else "asc",
-        master_url=context.obj,
     )
     facts = [each._known for each in found]
     rows = [
@@ -105,9 +106,9 @@ def create(
     metadata: tuple[tuple[str, Any], ...],
 ) -> None:
     """Add a model."""
-    from det_native.experimental.registry import create_model
+    from det_native.client.models import create as add
 
-    _show(create_model(name, description, dict(metadata), labels, master_url=context.obj), output)
+    _show(add(_source(context), name, description, dict(metadata), labels), output)
 
 
 @model.command("describe")
@@ -294,9 +295,16 @@ def _arrays(path: Path | None) -> Any:
 
 
 def _model(context: click.Context, name: str) -> Model:
-    from det_native.experimental.registry import model as find
+    from det_native.client.models import get
 
-    return find(name, context.obj)
+    return get(_source(context), name)
+
+
+def _source(context: click.Context) -> HttpSource:
+    from det_native.client.connect import connect
+    from det_native.client.http_source import HttpSource
+
+    return HttpSource(connect(context.obj, start=False))
 
 
 def _version(context: click.Context, name: str, version: int | None) -> ModelVersion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from det_native.schema.states import ExperimentState
 pytestmark = pytest.mark.slow
 
 CREATE = """
-storage = {{"type": "url", "url": "s3://{bucket}/checkpoints", "options": {options!r}}}
+import json
+options = json.loads(os.environ.get("S3_OPTIONS", "{{}}"))
+storage = {{"type": "url", "url": "s3://{bucket}/checkpoints", "options": options}}
 experiment = det.experimental.create(Digits, configuration(hyperparameters=settings, checkpoint_storage=storage))
 """
 # Another process, which knows nothing of the training but the folder.
@@ -41,7 +44,9 @@ def test_a_killed_training_goes_on_from_the_bucket(
     kernel: Kernel, torch_end: Any, cluster: Cluster, gate: Gate, s3: S3, tmp_path: Path
 ) -> None:
     bucket = s3.bucket()
-    create = CREATE.format(bucket=bucket, options=s3.options)
+    # As where the kernel was started with it: no cell has it.
+    kernel.finish(kernel.begin(f"os.environ['S3_OPTIONS'] = {json.dumps(s3.options)!r}", silent=True))
+    create = CREATE.format(bucket=bucket)
     experiment = cluster.attach(kernel.submit_with(create, stops="8", port=gate.port))
     visitor = gate.next()
     checkpoint_at(experiment, 6)

@@ -17,7 +17,7 @@ from sqlalchemy import select
 from det_native.errors import RequestError
 from det_native.master.flow import collection, kept_checkpoints
 from det_native.master.flow.context import Context
-from det_native.master.flow.jobs import Places
+from det_native.master.flow.places import Places
 from det_native.master.store import bundles, checkpoints, experiments, protection, registry, reports, runs, trials
 from det_native.master.store.database import Database
 from det_native.master.store.tables import checkpoints as table

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from det_native.errors import CheckpointError
 from det_native.master.flow.context import Context
-from det_native.master.flow.jobs import Places
+from det_native.master.flow.places import Places
 from det_native.master.flow.places_of_checkpoints import storage_for
 from det_native.master.store import checkpoints
 from det_native.schema import rest
