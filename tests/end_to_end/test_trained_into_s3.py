@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from s3_server import KEY, S3, SECRET, running_s3
 
 from det_native.schema.states import ExperimentState
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 CREATE = """
 import json
@@ -63,9 +64,11 @@ def test_a_killed_training_goes_on_from_the_bucket(
         experiment.checkpoints[0].verify()
     last = experiment.select_checkpoint(latest=True)
     folder = last.download(tmp_path / "files")
-    shown = subprocess.run([sys.executable, "-c", LOAD, str(folder)], capture_output=True, text=True, check=True)
-    trained = last.load(map_location="cpu").model.state_dict().values()
-    assert shown.stdout.strip() == str([round(value.double().sum().item(), 6) for value in trained])
+    command, environment = [sys.executable, "-c", LOAD, str(folder)], {**os.environ, "TMPDIR": str(tmp_path)}
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    loaded = f"det.attach({experiment.id}).select_checkpoint(latest=True).load(map_location='cpu').model.state_dict()"
+    sums = kernel.run(f"print([round(value.double().sum().item(), 6) for value in {loaded}.values()])").text
+    assert shown.stdout.strip() == sums.strip()
     for shown_text in (str(experiment.config), str(experiment.logs()), (folder / "metadata.json").read_text()):
         assert SECRET not in shown_text
         assert KEY not in shown_text
