@@ -106,7 +106,7 @@ def checked_keys(keys: object) -> list[str]:
     """
     if isinstance(keys, str):
         return [keys]
-    given = list(keys) if isinstance(keys, Iterable) else [keys]
+    given: list[Any] = list(keys) if isinstance(keys, Iterable) else [keys]
     if not all(isinstance(key, str) for key in given):
         raise ArgumentError(f"keys must be a list of names, not {keys!r}.")
     return given

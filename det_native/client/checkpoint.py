@@ -168,7 +168,7 @@ class Checkpoint(CheckpointFacts):
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="det-checkpoint-")))
                 self._fetch(folder)
             else:
-                folder = self.download(path)
+                folder = self.download(path).absolute()  # the program runs in another folder
             load = partial(self._source.load, self._known, folder)
             return loading_options.loaded(self._known, folder, load, tags, map_location)
 
@@ -196,7 +196,7 @@ class Checkpoint(CheckpointFacts):
         """
         if not isinstance(path, str | os.PathLike):
             raise ArgumentError(f"load_from_path() takes the path of a folder, not {path!r}.")
-        folder = Path(path)
+        folder = Path(path).absolute()
         known, facts = kept_program.load(folder)
         loading_options.check(known, tags, map_location, kwargs)
         load = partial(kept_program.model_of, folder, known, facts)
@@ -280,7 +280,7 @@ class Checkpoint(CheckpointFacts):
         """
         from det_native.client.exporting import export
 
-        return export(self, path, format, example_inputs)
+        return export(self._known.manifest.framework, self.load, path, format, example_inputs)
 
     def _change(self, **changes: Any) -> None:
         try:

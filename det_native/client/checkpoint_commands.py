@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from det_native.client.completion import complete_checkpoint
 from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.model_commands import KEY_VALUE
 from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def checkpoint() -> None:
-    """List and download checkpoints.
+    """List, download, keep and delete checkpoints.
 
     UUID is as ``det checkpoint list`` shows it; of a run of this machine's own, for which no master is needed, too.
     """
@@ -63,7 +65,6 @@ def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: 
 @click.pass_context
 def describe(context: click.Context, uuid: str, *, output: Output) -> None:
     """Show what a checkpoint is of, and its files."""
-    import json
 
     from det_native.client.tables import facts, shown_table
     from det_native.schema.trial_names import trial_name
@@ -83,6 +84,8 @@ def describe(context: click.Context, uuid: str, *, output: Output) -> None:
         ("created", found.created),
         ("location", found.location),
         ("bytes", found.size),
+        ("pinned", "yes" if found.pinned else "no"),
+        ("metadata", json.dumps(found.metadata, sort_keys=True)),
     ]
     if output.as_csv:
         output.facts(pairs)
@@ -110,6 +113,89 @@ def download(context: click.Context, uuid: str, *, output: Path | None, as_json:
         print_json({"uuid": found.uuid, "path": str(folder.absolute())})
         return
     click.echo(f"The checkpoint's {len(found.manifest.files)} files are in {folder}.")
+
+
+@checkpoint.command("verify")
+@click.argument("uuid")
+@takes_output_options
+@click.pass_context
+def verify(context: click.Context, /, uuid: str, *, output: Output) -> None:
+    """Read all files of a checkpoint where they are stored. The exit code is 1 if one is missing or was changed."""
+    source, found = _find(uuid, context.obj)
+    told = source.verify_checkpoint(found)
+    output.facts(
+        [("checkpoint", uuid), ("whole", "yes" if told.ok else "no"), ("files", told.files), ("bytes", told.size)]
+        + ([("problem", told.problem)] if told.problem else []),
+        told.model_dump(mode="json"),
+    )
+    context.exit(0 if told.ok else 1)
+
+
+@checkpoint.command("delete")
+@click.argument("uuids", metavar="UUID...", nargs=-1, required=True)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def delete(context: click.Context, uuids: tuple[str, ...], *, yes: bool) -> None:
+    """Delete the files of checkpoints for good; refused for those that something needs."""
+    from det_native.schema.states import CheckpointState
+
+    found = [_find(uuid, context.obj) for uuid in uuids]
+    if not yes:
+        size = sum(one.size for _, one in found if one.state is CheckpointState.COMPLETED)
+        click.confirm(f"Delete {len(found)} checkpoint{'s' * (len(found) > 1)} with {size:,} bytes?", abort=True)
+    for source, one in found:
+        source.delete_checkpoint(one.uuid)
+        click.echo(f"Checkpoint {one.uuid} is deleted.")
+
+
+@checkpoint.command("pin")
+@click.argument("uuids", metavar="UUID...", nargs=-1, required=True)
+@click.pass_context
+def pin(context: click.Context, uuids: tuple[str, ...]) -> None:
+    """Have checkpoints stay, however many the configuration keeps."""
+    _set_pinned(context, uuids, pinned=True)
+
+
+@checkpoint.command("unpin")
+@click.argument("uuids", metavar="UUID...", nargs=-1, required=True)
+@click.pass_context
+def unpin(context: click.Context, uuids: tuple[str, ...]) -> None:
+    """Have the configuration decide again whether checkpoints stay, which may delete them."""
+    _set_pinned(context, uuids, pinned=False)
+
+
+@checkpoint.command("metadata")
+@click.argument("uuid")
+@click.option("--set", "notes", multiple=True, type=KEY_VALUE, metavar="NAME=VALUE", help="Note something by name.")
+@click.option("--remove", "gone", multiple=True, metavar="NAME", help="Remove such a note.")
+@takes_output_options
+@click.pass_context
+def metadata(
+    context: click.Context,
+    /,
+    uuid: str,
+    *,
+    output: Output,
+    notes: tuple[tuple[str, Any], ...],
+    gone: tuple[str, ...],
+) -> None:
+    """Show what was noted of a checkpoint, or change it."""
+    from det_native.schema.registry import CheckpointChange
+
+    source, found = _find(uuid, context.obj)
+    if notes or gone:
+        change = CheckpointChange(add_metadata=dict(notes), remove_metadata=list(gone))
+        found = source.change_checkpoint(found.uuid, change)
+    pairs = [(name, json.dumps(value)) for name, value in sorted(found.metadata.items())]
+    output.table(("name", "value"), pairs, found.metadata, empty=f"Nothing was noted of checkpoint {uuid}.")
+
+
+def _set_pinned(context: click.Context, uuids: tuple[str, ...], *, pinned: bool) -> None:
+    from det_native.schema.registry import CheckpointChange
+
+    for source, one in [_find(uuid, context.obj) for uuid in uuids]:
+        source.change_checkpoint(one.uuid, CheckpointChange(pinned=pinned))
+        click.echo(f"Checkpoint {one.uuid} is {'pinned' if pinned else 'not pinned any more'}.")
 
 
 def _find(uuid: str, master: str | None) -> tuple[Source, Checkpoint]:

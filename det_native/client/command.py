@@ -21,6 +21,7 @@ from det_native.client.compare_commands import code, compare, diff
 from det_native.client.completion import complete_experiment
 from det_native.client.completion import completion as completion_command
 from det_native.client.data_commands import data as data_group
+from det_native.client.download_commands import download_experiment, download_trial
 from det_native.client.examples_command import examples as examples_command
 from det_native.client.experiment_commands import config as config_command
 from det_native.client.experiment_commands import create as create_command
@@ -29,6 +30,7 @@ from det_native.client.find_commands import list_experiments, search
 from det_native.client.json_output import AS_JSON
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
+from det_native.client.model_commands import model as model_group
 from det_native.client.open_command import open_page as open_command
 from det_native.client.output import Output, takes_output_options
 from det_native.client.remote.target import is_ssh
@@ -329,7 +331,9 @@ for _command in (
 ):
     experiment.add_command(_command)
 cli.add_command(up_command)
-for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group):
+experiment.add_command(download_experiment)
+trial_group.add_command(download_trial)
+for _group in (trial_group, checkpoint_group, model_group, slot_group, queue_group, data_group):
     cli.add_command(_group)
 
 

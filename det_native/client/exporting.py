@@ -5,24 +5,36 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from det_native.errors import ArgumentError, StorageError
-
-if TYPE_CHECKING:
-    from det_native.client.checkpoint import Checkpoint
+from det_native.schema.manifests import Framework
 
 FORMATS = ("savedmodel", "keras", "torchscript", "torch.export", "safetensors", "onnx")
 
 
-def export(checkpoint: Checkpoint, path: str | os.PathLike[str], format: str, example_inputs: Any) -> Path:
-    """Write the model of a checkpoint; see ``Checkpoint.export``."""
+def export(
+    framework: Framework,
+    load: Callable[[Path], Any],
+    path: str | os.PathLike[str],
+    format: str,
+    example_inputs: Any,
+) -> Path:
+    """Write the model of a checkpoint; see ``Checkpoint.export``.
+
+    Parameters
+    ----------
+    framework : str
+    load : callable
+        Returns the model, and leaves the files of the checkpoint in a folder that it is given.
+    path, format, example_inputs
+    """
     from det_harness.program.load import export_formats, exported
 
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"export() takes the path of a file or folder, not {path!r}.")
-    framework = checkpoint.facts.manifest.framework
     formats = export_formats(framework)
     if format not in formats:
         shown = ", ".join(repr(each) for each in formats)
@@ -36,7 +48,7 @@ def export(checkpoint: Checkpoint, path: str | os.PathLike[str], format: str, ex
         files, made = Path(folder, "files"), Path(folder, "made")
         files.mkdir()
         made.mkdir()
-        model = checkpoint.load(files)
+        model = load(files)
         written = exported(framework, model, files, made / target.name, format, {"example_inputs": example_inputs})
         try:
             shutil.move(written, target)

@@ -10,11 +10,11 @@ from typing import Any
 
 from filelock import Timeout
 
+from det_native.client import local_kept as kept
 from det_native.client.loading import load_checkpoint
 from det_native.client.local_life import LocalLife
 from det_native.client.source import Source
 from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
-from det_native.local import kept
 from det_native.local.artifacts import copy_written, written_here
 from det_native.local.interrupting import interrupt, not_on_a_master
 from det_native.local.log import read_log

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 
 from det_native.master.api.app import create_app
-from det_native.master.flow.jobs import Places
+from det_native.master.flow.places import Places
 from det_native.master.home import token
 from det_native.master.launch.base import Launcher
 from det_native.master.scheduling.facts import Policy

@@ -31,9 +31,10 @@ from det_native.master.flow.context import Context
 from det_native.master.flow.creation import Forked, Idempotency, create
 from det_native.master.flow.deletion import Deletions
 from det_native.master.flow.experiments import Experiments
-from det_native.master.flow.jobs import Places, usable_here, worker_kind
+from det_native.master.flow.jobs import usable_here, worker_kind
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
+from det_native.master.flow.places import Places
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.thread import DecisionThread, Waiter

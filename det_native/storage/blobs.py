@@ -15,9 +15,10 @@ from typing import IO, NamedTuple, Self
 
 from det_native.errors import BundleCorruptError, StorageError
 from det_native.storage import frames
-from det_native.storage.folder import LocalFolder, buffered, open_folder, remove_file, write_all
+from det_native.storage.folder import LocalFolder, buffered, remove_file, write_all
 from det_native.storage.frames import BLOCK, BLOCK_HEADER, BlockHeader, Buffer, FrameError
 from det_native.storage.paths import check_sha256
+from det_native.storage.remote_folder import open_folder
 
 _REMOTE_THREADS = 16
 # More than this is not read only to see whether it is still as it was sent.

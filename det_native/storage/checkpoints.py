@@ -15,10 +15,11 @@ from typing import IO, Any
 
 from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, StorageError
 from det_native.schema.manifests import CheckpointFile, CheckpointManifest, Sha256
-from det_native.storage.folder import INCOMING, LocalFolder, buffered, open_folder, write_all
+from det_native.storage.folder import INCOMING, LocalFolder, buffered, write_all
 from det_native.storage.manifest_file import MANIFEST, changed, decode, encode, missing, refuse_other, resized
 from det_native.storage.paths import UnsafePathError, check_relative, check_uuid
 from det_native.storage.publication import CHUNK, NEW_FILE, THREADS, Throttle, described, publish_local, walk
+from det_native.storage.remote_folder import open_folder
 from det_native.storage.room import storage_error
 
 _MAX_MANIFEST = 32 << 20

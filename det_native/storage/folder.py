@@ -16,12 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
-from det_native.errors import StorageError
 from det_native.storage.frames import Buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    pass
 
 INCOMING = ".incoming"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -60,20 +58,6 @@ class Folder(Protocol):
 
     def children(self) -> list[str]:
         """Return the names of the first-level folders."""
-
-
-def open_folder(uri: str, options: Mapping[str, Any] | None = None) -> Folder:
-    """Return the folder at a path, a ``file://`` address, or any address that fsspec knows, with `options` for that."""
-    if not uri:
-        raise StorageError("The address of a storage is empty; give a path or an address such as 's3://bucket/folder'.")
-    scheme, separator, rest = uri.partition("://")
-    if not separator:
-        return LocalFolder(Path(uri).expanduser().absolute())
-    if scheme in ("file", "local"):
-        return LocalFolder(Path(rest).expanduser().absolute())
-    from det_native.storage.remote_folder import RemoteFolder
-
-    return RemoteFolder(uri, options)
 
 
 class LocalFolder:

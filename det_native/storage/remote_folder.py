@@ -1,4 +1,4 @@
-"""A folder in an object store or on another machine, by fsspec."""
+"""A folder in an object store or on another machine, by fsspec; and which kind of folder an address is of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Concatenate, ParamSpec, TypeVar, cast
 
 from det_native.errors import DetError, MissingDependencyError, StorageError
-from det_native.storage.folder import INCOMING
+from det_native.storage.folder import INCOMING, Folder, LocalFolder
 from det_native.storage.frames import Buffer
 
 # Where a put is atomic by itself: the object appears when the upload is complete. Elsewhere a rename follows.
@@ -210,3 +210,15 @@ class RemoteFolder:
         except FileNotFoundError:
             return []
         return [str(entry["name"]).rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == "directory"]
+
+
+def open_folder(uri: str, options: Mapping[str, Any] | None = None) -> Folder:
+    """Return the folder at a path, a ``file://`` address, or any address that fsspec knows, with `options` for that."""
+    if not uri:
+        raise StorageError("The address of a storage is empty; give a path or an address such as 's3://bucket/folder'.")
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        return LocalFolder(Path(uri).expanduser().absolute())
+    if scheme in ("file", "local"):
+        return LocalFolder(Path(rest).expanduser().absolute())
+    return RemoteFolder(uri, options)

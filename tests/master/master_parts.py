@@ -317,12 +317,13 @@ def running_master(
     database_url: str | None = None,
     policy: Policy = Policy.PRIORITY,
     without_slots: int = MOST_WITHOUT_SLOTS,
+    **place: Any,
 ) -> Iterator[Master]:
     """Run a master around a launcher without processes."""
     launcher = launcher or MemoryLauncher()
     infos = [rest.SlotInfo(id=f"cpu:{number}", device="cpu") for number in range(slots)]
     service, app = build(
-        home, launcher, infos, URL, database_url=database_url, policy=policy, without_slots=without_slots
+        home, launcher, infos, URL, database_url=database_url, policy=policy, without_slots=without_slots, **place
     )
     token = (home / "token").read_text().strip()
     service.start()

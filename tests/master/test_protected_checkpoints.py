@@ -17,7 +17,7 @@ from sqlalchemy import select
 from det_native.errors import RequestError
 from det_native.master.flow import collection, kept_checkpoints
 from det_native.master.flow.context import Context
-from det_native.master.flow.jobs import Places
+from det_native.master.flow.places import Places
 from det_native.master.store import bundles, checkpoints, experiments, protection, registry, reports, runs, trials
 from det_native.master.store.database import Database
 from det_native.master.store.tables import checkpoints as table
@@ -143,10 +143,10 @@ class Collected(RuleBasedStateMachine):
             return
         if uuid in self._protected():
             with pytest.raises(RequestError, match="cannot be deleted: "):
-                kept_checkpoints.delete(self.context, OWNER, uuid, is_read=False)
+                kept_checkpoints.delete(self.context, OWNER, uuid)
             return
         with suppress(RequestError):  # its trial goes on
-            kept_checkpoints.delete(self.context, OWNER, uuid, is_read=False)
+            kept_checkpoints.delete(self.context, OWNER, uuid)
 
     @rule(of=live)
     def end(self, of: tuple[int, int, str]) -> None:

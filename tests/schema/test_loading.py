@@ -425,7 +425,6 @@ def test_local_run_has_one_slot() -> None:
 # Keras 3 does.
 KERAS_ON_ONE_SLOT = bool(get_framework("keras").one_slot)
 REFUSED = [
-    ({"checkpoint_storage": {"type": "gcs", "bucket": "b"}}, "checkpoint_storage.type: gcs"),
     ({"data_layer": {"type": "gcs", "bucket": "b", "bucket_directory_path": "p"}}, "data_layer: gcs"),
 ]
 

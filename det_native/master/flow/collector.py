@@ -86,7 +86,7 @@ class Collector:
             self._context,
             experiment_id,
             trial_id,
-            is_read=self.is_read,
+            is_read=self._is_read,
             backed_up=self._backed_up(),
             last=last,
         )
@@ -99,8 +99,7 @@ class Collector:
         for experiment_id in going_on:
             self._collect(experiment_id, last=1)
 
-    def is_read(self, uuid: str) -> bool:
-        """Whether somebody was downloading a checkpoint a moment ago."""
+    def _is_read(self, uuid: str) -> bool:
         with self._lock:
             return self._read_until.get(uuid, 0.0) > time.monotonic()
 

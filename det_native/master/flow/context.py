@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from det_native.master.flow.jobs import Places
+from det_native.master.flow.places import Places
 from det_native.master.launch.base import Launcher
 from det_native.master.store import events, experiments, trials
 from det_native.master.store.database import Database, Transaction

@@ -53,16 +53,8 @@ def verify(context: Context, checkpoint: rest.Checkpoint) -> registry.Checkpoint
     return registry.CheckpointVerified(ok=True, **facts)
 
 
-def delete(context: Context, owner: str, uuid: str, *, is_read: bool) -> rest.Checkpoint:
+def delete(context: Context, owner: str, uuid: str) -> rest.Checkpoint:
     """Delete a checkpoint that nothing needs; of one that is deleted already nothing more.
-
-    Parameters
-    ----------
-    context : Context
-    owner : str
-    uuid : str
-    is_read : bool
-        Whether somebody is downloading it.
 
     Raises
     ------
@@ -83,8 +75,6 @@ def delete(context: Context, owner: str, uuid: str, *, is_read: bool) -> rest.Ch
                 needed = {one.uuid for one in last} | of_starting_runs(connection, complete)
                 if uuid in needed:
                     reason = f"trial {known.trial_id} goes on, and may have to continue from it; end it first"
-            if not reason and is_read:
-                reason = "somebody is downloading it; try again in a minute"
             if reason:
                 raise RequestError(409, f"Checkpoint {uuid} cannot be deleted: {reason}.")
             checkpoints.set_deleted(transaction, [uuid])

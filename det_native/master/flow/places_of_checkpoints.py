@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from det_native.errors import ConfigurationError, MissingDependencyError, Problem, StorageError
 from det_native.master.flow.kept_secrets import give, keep
+from det_native.master.flow.places import Places
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.storage_config import Address, MasterStorage, UrlStorage
 from det_native.storage.checkpoints import CheckpointStorage
-
-if TYPE_CHECKING:
-    from det_native.master.flow.jobs import Places
 
 #: So long the storage of a new experiment may take to be written to.
 PATIENCE = 30.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from det_native.errors import CheckpointError
+from det_native.errors import CheckpointError, StorageError
 from det_native.master.flow.context import Context
-from det_native.master.flow.jobs import Places
+from det_native.master.flow.places import Places
 from det_native.master.flow.places_of_checkpoints import storage_for
 from det_native.master.store import checkpoints
 from det_native.schema import rest
@@ -69,6 +69,13 @@ def find_resume(context: Context, experiment: rest.Experiment, trial: rest.Trial
         except CheckpointError as error:
             passed_over.append(str(error))
             continue
+        except OSError as error:
+            if "://" not in storage.uri:
+                raise
+            said = str(error).rstrip(".") or type(error).__name__
+            raise StorageError(
+                f"The trial cannot go on: the storage {storage.uri} of its checkpoints does not answer: {said}."
+            ) from error
         return Resume(one.manifest, manifests, passed_over)
     return Resume(None, manifests, passed_over)
 

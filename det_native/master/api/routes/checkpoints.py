@@ -70,15 +70,13 @@ def verify_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Respo
     """Read all files of a checkpoint in its storage, and say whether they are what was saved."""
     with service.database.read() as connection:
         checkpoint = checkpoints.get(connection, uuid, owner)
-    service.collector.reads(uuid)
     return reply(kept_checkpoints.verify(service.context, checkpoint))
 
 
 @router.delete("/{uuid}", response_model=Checkpoint, responses=refusals(404, 409))
 def delete_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
     """Delete a checkpoint, if nothing needs it: neither registered nor pinned, nobody's source, nor of a live trial."""
-    is_read = service.collector.is_read(uuid)
-    return reply(kept_checkpoints.delete(service.context, owner, uuid, is_read=is_read))
+    return reply(kept_checkpoints.delete(service.context, owner, uuid))
 
 
 @router.get(

@@ -65,7 +65,7 @@ def _named(model: Any) -> dict[str, Any]:
 
 def _onnx(model: Any, target: Path) -> Path:
     try:
-        import tf2onnx
+        import tf2onnx  # type: ignore[import-not-found]
     except ImportError as error:
         raise _missing("tf2onnx") from error
     tf2onnx.convert.from_keras(model, output_path=str(target))

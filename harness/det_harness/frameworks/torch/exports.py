@@ -36,12 +36,12 @@ def export(loaded: Any, target: Path, format: str, options: Mapping[str, Any]) -
     with _said(format), warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         if format == "torchscript":
-            scripted = torch.jit.script(model) if inputs is None else torch.jit.trace(model, inputs)
+            scripted = torch.jit.script(model) if inputs is None else torch.jit.trace(model, inputs)  # type: ignore[no-untyped-call]
             torch.jit.save(scripted, str(target))
         elif format == "torch.export":
             # PyTorch takes no other names for it.
             written = target.with_name(f"{target.name}.pt2")
-            torch.export.save(torch.export.export(model, inputs), str(written))
+            torch.export.save(torch.export.export(model, inputs or ()), str(written))
             written.rename(target)
         else:
             _onnx(model, inputs, target)

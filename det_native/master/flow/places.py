@@ -1,0 +1,51 @@
+"""Where a master keeps things, and how workers reach it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from det_native.schema import rest
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the master keeps things, and how workers reach it.
+
+    Of each trial's output `output_bytes` are kept. New experiments that name no storage keep their checkpoints at
+    `storage_url`, if it is given, with `storage_options`.
+    """
+
+    home: Path
+    url: str
+    slots: tuple[rest.SlotInfo, ...]
+    output_bytes: int = 16 << 20
+    storage_url: str = ""
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def blobs(self) -> str:
+        """The blob store."""
+        return str(self.home / "blobs")
+
+    @property
+    def data(self) -> Path:
+        """The store of data that were brought here."""
+        return self.home / "data"
+
+    @property
+    def checkpoints(self) -> str:
+        """Checkpoints of experiments that choose no storage of their own."""
+        return str(self.home / "checkpoints")
+
+    def run(self, run_id: str) -> Path:
+        """Return the folder of one run or check."""
+        return self.home / "runs" / run_id
+
+    @property
+    def threads(self) -> int:
+        """Threads that a worker on one slot computes with."""
+        return max(1, len(os.sched_getaffinity(0)) // max(len(self.slots), 1))
