@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from det_native.errors import DetError
 from det_native.master.flow.cleaning import Cleaner
-from det_native.master.flow.jobs import Places
+from det_native.master.flow.places import Places
 from det_native.master.flow.retention import drop_old_output
 from det_native.master.flow.space import measure
 from det_native.master.store import settings

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
-from det_native.master.flow.jobs import Places
+from det_native.master.flow.places import Places
 from det_native.master.flow.unneeded_blobs import unneeded
 from det_native.master.store.database import Database
 from det_native.master.store.encoding import now
