@@ -25,6 +25,7 @@ from det_native.client.experiment_commands import wait as wait_command
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
+from det_native.client.notify_commands import notify as notify_group
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
 from det_native.client.share_commands import change as set_group
@@ -327,7 +328,7 @@ def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json:
 for _command in (create_command, wait_command, config_command, set_group):
     experiment.add_command(_command)
 cli.add_command(up_command)
-for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group):
+for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group, notify_group):
     cli.add_command(_group)
 
 

@@ -31,6 +31,7 @@ from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import Places, usable_here, worker_kind
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
+from det_native.master.flow.messages import Messages
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.thread import DecisionThread, Waiter
@@ -39,6 +40,7 @@ from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch import gpu_notices
 from det_native.master.launch.base import Exit, Launcher
 from det_native.master.launch.packages import WorkerPackages
+from det_native.master.notify.mail import SmtpServer
 from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
@@ -149,6 +151,7 @@ class Service:
         )
         if budget is not None:
             self.space.change(SpaceSettings(budget=budget or None))
+        self.messages = Messages(self.database, OWNER, places.url, smtp=SmtpServer.of())
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
@@ -174,6 +177,7 @@ class Service:
         if self._backups is not None:
             self._backups.start()
         self.space.start()
+        self.messages.start()
 
     def close(self, *, kill_workers: bool | None = None) -> None:
         """End; workers live on unless they are to be killed (as ``POST /master/shutdown`` said, by default)."""
@@ -189,6 +193,7 @@ class Service:
             self._runs.suspend_all()
         self.collector.close()
         self.space.close()
+        self.messages.close()
         if self._backups is not None:
             self._backups.close()
         self.database.close()
@@ -415,6 +420,7 @@ class Service:
 
     def _publish(self, emitted: list[tuple[str, rest.Event]]) -> None:
         self.broker.publish(emitted)
+        self.messages.wake()
 
     def as_told(self, found: AnyExperiment) -> AnyExperiment:
         """Return an experiment with what keeps it from going on, if the master can store nothing."""

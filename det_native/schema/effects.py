@@ -77,6 +77,8 @@ _NO_EFFECT_HERE = {
     "max_restarts": _HERE,
     "checkpoint_storage.host_path": _HERE,
     "checkpoint_storage.storage_path": _HERE,
+    "notify": "a local run tells where it runs",
+    "after": "a local run begins at once",
     "log_retention_days": "of local runs the last ones are kept, with their logs",
     "retention_policy": "of local runs the last ones are kept, with their logs",
     "environment.environment_variables": "a local run has the environment of this process",

@@ -20,6 +20,7 @@ from det_native.master.api.routes import (
     events,
     experiments,
     master,
+    notify,
     runs,
     space,
     trials,
@@ -52,7 +53,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
     )
     app.state.service = service
     app.state.shared = SharedAnswers()
-    for module in (runs, master, environment, data, bundles, experiments, trials, checkpoints, events, space):
+    for module in (runs, master, environment, data, bundles, experiments, trials, checkpoints, events, space, notify):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)
     app.add_middleware(Gate, guard=service, owner=OWNER, hosts=tuple(hosts))

@@ -9,7 +9,7 @@ from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, 
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri
 from det_native.master.flow.warm_start import check_earlier, check_source
-from det_native.master.store import bundles, checkpoints, experiments
+from det_native.master.store import bundles, checkpoints, experiments, secrets
 from det_native.master.store.encoding import check_text
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
@@ -72,10 +72,11 @@ def create(
         check_horovod(config, bundle)
         check_source(transaction.connection, config, owner, bundle.program.framework)
         check_earlier(transaction.connection, bundle.program, owner)
+        dumped = config.model_dump(mode="json")
         new = experiments.NewExperiment(
             owner=owner,
             name=config.title,
-            config=config.model_dump(mode="json"),
+            config={**dumped, "notify": secrets.hide(transaction, owner, dumped["notify"])},
             bundle_id=body.bundle_id,
             framework=bundle.program.framework,
             metric=config.metric,
