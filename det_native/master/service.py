@@ -371,6 +371,14 @@ class Service:
         """Change the priority, weight or limit of an experiment that goes on."""
         return self._thread.call(partial(self._change, owner, experiment_id, changes))
 
+    def reschedule(self) -> None:
+        """Experiments have come, gone or changed elsewhere: look again at what may begin."""
+
+        def again() -> None:
+            self._unscheduled = True
+
+        self._thread.post(again)
+
     def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
         """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""
         # What its processes use is told by a run that hangs, too.
@@ -453,15 +461,20 @@ class Service:
             if self._experiments.is_failing(experiment_id):
                 self._runs.kill_experiment(experiment_id)
         for experiment_id in {*ended, *over}:
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         for experiment_id in going_on:
             self.collector.published(experiment_id)
         self._scheduling.take_up()
         self._unscheduled = True
 
+    def _over(self, experiment_id: int) -> None:
+        """An experiment has ended: what is superfluous goes, and what was to come after it begins or ends."""
+        self.collector.ended(experiment_id)
+        self._unscheduled = True
+
     def _begin(self, experiment_id: int) -> None:
         if self._experiments.take_up(experiment_id):
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         self._unscheduled = True
 
     def _kill(self, owner: str, experiment_id: int) -> rest.Experiment:
@@ -476,21 +489,21 @@ class Service:
             raise RequestError(507, KILLED_ON_A_FULL_DISK.format(experiment_id)) from error
         self._runs.kill_experiment(experiment_id)
         if over:
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         return experiment
 
     def _kill_later(self, owner: str, experiment_id: int) -> None:
         """Record that an experiment was killed, whose workers have been ended without that; tried until it is done."""
         live = {run.trial_id for run in self._runs.active.values()}
         if self._experiments.kill(experiment_id, owner, live)[1]:
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
 
     def _stop(self, owner: str, experiment_id: int) -> rest.Experiment:
         live = {run.trial_id for run in self._runs.active.values()}
         experiment, over = self._experiments.stop(experiment_id, owner, live)
         self._runs.ask_to_end(experiment_id)
         if over:
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         return experiment
 
     def _pause(self, owner: str, experiment_id: int) -> rest.Experiment:
@@ -513,7 +526,7 @@ class Service:
         if self._experiments.fail_by_proof(experiment_id, trial_id, live):
             self._runs.kill_experiment(experiment_id)
         if self._experiments.trial_over(experiment_id, trial_id):
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         else:
             self._end_if_broken(experiment_id)
         self._unscheduled = True
@@ -524,7 +537,7 @@ class Service:
             return
         self._runs.kill_experiment(experiment_id)
         if self._experiments.take_up(experiment_id, {run.trial_id for run in self._runs.active.values()}):
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
 
     def _make_room(self) -> bool:
         """The disk is full: have what is superfluous deleted; whether there is some room at once."""
@@ -556,8 +569,11 @@ class Service:
         if self._runs.release_held():
             self._unscheduled = True
         if self._unscheduled or self._scheduling.outdated:
-            self._scheduling.schedule()
             self._unscheduled = False
+            self._scheduling.schedule()
+            for experiment_id, reason in self._scheduling.refused.items():
+                if self._experiments.cannot_begin(experiment_id, reason):
+                    self._over(experiment_id)
         if self._scheduling.untold:  # in steps of its own, between which others' come
             self._thread.post(self._scheduling.tell)
         self._standbys = self._launcher.standbys()

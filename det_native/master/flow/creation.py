@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
+from det_native.master.flow.after import check_after
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.jobs import check_framework, check_horovod, checkpoint_uri
 from det_native.master.flow.warm_start import check_earlier, check_source
@@ -39,7 +40,7 @@ def create(
     ConfigurationError, UnsupportedFeatureError
         If the configuration is not valid, or asks for what this version does not run.
     ArgumentError
-        If a trial needs more slots than there are.
+        If a trial needs more slots than there are, or what it comes after has failed already.
     MissingDependencyError
         If it needs Horovod or a framework, and there is none.
     ProtocolMismatchError
@@ -72,6 +73,7 @@ def create(
         check_horovod(config, bundle)
         check_source(transaction.connection, config, owner, bundle.program.framework)
         check_earlier(transaction.connection, bundle.program, owner)
+        check_after(transaction.connection, config.after, owner)
         dumped = config.model_dump(mode="json")
         new = experiments.NewExperiment(
             owner=owner,

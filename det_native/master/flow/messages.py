@@ -377,7 +377,7 @@ class Messages:
             case "failure" if of_trial:
                 return any(trial is not None and message.trial_id == trial.id for message in mine)
             case "failure":
-                return any(message.body["experiment"]["state"] == experiment.state for message in mine)
+                return any(ExperimentState(message.body["experiment"]["state"]) is experiment.state for message in mine)
             case "best":
                 return bool(mine and metric and mine[-1].body["metric"]["value"] == metric["value"])
             case _:
