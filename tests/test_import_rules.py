@@ -178,6 +178,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.compat": set(),
     "det_native.master": {
         "alembic",
+        "apscheduler",
         "click",
         "fastapi",
         "pydantic_core",

@@ -28,6 +28,9 @@ from det_native.client.master_commands import master as master_group
 from det_native.client.notify_commands import notify as notify_group
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
+from det_native.client.schedule_commands import notebook as notebook_group
+from det_native.client.schedule_commands import schedule as schedule_group
+from det_native.client.schedule_commands import submit as submit_command
 from det_native.client.share_commands import change as set_group
 from det_native.client.space_commands import space as space_command
 from det_native.client.space_commands import space_line
@@ -328,7 +331,17 @@ def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json:
 for _command in (create_command, wait_command, config_command, set_group):
     experiment.add_command(_command)
 cli.add_command(up_command)
-for _group in (trial_group, checkpoint_group, slot_group, queue_group, data_group, notify_group):
+cli.add_command(submit_command)
+for _group in (
+    trial_group,
+    checkpoint_group,
+    slot_group,
+    queue_group,
+    data_group,
+    notify_group,
+    notebook_group,
+    schedule_group,
+):
     cli.add_command(_group)
 
 

@@ -26,13 +26,14 @@ from det_native.master.flow.checks import Checks
 from det_native.master.flow.cleaning import Cleaner
 from det_native.master.flow.collector import Collector
 from det_native.master.flow.context import Context
-from det_native.master.flow.creation import Idempotency, create
+from det_native.master.flow.creation import Idempotency, check, create
 from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import Places, usable_here, worker_kind
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
 from det_native.master.flow.messages import Messages
 from det_native.master.flow.runs import Runs
+from det_native.master.flow.schedules import Schedules
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.flow.unneeded_blobs import BlobGuard
@@ -152,6 +153,12 @@ class Service:
         if budget is not None:
             self.space.change(SpaceSettings(budget=budget or None))
         self.messages = Messages(self.database, OWNER, places.url, smtp=SmtpServer.of())
+        self.schedules = Schedules(
+            self.database,
+            OWNER,
+            self.create_experiment,
+            self._check_experiment,
+        )
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
@@ -178,6 +185,7 @@ class Service:
             self._backups.start()
         self.space.start()
         self.messages.start()
+        self.schedules.start()
 
     def close(self, *, kill_workers: bool | None = None) -> None:
         """End; workers live on unless they are to be killed (as ``POST /master/shutdown`` said, by default)."""
@@ -192,6 +200,7 @@ class Service:
         if kill:
             self._runs.suspend_all()
         self.collector.close()
+        self.schedules.close()
         self.space.close()
         self.messages.close()
         if self._backups is not None:
@@ -348,6 +357,12 @@ class Service:
             logger.info("experiment %d submitted: %s%r", experiment.id, kind, experiment.name)
             self._thread.post(partial(self._begin, experiment.id))
         return experiment
+
+    def _check_experiment(self, owner: str, body: rest.ExperimentCreate) -> None:
+        """Raise what :meth:`create_experiment` would now."""
+        with self.database.read() as connection:
+            self._bundles.kind_of(connection, body.bundle_id)
+        check(self._context, owner, body)
 
     def kill_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
         """End an experiment now."""

@@ -22,6 +22,7 @@ from det_native.master.api.routes import (
     master,
     notify,
     runs,
+    schedules,
     space,
     trials,
 )
@@ -53,7 +54,20 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
     )
     app.state.service = service
     app.state.shared = SharedAnswers()
-    for module in (runs, master, environment, data, bundles, experiments, trials, checkpoints, events, space, notify):
+    for module in (
+        runs,
+        master,
+        environment,
+        data,
+        bundles,
+        experiments,
+        trials,
+        checkpoints,
+        events,
+        space,
+        notify,
+        schedules,
+    ):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)
     app.add_middleware(Gate, guard=service, owner=OWNER, hosts=tuple(hosts))

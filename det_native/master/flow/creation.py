@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
 from det_native.master.flow.after import check_after
@@ -16,7 +18,7 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
-from det_native.schema.manifests import Framework
+from det_native.schema.manifests import BundleManifest, Framework
 from det_native.schema.own_network import check_network
 from det_native.schema.testing import testing_config
 from det_native.search.make import check_search
@@ -52,28 +54,13 @@ def create(
     RequestError
         If the idempotency key came with another body before.
     """
-    if body.protocol != PROTOCOL:
-        raise ProtocolMismatchError(
-            f"The client speaks protocol {body.protocol}, this master {PROTOCOL}. Restart the older of the two: "
-            "the kernel, or the master with `det down` and `det up`."
-        )
-    config = _configuration(body, _framework(context, body.bundle_id))
-    check_network(config)
-    checkpoint_uri(config, context.places)
-    check_search(config)
+    config = _checked(context, body)
     with context.database.write() as transaction:
         if idempotency is not None:
             known = experiments.created_with(transaction.connection, owner, idempotency.key, idempotency.digest)
             if known is not None:
                 return experiments.get(transaction.connection, known, owner), False
-        bundle = bundles.get(transaction.connection, body.bundle_id)
-        check_framework(bundle)
-        refuse_unsupported(config, bundle.program.framework)
-        _refuse_too_large(config, len(context.places.slots))
-        check_horovod(config, bundle)
-        check_source(transaction.connection, config, owner, bundle.program.framework)
-        check_earlier(transaction.connection, bundle.program, owner)
-        check_after(transaction.connection, config.after, owner)
+        bundle = _fitting_bundle(context, transaction.connection, owner, body, config)
         dumped = config.model_dump(mode="json")
         new = experiments.NewExperiment(
             owner=owner,
@@ -93,6 +80,40 @@ def create(
         experiment_id = experiments.create(transaction, new)
         checkpoints.note_uses(transaction, experiment_id, (each.checkpoint for each in bundle.program.earlier))
         return tell_experiment(transaction, experiment_id), True
+
+
+def check(context: Context, owner: str, body: rest.ExperimentCreate) -> None:
+    """Raise what :func:`create` would now, and store nothing."""
+    config = _checked(context, body)
+    with context.database.read() as connection:
+        _fitting_bundle(context, connection, owner, body, config)
+
+
+def _checked(context: Context, body: rest.ExperimentCreate) -> ExperimentConfig:
+    if body.protocol != PROTOCOL:
+        raise ProtocolMismatchError(
+            f"The client speaks protocol {body.protocol}, this master {PROTOCOL}. Restart the older of the two: "
+            "the kernel, or the master with `det down` and `det up`."
+        )
+    config = _configuration(body, _framework(context, body.bundle_id))
+    check_network(config)
+    checkpoint_uri(config, context.places)
+    check_search(config)
+    return config
+
+
+def _fitting_bundle(
+    context: Context, connection: Connection, owner: str, body: rest.ExperimentCreate, config: ExperimentConfig
+) -> BundleManifest:
+    bundle = bundles.get(connection, body.bundle_id)
+    check_framework(bundle)
+    refuse_unsupported(config, bundle.program.framework)
+    _refuse_too_large(config, len(context.places.slots))
+    check_horovod(config, bundle)
+    check_source(connection, config, owner, bundle.program.framework)
+    check_earlier(connection, bundle.program, owner)
+    check_after(connection, config.after, owner)
+    return bundle
 
 
 def _framework(context: Context, bundle_id: str) -> Framework | None:
