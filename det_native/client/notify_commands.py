@@ -16,7 +16,7 @@ _FAILED = 1
 
 @click.group()
 def notify() -> None:
-    """Be told of the end, the failure and the progress of experiments, by webhook, e-mail or on the desktop."""
+    """Be told of the end, the failure and the progress of experiments, by webhook or e-mail."""
 
 
 @notify.command("set")
@@ -26,7 +26,6 @@ def notify() -> None:
 @click.option("--slack", is_flag=True, help="The webhook is one of Slack's.")
 @click.option("--secret", metavar="TEXT", help="Signs what is posted; asked for, unseen, if it is '-'.")
 @click.option("--email", metavar="ADDRESS", help="Who gets an e-mail, by the SMTP server of the master.")
-@click.option("--desktop", is_flag=True, help="JupyterLab shows it.")
 @click.option(
     "--plateau", type=click.IntRange(min=1), metavar="N", help="A plateau is N validations without a better value."
 )
@@ -42,7 +41,6 @@ def set_notify(
     slack: bool,
     secret: str | None,
     email: str | None,
-    desktop: bool,
     plateau: int | None,
     min_delta: float,
 ) -> None:
@@ -61,7 +59,6 @@ def set_notify(
         "format": "slack" if slack else "json",
         "secret": secret,
         "email": email,
-        "desktop": desktop,
         "plateau": None if plateau is None else {"validations": plateau, "min_delta": min_delta},
     }
     entry = set_entry(connect(context.obj, start=False), fields)

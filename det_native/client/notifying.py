@@ -72,12 +72,11 @@ def notify(
     format: str = "json",
     secret: str | None = None,
     email: str | None = None,
-    desktop: bool = False,
     plateau: dict[str, Any] | None = None,
     name: str = "",
     master_url: str | None = None,
 ) -> None:
-    """Be told of what happens to all experiments from now on, by a webhook, by e-mail or on the desktop.
+    """Be told of what happens to all experiments from now on, by a webhook or by e-mail.
 
     For one experiment only, write the section ``notify`` in its configuration. An entry of the same `name` is replaced.
 
@@ -93,8 +92,6 @@ def notify(
         Signs what is posted.
     email : str, optional
         Who gets an e-mail, by the SMTP server of the master.
-    desktop : bool
-        Whether JupyterLab shows it.
     plateau : dict, optional
         When a plateau is one: ``{"validations": 5}``, for instance.
     name : str
@@ -116,7 +113,6 @@ def notify(
         "format": format,
         "secret": secret,
         "email": email,
-        "desktop": desktop,
         "plateau": plateau,
     }
     set_entry(connect(master_url), fields)

@@ -139,14 +139,6 @@ class Notify(Section):
     desktop: bool = False
     plateau: Plateau | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _on_is_no_truth(cls, value: Any) -> Any:
-        """Take ``on`` of YAML that was read as 1.1, where the word means true."""
-        if isinstance(value, dict) and True in value:
-            return {"on" if name is True else name: given for name, given in value.items()}
-        return value
-
     @model_validator(mode="after")
     def _somewhere(self) -> Self:
         if self.webhook is None and self.email is None and not self.desktop:

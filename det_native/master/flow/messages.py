@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
-from det_native.errors import DetError
+from det_native.errors import ArgumentError, DetError
 from det_native.master.notify import mail, webhook
 from det_native.master.notify.errors import SendError
 from det_native.master.store import events, experiments, messages, metrics, secrets, settings, trials
@@ -140,6 +140,11 @@ class Messages:
 
     def set_receivers(self, entries: Iterable[Notify]) -> list[dict[str, Any]]:
         """Keep the user's own entries."""
+        entries = list(entries)
+        if any(entry.desktop for entry in entries):
+            raise ArgumentError(
+                "desktop: it is set in the configuration of an experiment (notify: [{desktop: true}]), not for all."
+            )
         with self._database.write() as transaction:
             dumped = [entry.model_dump(mode="json") for entry in entries]
             hidden = secrets.hide(transaction, self._owner, dumped)
