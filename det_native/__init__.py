@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from det_native._version import PROTOCOL, __version__
     from det_native.client.handles import Experiment
     from det_native.client.last import last_experiment
+    from det_native.client.notifying import notify
     from det_native.client.search_preview import preview_search
     from det_native.errors import InvalidHP
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
@@ -58,6 +59,7 @@ _NAMES = {
     "log_histogram": "det_native.logged.calls",
     "log_image": "det_native.logged.calls",
     "log_table": "det_native.logged.calls",
+    "notify": "det_native.client.notifying",
     "log_text": "det_native.logged.calls",
     "preview_search": "det_native.client.search_preview",
     "to_dataframe": "det_native.experimental.finding",
@@ -99,6 +101,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "log_histogram",
     "log_image",
     "log_table",
+    "notify",
     "log_text",
     "model",
     "models",

@@ -92,7 +92,8 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.schema",
     },
     "det_native.storage": {"det_native.schema"},
-    "det_native.master": {"det_native.schema", "det_native.search", "det_native.storage"},
+    "det_native.messaging": {"det_native.schema"},
+    "det_native.master": {"det_native.messaging", "det_native.schema", "det_native.search", "det_native.storage"},
     "det_native.compat": set(),
     "det_native.experimental": {
         "det_native.callsite",
@@ -178,6 +179,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.compat": set(),
     "det_native.master": {
         "alembic",
+        "apscheduler",
         "click",
         "fastapi",
         "pydantic_core",

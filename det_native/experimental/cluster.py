@@ -36,6 +36,7 @@ from det_native.experimental.again import note_submitted, sentence_of_earlier
 from det_native.experimental.dry_run import begin_dry_run
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
+from det_native.experimental.scheduled import Scheduled, schedule_instead
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.frameworks import get_framework, resolve
@@ -165,6 +166,8 @@ def send_capture(
         if earlier := sentence_of_earlier(capture, config, here):
             print(earlier)
         detail = send(session, config, bundle, shown, test=settings.place.test, key=key)
+    except Scheduled:
+        raise
     except BaseException:
         shown.failed("It ended here; the error says why.")
         raise
@@ -272,6 +275,7 @@ def _create(
         report=[rest.CaptureRow.model_validate(row.model_dump()) for row in bundle.report],
         test=test,
     )
+    schedule_instead(session, body)
     headers = {IDEMPOTENCY_HEADER: key or uuid4().hex}
     return rest.Experiment.model_validate(session.post("/experiments", body.model_dump(mode="json"), headers=headers))
 

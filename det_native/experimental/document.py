@@ -13,7 +13,8 @@ Request, the same for both (fields besides these are ignored)::
                 "tags": [str]}],               # det-skip, det-include
      "call": int|null,                         # which of its training calls, from 0; null: the last
      "place": "cluster", "slots": int|null,    # null: as the configuration says
-     "test": bool, "idempotency_key": str}
+     "test": bool, "idempotency_key": str,
+     "schedule": {"name", "timing", "overlap"}|null}           # not null: the master submits it then, and again
 
 The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answer is ::
 
@@ -41,9 +42,10 @@ The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answ
      "here": {"before": str, "cells": [id], "after": str},     # see below
      "problems": [...]}                        # not empty: submit would refuse, with these
 
-``submit`` answers ``{"ok": true, "experiment": {"id": int, "name": str}}``. It runs no cell unless ``must_run`` says
-so. A cell's number is the one that the notebook shows, if all cells that matter show one (``prompts``); else its place
-among the code cells that are not empty, from 1, and ``rows`` name it without brackets.
+``submit`` answers ``{"ok": true, "experiment": {"id": int, "name": str}}``, or ``{"ok": true, "schedule": {...}}`` as
+REST has it. It runs no cell unless ``must_run`` says so. A cell's number is the one that the notebook shows, if all
+cells that matter show one (``prompts``); else its place among the code cells that are not empty, from 1, and ``rows``
+name it without brackets.
 
 "Here, in this notebook's kernel": execute ``here.before`` silently (``store_history`` false) in the kernel, then run
 the cells ``here.cells`` of the notebook as a user does, in that order, then execute ``here.after`` silently. ``before``

@@ -33,6 +33,7 @@ from det_native.errors import (
 from det_native.experimental.cluster import for_master, send_capture, stored_at
 from det_native.experimental.document_plan import Plan, plan_document
 from det_native.experimental.document_request import Request
+from det_native.experimental.scheduled import Scheduled, scheduling
 from det_native.experimental.worker_environment import fit_to_workers, notices_of
 from det_native.schema.effects import unsearched_ranges
 from det_native.schema.rest import BundleCreated, CaptureRow, HashList
@@ -291,7 +292,11 @@ def submit(request: Request, folder: Path) -> dict[str, Any]:
     """Submit a document; see ``det_native.experimental.document``."""
     reading = Reading(request, folder)
     reading.raise_problems()
-    experiment = _run(reading) if reading.must_run else _send(reading)
+    try:
+        with scheduling(request.schedule):
+            experiment = _run(reading) if reading.must_run else _send(reading)
+    except Scheduled as made:
+        return {"ok": True, "schedule": made.schedule}
     return {"ok": True, "experiment": {"id": experiment.id, "name": experiment.name}}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,6 +32,7 @@ class Request(BaseModel):
     call: int | None = Field(default=None, ge=0)
     slots: int | None = Field(default=None, ge=1)
     test: bool = False
+    schedule: dict[str, Any] | None = None
     idempotency_key: str | None = Field(default=None, pattern=r"^[\x21-\x7e]{1,200}$")
 
     def document_cells(self) -> list[DocumentCell]:

@@ -25,6 +25,7 @@ from det_native.experimental.document_place import AsWritten, Submission, answer
 from det_native.experimental.document_plan import request_of
 from det_native.experimental.document_request import Request
 from det_native.experimental.origin import Origin
+from det_native.experimental.scheduled import Scheduled
 from det_native.experimental.settings import Settings
 from det_native.schema.manifests import CallKind, CallSite, Framework
 
@@ -79,6 +80,8 @@ class _Runner:
                 if submission.experiment is not None:
                     return
                 error = result.error_before_exec or result.error_in_exec
+                if isinstance(error, Scheduled):
+                    raise error
                 if error is not None:
                     self._failed(index, error, output())
             raise CaptureError(HEADLINE, [self._not_reached()])

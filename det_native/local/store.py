@@ -44,6 +44,7 @@ from pydantic import BaseModel, ValidationError
 from det_native.errors import NotFoundError, StorageError
 from det_native.local.described import with_description
 from det_native.local.left import LeftReports, left_reports
+from det_native.local.locks import is_locked
 from det_native.local.runner import Runner
 from det_native.schema import numbers, rest
 from det_native.schema.home import Home
@@ -51,7 +52,6 @@ from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.outputs import Medium
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
 from det_native.schema.system_samples import only_new
-from det_native.storage.locks import is_locked
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -28,14 +28,16 @@ from det_native.master.flow.checks import Checks
 from det_native.master.flow.cleaning import Cleaner
 from det_native.master.flow.collector import Collector
 from det_native.master.flow.context import Context
-from det_native.master.flow.creation import Forked, Idempotency, create
+from det_native.master.flow.creation import Forked, Idempotency, check, create
 from det_native.master.flow.deletion import Deletions
 from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import usable_here, worker_kind
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
+from det_native.master.flow.messages import Messages
 from det_native.master.flow.places import Places
 from det_native.master.flow.runs import Runs
+from det_native.master.flow.schedules import Schedules
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.flow.unneeded_blobs import BlobGuard
@@ -43,6 +45,7 @@ from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch import gpu_notices
 from det_native.master.launch.base import Exit, Launcher
 from det_native.master.launch.packages import WorkerPackages
+from det_native.master.notify.mail import SmtpServer
 from det_native.master.outage import Outage
 from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
@@ -157,6 +160,13 @@ class Service:
         )
         if budget is not None:
             self.space.change(SpaceSettings(budget=budget or None))
+        self.messages = Messages(self.database, OWNER, places.url, smtp=SmtpServer.of())
+        self.schedules = Schedules(
+            self.database,
+            OWNER,
+            self.create_experiment,
+            self._check_experiment,
+        )
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
@@ -198,6 +208,8 @@ class Service:
         if self._backups is not None:
             self._backups.start()
         self.space.start()
+        self.messages.start()
+        self.schedules.start()
 
     def close(self, *, kill_workers: bool | None = None) -> None:
         """End; workers live on unless they are to be killed (as ``POST /master/shutdown`` said, by default)."""
@@ -212,7 +224,9 @@ class Service:
         if kill:
             self._runs.suspend_all()
         self.collector.close()
+        self.schedules.close()
         self.space.close()
+        self.messages.close()
         if self._backups is not None:
             self._backups.close()
         self.database.close()
@@ -384,6 +398,12 @@ class Service:
             self._thread.post(partial(self._begin, experiment.id))
         return experiment
 
+    def _check_experiment(self, owner: str, body: rest.ExperimentCreate) -> None:
+        """Raise what :meth:`create_experiment` would now."""
+        with self.database.read() as connection:
+            self._bundles.kind_of(connection, body.bundle_id)
+        check(self._context, owner, body)
+
     def kill_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
         """End an experiment now."""
         return self._thread.call(partial(self._kill, owner, experiment_id))
@@ -438,6 +458,14 @@ class Service:
         done.wait(DELETION_SECONDS)
         return freed
 
+    def reschedule(self) -> None:
+        """Experiments have come, gone or changed elsewhere: look again at what may begin."""
+
+        def again() -> None:
+            self._unscheduled = True
+
+        self._thread.post(again)
+
     def report(self, run_id: str, batch: rest.ReportBatch) -> rest.ReportsAccepted:
         """Store a worker's reports; see :func:`store.reports.accept` for what can be wrong."""
         # What its processes use is told by a run that hangs, too.
@@ -487,6 +515,7 @@ class Service:
 
     def _publish(self, emitted: list[tuple[str, rest.Event]]) -> None:
         self.broker.publish(emitted)
+        self.messages.wake()
 
     def as_told(self, found: AnyExperiment) -> AnyExperiment:
         """Return an experiment with what keeps it from going on, if the master can store nothing."""
@@ -519,7 +548,7 @@ class Service:
             if self._experiments.is_failing(experiment_id):
                 self._runs.kill_experiment(experiment_id)
         for experiment_id in {*ended, *over}:
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         for experiment_id in going_on:
             self.collector.published(experiment_id)
         self._scheduling.take_up()
@@ -530,9 +559,14 @@ class Service:
         if summaries.summarise_earlier(self.database):
             self.collector.submit(self._summarise_earlier)
 
+    def _over(self, experiment_id: int) -> None:
+        """An experiment has ended: what is superfluous goes, and what was to come after it begins or ends."""
+        self.collector.ended(experiment_id)
+        self._unscheduled = True
+
     def _begin(self, experiment_id: int) -> None:
         if self._experiments.take_up(experiment_id):
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         self._unscheduled = True
 
     def _kill(self, owner: str, experiment_id: int) -> rest.Experiment:
@@ -547,21 +581,21 @@ class Service:
             raise RequestError(507, KILLED_ON_A_FULL_DISK.format(experiment_id)) from error
         self._runs.kill_experiment(experiment_id)
         if over:
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         return experiment
 
     def _kill_later(self, owner: str, experiment_id: int) -> None:
         """Record that an experiment was killed, whose workers have been ended without that; tried until it is done."""
         live = {run.trial_id for run in self._runs.active.values()}
         if self._experiments.kill(experiment_id, owner, live)[1]:
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
 
     def _stop(self, owner: str, experiment_id: int) -> rest.Experiment:
         live = {run.trial_id for run in self._runs.active.values()}
         experiment, over = self._experiments.stop(experiment_id, owner, live)
         self._runs.ask_to_end(experiment_id)
         if over:
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         return experiment
 
     def _pause(self, owner: str, experiment_id: int) -> rest.Experiment:
@@ -584,7 +618,7 @@ class Service:
         if self._experiments.fail_by_proof(experiment_id, trial_id, live):
             self._runs.kill_experiment(experiment_id)
         if self._experiments.trial_over(experiment_id, trial_id):
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
         else:
             self._end_if_broken(experiment_id)
         self._unscheduled = True
@@ -595,7 +629,7 @@ class Service:
             return
         self._runs.kill_experiment(experiment_id)
         if self._experiments.take_up(experiment_id, {run.trial_id for run in self._runs.active.values()}):
-            self.collector.ended(experiment_id)
+            self._over(experiment_id)
 
     def _make_room(self) -> bool:
         """The disk is full: have what is superfluous deleted; whether there is some room at once."""
@@ -627,8 +661,11 @@ class Service:
         if self._runs.release_held():
             self._unscheduled = True
         if self._unscheduled or self._scheduling.outdated:
-            self._scheduling.schedule()
             self._unscheduled = False
+            self._scheduling.schedule()
+            for experiment_id, reason in self._scheduling.refused.items():
+                if self._experiments.cannot_begin(experiment_id, reason):
+                    self._over(experiment_id)
         if self._scheduling.untold:  # in steps of its own, between which others' come
             self._thread.post(self._scheduling.tell)
         self._standbys = self._launcher.standbys()

@@ -10,13 +10,14 @@ import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from det_native.schema.checks import consistency_problems
 from det_native.schema.distributed import Distributed
 from det_native.schema.hyperparameters import Hyperparameter
 from det_native.schema.lengths import Length, Unit
+from det_native.schema.notify import Notify
 from det_native.schema.resources import (
     Environment,
     LogPolicy,
@@ -45,6 +46,11 @@ from det_native.schema.watchdog import Watchdog
 WeightsAfter = Literal["last", "best", "stay"]
 
 OFF = Length(unit=Unit.BATCHES, units=0)
+
+
+def _several(value: Any) -> Any:
+    """Return one number as a list of it."""
+    return [value] if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class ExperimentConfig(Section):
@@ -90,6 +96,8 @@ class ExperimentConfig(Section):
     log_policies: list[LogPolicy] = Field(default_factory=list)
     log_retention_days: Annotated[int, Field(ge=-1, le=32_767)] | None = None
     retention_policy: RetentionPolicy | None = None
+    notify: list[Notify] = Field(default_factory=list, max_length=20)
+    after: Annotated[list[Annotated[int, Field(ge=1)]], BeforeValidator(_several)] = Field(default_factory=list)
     integrations: dict[str, Any] | None = None
     preemption_timeout: Positive | None = None
     slurm: Slurm = Field(default_factory=Slurm)

@@ -81,6 +81,8 @@ _NO_EFFECT_HERE = {
     "checkpoint_storage.bucket": _HERE,
     "checkpoint_storage.container": _HERE,
     "checkpoint_storage.hdfs_url": _HERE,
+    "notify": "a local run tells where it runs",
+    "after": "a local run begins at once",
     "log_retention_days": "of local runs the last ones are kept, with their logs",
     "retention_policy": "of local runs the last ones are kept, with their logs",
     "environment.environment_variables": "a local run has the environment of this process",

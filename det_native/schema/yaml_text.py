@@ -94,6 +94,8 @@ def _loader() -> type[yaml.SafeLoader]:
                             key.start_mark,
                         )
                     seen[key.value] = key.start_mark
+                    if key.value == "on":  # a name of ours; YAML 1.1 has it for true
+                        key.tag = "tag:yaml.org,2002:str"
             return super().construct_mapping(node, deep=deep)
 
     resolvers = {first: list(rules) for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()}

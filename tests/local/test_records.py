@@ -10,10 +10,10 @@ from pathlib import Path
 from local_experiments import write_experiment
 
 from det_native.local.curves import GrowingColumns
+from det_native.local.locks import is_locked
 from det_native.local.runner import this_process
 from det_native.local.store import LocalStore
 from det_native.schema.states import ExperimentState, MetricKind, TrialState
-from det_native.storage.locks import is_locked
 
 
 def begun() -> LocalStore:

@@ -23,7 +23,9 @@ from det_native.master.api.routes import (
     life,
     master,
     models,
+    notify,
     runs,
+    schedules,
     space,
     trials,
 )
@@ -69,6 +71,8 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         models,
         events,
         space,
+        notify,
+        schedules,
     ):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)

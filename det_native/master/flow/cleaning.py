@@ -21,7 +21,6 @@ from det_native.schema.space import Cleanable, CleanDone, CleanedKind, CleanWant
 from det_native.schema.states import ExperimentState
 from det_native.storage.blobs import BlobStore
 from det_native.storage.file_states import BASELINE_NAME
-from det_native.storage.locks import is_locked
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +82,7 @@ class Cleaner:
             if run_store.alive(connection):
                 return True
         local = self._context.places.home / "local"
-        return any(is_locked(folder / "run.lock") for folder in _children(local) if folder.name.isdigit())
+        return any(_is_held(folder / "run.lock") for folder in _children(local) if folder.name.isdigit())
 
     def _clean_runs(self, before: float, dry_run: bool) -> CleanedKind:
         root = self._context.places.home / "runs"
@@ -110,6 +109,20 @@ class Cleaner:
         doomed = [path for path in places if _newest(path) < horizon]
         size, count = _remove(doomed, dry_run)
         return CleanedKind(kind="uploads", bytes=size, count=count)
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a process holds a lock file; where that cannot be asked without taking it, it counts as held."""
+    try:
+        import fcntl
+
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return True
+    return False
 
 
 def _runs_of(connection: Connection, *, ended: bool) -> set[str]:

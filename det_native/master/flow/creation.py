@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
+from det_native.master.flow.after import check_after
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.jobs import check_framework, check_horovod
 from det_native.master.flow.places_of_checkpoints import check_writable, stored, with_masters_storage
 from det_native.master.flow.warm_start import check_earlier, check_source
-from det_native.master.store import bundles, checkpoints, experiments
+from det_native.master.store import bundles, checkpoints, experiments, secrets
 from det_native.master.store.encoding import check_text
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
-from det_native.schema.manifests import Framework
+from det_native.schema.manifests import BundleManifest, Framework
 from det_native.schema.own_network import check_network
 from det_native.schema.testing import testing_config
 from det_native.search.make import check_search
@@ -55,7 +58,7 @@ def create(
     ConfigurationError, UnsupportedFeatureError
         If the configuration is not valid, or asks for what this version does not run.
     ArgumentError
-        If a trial needs more slots than there are, or its checkpoints cannot be written.
+        If a trial needs more slots than there are, or what it comes after has failed already.
     MissingDependencyError
         If it needs Horovod or a framework, and there is none.
     ProtocolMismatchError
@@ -67,33 +70,18 @@ def create(
     RequestError
         If the idempotency key came with another body before.
     """
-    if body.protocol != PROTOCOL:
-        raise ProtocolMismatchError(
-            f"The client speaks protocol {body.protocol}, this master {PROTOCOL}. Restart the older of the two: "
-            "the kernel, or the master with `det down` and `det up`."
-        )
-    config = _configuration(body, _framework(context, body.bundle_id))
-    config = with_masters_storage(config, context.places)
-    check_network(config)
-    told = stored(config, context.places, owner)
-    check_search(config)
-    check_writable(config, context.places, owner)
+    config = _checked(context, owner, body)
     with context.database.write() as transaction:
         if idempotency is not None:
             known = experiments.created_with(transaction.connection, owner, idempotency.key, idempotency.digest)
             if known is not None:
                 return experiments.get(transaction.connection, known, owner), False
-        bundle = bundles.get(transaction.connection, body.bundle_id)
-        check_framework(bundle)
-        refuse_unsupported(config, bundle.program.framework)
-        _refuse_too_large(config, len(context.places.slots))
-        check_horovod(config, bundle)
-        source = check_source(transaction.connection, config, owner, bundle.program.framework)
-        check_earlier(transaction.connection, bundle.program, owner)
+        bundle, source = _fitting_bundle(context, transaction.connection, owner, body, config)
+        shown = stored(config, context.places, owner)
         new = experiments.NewExperiment(
             owner=owner,
             name=config.title,
-            config=told,
+            config={**shown, "notify": secrets.hide(transaction, owner, shown["notify"])},
             bundle_id=body.bundle_id,
             framework=bundle.program.framework,
             metric=config.metric,
@@ -110,6 +98,42 @@ def create(
         uses = {each.checkpoint for each in bundle.program.earlier} | ({source.uuid} if source else set())
         checkpoints.note_uses(transaction, experiment_id, uses)
         return tell_experiment(transaction, experiment_id), True
+
+
+def check(context: Context, owner: str, body: rest.ExperimentCreate) -> None:
+    """Raise what :func:`create` would now, and store nothing."""
+    config = _checked(context, owner, body)
+    with context.database.read() as connection:
+        _fitting_bundle(context, connection, owner, body, config)
+
+
+def _checked(context: Context, owner: str, body: rest.ExperimentCreate) -> ExperimentConfig:
+    if body.protocol != PROTOCOL:
+        raise ProtocolMismatchError(
+            f"The client speaks protocol {body.protocol}, this master {PROTOCOL}. Restart the older of the two: "
+            "the kernel, or the master with `det down` and `det up`."
+        )
+    config = _configuration(body, _framework(context, body.bundle_id))
+    config = with_masters_storage(config, context.places)
+    check_network(config)
+    check_search(config)
+    check_writable(config, context.places, owner)
+    return config
+
+
+def _fitting_bundle(
+    context: Context, connection: Connection, owner: str, body: rest.ExperimentCreate, config: ExperimentConfig
+) -> tuple[BundleManifest, rest.Checkpoint | None]:
+    """Return the bundle of an experiment, and the checkpoint that its configuration has it begin with, if any."""
+    bundle = bundles.get(connection, body.bundle_id)
+    check_framework(bundle)
+    refuse_unsupported(config, bundle.program.framework)
+    _refuse_too_large(config, len(context.places.slots))
+    check_horovod(config, bundle)
+    source = check_source(connection, config, owner, bundle.program.framework)
+    check_earlier(connection, bundle.program, owner)
+    check_after(connection, config.after, owner)
+    return bundle, source
 
 
 def _framework(context: Context, bundle_id: str) -> Framework | None:

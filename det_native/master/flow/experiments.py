@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import OperationalError
 
 from det_native.errors import ArgumentError, InputDiffersError, RequestError
+from det_native.master.flow import after
 from det_native.master.flow.collection import retire
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.jobs import stage_of, target_batches
@@ -103,6 +104,21 @@ class Experiments:
         with self._deciding(experiment_id) as transaction:
             experiment = experiments.get(transaction.connection, experiment_id)
             return experiment.state in OPEN_STATES and self._fail_by_proof(transaction, experiment, live - {trial_id})
+
+    def cannot_begin(self, experiment_id: int, reason: str) -> bool:
+        """End an experiment that was to begin after another one, which has not completed; whether it is over."""
+        with self._deciding(experiment_id) as transaction:
+            experiment = experiments.get(transaction.connection, experiment_id)
+            if experiment.state not in OPEN_STATES:
+                return False
+            text = f"It was to begin after another one, and cannot: {reason}."
+            error = rest.UserErrorInfo(type=after.ERROR, message=text, traceback="")
+            experiments.set_state(transaction, experiment_id, ExperimentState.STOPPING_ERROR, error)
+            for trial in trials.of_experiment(transaction.connection, experiment_id):
+                if not trial.state.terminal:
+                    logs.add(transaction, trial.id, "", "system", [text])
+            self._cancel_waiting(transaction, experiment_id, frozenset())
+            return self._end_if_over(transaction, experiment_id)
 
     def is_failing(self, experiment_id: int) -> bool:
         """Whether an experiment ends in an error, and waits for the workers that are left."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
 
 from det_native.master.flow.active import Active
+from det_native.master.flow.after import Earlier, earlier
 from det_native.master.flow.context import tell_experiment
 from det_native.master.flow.runs import Runs
 from det_native.master.scheduling.facts import Pending, Policy, Preempt, Running, Start
@@ -48,6 +49,9 @@ class Scheduling:
         self._waits_told: dict[int, str] = {}
         self._stalled: dict[int, str] = {}
         self._wants = KnownWants()
+        self._may_begin: set[int] = set()
+        #: Experiments that cannot begin any more, since one before them has not completed, and why.
+        self.refused: dict[int, str] = {}
         self.taken: dict[str, Active] = {}
 
     def take_up(self) -> None:
@@ -67,7 +71,7 @@ class Scheduling:
         live = {run.trial_id for run in self._runs.active.values()}
         with self._database.read() as connection:
             most = max(len(self._slots), self._without_slots)
-            wants = self._wants.read(connection)
+            wants, after = self._after_others(connection, self._wants.read(connection))
             pending = pending_trials(connection, wants, live | self._runs.held, most)
             running = running_trials(connection, wants, self._runs.active.values())
         actions = plan(pending, running, self._slots, self._policy, self._without_slots)
@@ -84,9 +88,34 @@ class Scheduling:
         self._waits_now = {
             **self._stalled,
             **waits(pending, running, self._slots, self._policy, self._without_slots),
+            **after,
         }
         self.taken = {slot: run for run in self._runs.active.values() for slot in run.slots}
         self.tell()
+
+    def _after_others(
+        self, connection: Connection, wants: Mapping[int, Wants]
+    ) -> tuple[dict[int, Wants], dict[int, str]]:
+        """Return what trials need, none of experiments that come after others which go on; and what those wait for.
+
+        Those that cannot begin any more are in :attr:`refused`.
+        """
+        kept, waiting = dict(wants), {}
+        self.refused = {}
+        self._may_begin &= wants.keys()
+        for number, wanted in wants.items():
+            if not wanted.after or number in self._may_begin:
+                continue
+            found = Earlier() if trials.has_run(connection, number) else earlier(connection, wanted.after)
+            if found.refused:
+                self.refused[number] = found.refused
+            elif found.waits_for:
+                waiting[number] = found.waits_for
+            else:
+                self._may_begin.add(number)
+                continue
+            kept[number] = replace(wanted, starts=False)
+        return kept, waiting
 
     @property
     def untold(self) -> bool:
@@ -117,26 +146,27 @@ class Wants:
 
     starts: bool
     resources: Resources | None
+    after: tuple[int, ...] = ()
 
 
 class KnownWants:
     """What the trials of experiments that have not ended need, as it was read before where that has not changed."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[str, Resources | None]] = {}
+        self._known: dict[int, tuple[str, Resources | None, tuple[int, ...]]] = {}
 
     def read(self, connection: Connection) -> dict[int, Wants]:
         """Ask for all of them: one question, however many there are."""
         rows = unfinished.configs(connection)
         self._known = {number: self._of(number, config) for number, (_, config) in rows.items()}
         return {
-            number: Wants(state is ExperimentState.ACTIVE, self._known[number][1])
+            number: Wants(state is ExperimentState.ACTIVE, *self._known[number][1:])
             for number, (state, _) in rows.items()
         }
 
-    def _of(self, number: int, config: str) -> tuple[str, Resources | None]:
+    def _of(self, number: int, config: str) -> tuple[str, Resources | None, tuple[int, ...]]:
         known = self._known.get(number)
-        return known if known is not None and known[0] == config else (config, _resources(config))
+        return known if known is not None and known[0] == config else (config, _resources(config), _after(config))
 
 
 def _resources(config: str) -> Resources | None:
@@ -144,6 +174,14 @@ def _resources(config: str) -> Resources | None:
         return Resources.model_validate(json.loads(config).get("resources", {}))
     except (ValueError, TypeError, AttributeError):  # told at the start of the master; the others must go on
         return None
+
+
+def _after(config: str) -> tuple[int, ...]:
+    """Return the experiments that one comes after."""
+    try:
+        return tuple(int(number) for number in json.loads(config).get("after") or ())
+    except (ValueError, TypeError, AttributeError):
+        return ()
 
 
 def pending_trials(connection: Connection, wants: Mapping[int, Wants], live: set[int], most: int) -> list[Pending]:

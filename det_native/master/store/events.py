@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select
 
@@ -54,6 +54,26 @@ def after(
         rest.Event(id=row.id, type=row.type, experiment_id=row.experiment_id, trial_id=row.trial_id, data=row.data)
         for row in connection.execute(query)
     ]
+
+
+class Kind(NamedTuple):
+    """What an event is about."""
+
+    id: int
+    type: str
+    experiment_id: int
+    trial_id: int | None
+
+
+def kinds_after(connection: Connection, owner: str, event_id: int, *, limit: int) -> list[Kind]:
+    """Return of the first events with an id above `event_id`, oldest first, what they are about."""
+    query = (
+        select(events.c.id, events.c.type, events.c.experiment_id, events.c.trial_id)
+        .where(events.c.owner == owner, events.c.id > event_id)
+        .order_by(events.c.id)
+        .limit(limit)
+    )
+    return [Kind(*row) for row in connection.execute(query)]
 
 
 def last_id(connection: Connection) -> int:

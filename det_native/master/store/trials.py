@@ -255,3 +255,9 @@ def _trial(row: Row[Any]) -> rest.Trial:
         notice="; ".join(filter(None, (row.waiting, row.notice))),
         warning=row.warning,
     )
+
+
+def has_run(connection: Connection, experiment_id: int) -> bool:
+    """Return whether a trial of an experiment has had slots."""
+    query = select(runs.c.run_id).join(trials, trials.c.id == runs.c.trial_id)
+    return connection.execute(query.where(trials.c.experiment_id == experiment_id).limit(1)).first() is not None

@@ -18,6 +18,7 @@ import type { Transport } from '../shared/transport';
 import { tell } from './actions';
 import { addCommands, addToPalette } from './commands';
 import { CommandIds } from './commandIds';
+import { EndNotices } from './endNotices';
 import { experimentsIcon } from './icons';
 import { CheckpointLoader } from './notebook/load';
 import { ExecutionTracker } from './notebook/tracking';
@@ -28,6 +29,7 @@ import { ExperimentPages } from './page/pages';
 import { ExperimentsPanel } from './panel/panel';
 import { SlotsWatch } from './panel/slots';
 import { type SubmitContext, submitNotebook } from './submission/submit';
+import { showNotice } from './showNotice';
 import { labTransport } from './transport';
 import { VERSION } from './version';
 
@@ -77,6 +79,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
     };
     const feed = new AllExperiments(transport);
     const start = () => tell(() => feed.start());
+    const notices = new EndNotices(notice =>
+      showNotice(notice, id => pages.open(id))
+    );
+    feed.subscribe(view => notices.take(view));
     const panel = makePanel(app, notebooks, feed, transport, start);
     app.shell.add(panel, 'left', { rank: PANEL_RANK });
     app.contextMenu.menu.aboutToClose.connect(() => {

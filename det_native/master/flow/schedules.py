@@ -1,0 +1,279 @@
+"""Experiments are submitted at a time, or again and again, by schedules.
+
+APScheduler's triggers say when. A time that passes while no master runs is made up for when the next one starts, once,
+if that is soon enough (:data:`GRACE`); else it is left out, which the schedule says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlalchemy.exc import OperationalError
+
+from det_native.errors import ArgumentError, DetError, MissingDependencyError, NotFoundError, RequestError
+from det_native.master.flow.creation import Idempotency
+from det_native.master.store import experiments, schedules, secrets
+from det_native.master.store.database import Database
+from det_native.schema import rest
+from det_native.schema.schedules import Schedule, ScheduleCreate, Timing, interval_of, utc
+
+logger = logging.getLogger(__name__)
+
+#: So late a time that was missed is made up for.
+GRACE = timedelta(hours=1)
+_LATE = timedelta(minutes=1)
+_LONGEST_SLEEP = 30.0
+_AGAIN_SECONDS = 10.0
+
+Clock = Callable[[], datetime]
+Submit = Callable[[str, rest.ExperimentCreate, Idempotency], rest.Experiment]
+Check = Callable[[str, rest.ExperimentCreate], None]
+
+
+def next_time(timing: Timing, after: datetime, created: datetime) -> datetime | None:
+    """Return the first time after `after` at which to submit, None if there is none.
+
+    Raises
+    ------
+    ArgumentError
+        If ``every`` is no line of cron, though it has five fields.
+    """
+    try:
+        from apscheduler.triggers.cron import CronTrigger
+        from apscheduler.triggers.interval import IntervalTrigger
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("Schedules need APScheduler: pip install 'apscheduler>=3.10,<4'.") from error
+
+    zone: Any = ZoneInfo(timing.timezone) if timing.timezone else None
+    if timing.at is not None:
+        moment = timing.at
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()
+        return moment if moment > after else None
+    assert timing.every is not None
+    interval = interval_of(timing.every)
+    later = after + timedelta(microseconds=1)
+    if interval is not None:
+        trigger = IntervalTrigger(seconds=int(interval.total_seconds()), start_date=created + interval, timezone=UTC)
+    else:
+        try:
+            trigger = CronTrigger.from_crontab(timing.every, timezone=zone)
+        except ValueError as error:
+            raise ArgumentError(
+                f'every: {timing.every!r} is no line of cron ({error}): five fields, such as "0 3 * * *" for each '
+                "night at three."
+            ) from error
+    found: datetime | None = trigger.get_next_fire_time(None, later)
+    return found
+
+
+class Schedules:
+    """Submits what is due, in a thread of its own.
+
+    Parameters
+    ----------
+    database : Database
+    owner : str
+    submit : callable
+        Creates an experiment.
+    check : callable
+        Raises what creating it would.
+    clock : callable
+        The present time.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        owner: str,
+        submit: Submit,
+        check: Check,
+        *,
+        clock: Clock = lambda: datetime.now(UTC),
+    ) -> None:
+        self._database = database
+        self._owner = owner
+        self._submit = submit
+        self._check = check
+        self.clock = clock
+        self._woken = threading.Event()
+        self._closed = threading.Event()
+        self._working = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="det-schedules", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End."""
+        self._closed.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def create(self, wanted: ScheduleCreate) -> Schedule:
+        """Keep a schedule.
+
+        Raises
+        ------
+        ArgumentError
+            If its time has passed, or ``every`` is no line of cron.
+        DetError
+            Whatever the submission of its experiment would raise now.
+        """
+        now = self.clock()
+        due = next_time(wanted.timing, now, now)
+        if due is None:
+            raise ArgumentError(
+                f"{wanted.timing.text}: that time has passed; it is {now.isoformat(timespec='minutes')}."
+            )
+        self._check(self._owner, wanted.body)
+        timing = {**wanted.timing.model_dump(mode="json"), "overlap": wanted.overlap}
+        body = wanted.body.model_dump(mode="json")
+        with self._database.write() as transaction:
+            notify = body["config"].get("notify")
+            if isinstance(notify, list):
+                body["config"]["notify"] = secrets.hide(transaction, self._owner, notify)
+            number = schedules.add(transaction, self._owner, wanted.name, timing, body, utc(due))
+            schedules.change(transaction, number, created=utc(now))
+            found = schedules.get(transaction.connection, self._owner, number)
+        logger.info("schedule %d made: %s, next at %s", number, wanted.timing.text, found.next)
+        self._woken.set()
+        return found
+
+    def listing(self, *, ended: bool) -> list[Schedule]:
+        """Return the schedules, newest first."""
+        with self._database.read() as connection:
+            return schedules.listing(connection, self._owner, ended=ended)
+
+    def get(self, number: int) -> Schedule:
+        """Return a schedule."""
+        with self._database.read() as connection:
+            return schedules.get(connection, self._owner, number)
+
+    def cancel(self, number: int) -> Schedule:
+        """Have a schedule submit nothing more; experiments that it has submitted go on."""
+        return self._change(number, "canceled", (schedules.ACTIVE, schedules.PAUSED), schedules.CANCELED)
+
+    def pause(self, number: int) -> Schedule:
+        """Have a schedule submit nothing until it is resumed."""
+        return self._change(number, "paused", (schedules.ACTIVE,), schedules.PAUSED)
+
+    def resume(self, number: int) -> Schedule:
+        """Have a paused schedule submit again, from its next time on."""
+        return self._change(number, "resumed", (schedules.PAUSED,), schedules.ACTIVE)
+
+    def _change(self, number: int, verb: str, states: tuple[str, ...], state: str) -> Schedule:
+        with self._database.write() as transaction:
+            found = schedules.get(transaction.connection, self._owner, number)
+            if found.state not in states:
+                raise RequestError(409, f"Schedule {number} is {found.state.lower()}: it cannot be {verb}.")
+            changes: dict[str, Any] = {"state": state}
+            if state == schedules.CANCELED:
+                changes |= {"next": None, "ended": utc(self.clock())}
+            if state == schedules.ACTIVE:
+                due = next_time(found.timing, self.clock(), _moment(found.created))
+                if due is None:
+                    raise RequestError(409, f"Schedule {number} cannot be resumed: its time has passed.")
+                changes["next"] = utc(due)
+            schedules.change(transaction, number, **changes)
+            changed = schedules.get(transaction.connection, self._owner, number)
+        self._woken.set()
+        return changed
+
+    def submit_due(self) -> None:
+        """Submit what is due."""
+        with self._working:
+            with self._database.read() as connection:
+                found = schedules.due(connection, self._owner, utc(self.clock()))
+            for schedule in found:
+                self._submit_one(schedule)
+
+    def _submit_one(self, schedule: Schedule) -> None:
+        assert schedule.next is not None
+        now, due = self.clock(), _moment(schedule.next)
+        experiment: rest.Experiment | None = None
+        if now - due > GRACE:
+            note = f"{schedule.next} passed while no master ran, more than an hour before the next start: left out."
+        else:
+            note = self._still_running(schedule)
+            if not note:
+                try:
+                    experiment = self._submitted(schedule)
+                    if now - due > _LATE:
+                        note = f"Submitted late: {schedule.next} passed while no master ran."
+                except OperationalError:  # tried again
+                    raise
+                except DetError as error:
+                    note = f"Nothing was submitted at {schedule.next}: {error}"
+        later = next_time(schedule.timing, now, _moment(schedule.created))
+        changes: dict[str, Any] = {"error": note, "next": None if later is None else utc(later)}
+        if later is None:
+            changes |= {"state": schedules.COMPLETED, "ended": utc(now)}
+        if experiment is not None:
+            changes |= {"submitted": schedule.submitted + 1, "last_experiment": experiment.id}
+        if note:
+            logger.warning("schedule %d: %s", schedule.id, note)
+        with self._database.write() as transaction:
+            if schedules.get(transaction.connection, self._owner, schedule.id).state != schedules.ACTIVE:
+                changes = {name: changes[name] for name in ("submitted", "last_experiment") if name in changes}
+            if changes:
+                schedules.change(transaction, schedule.id, **changes)
+
+    def _still_running(self, schedule: Schedule) -> str:
+        if schedule.last_experiment is None or schedule.overlap:
+            return ""
+        try:
+            with self._database.read() as connection:
+                last = experiments.get(connection, schedule.last_experiment)
+        except NotFoundError:  # deleted
+            return ""
+        if last.state.terminal:
+            return ""
+        return f"Nothing was submitted at {schedule.next}: experiment {last.id}, the one before, went on."
+
+    def _submitted(self, schedule: Schedule) -> rest.Experiment:
+        """Submit once, even if the master ends before that is noted: by the same key nothing is created twice."""
+        with self._database.read() as connection:
+            body = rest.ExperimentCreate.model_validate(schedules.body_of(connection, schedule.id))
+        label = f"schedule:{schedule.name or schedule.id}"
+        labels = body.config.get("labels") or []
+        if isinstance(labels, list) and label not in labels:
+            body = body.model_copy(update={"config": {**body.config, "labels": [*labels, label]}})
+        key = f"schedule-{schedule.id}-{schedule.next}"
+        return self._submit(self._owner, body, Idempotency(key, hashlib.sha256(key.encode()).hexdigest()))
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            self._woken.clear()
+            try:
+                self.submit_due()
+                pause = self._pause()
+            except (DetError, OSError, OperationalError) as error:
+                logger.error("Schedules are not looked after now; it is tried again: %s", error)
+                pause = _AGAIN_SECONDS
+            except Exception:
+                logger.exception("Looking after schedules failed.")
+                pause = _LONGEST_SLEEP
+            self._woken.wait(pause)
+
+    def _pause(self) -> float:
+        with self._database.read() as connection:
+            due = schedules.next_due(connection, self._owner)
+        # Never for long: the clock may be set, and a laptop may sleep.
+        return (
+            _LONGEST_SLEEP
+            if due is None
+            else min(_LONGEST_SLEEP, max(0.0, (_moment(due) - self.clock()).total_seconds()))
+        )
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -1,0 +1,1 @@
+"""Ways by which messages leave the master."""

@@ -1,0 +1,1 @@
+"""Messages on what happens to experiments: which event is worth one, and what it says. Without I/O."""
