@@ -515,7 +515,7 @@ class Service:
 
     def _publish(self, emitted: list[tuple[str, rest.Event]]) -> None:
         self.broker.publish(emitted)
-        self.messages.wake()
+        self.messages.wake({event.experiment_id for _, event in emitted})
 
     def as_told(self, found: AnyExperiment) -> AnyExperiment:
         """Return an experiment with what keeps it from going on, if the master can store nothing."""

@@ -206,6 +206,8 @@ class _Plain:
                 )
         self._containers.append(id(value))
         if isinstance(value, Mapping):
+            if where.startswith("notify[") and True in value:  # `on` of a reader of YAML 1.1
+                value = {"on" if name is True else name: entry for name, entry in value.items()}
             plain: Any = {
                 str.__str__(name) if isinstance(name, str) else name: self.value(
                     entry, f"{where}.{name}" if where else name or '""'

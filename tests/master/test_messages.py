@@ -111,7 +111,7 @@ def quiet(home: Path, clock: Clock | None = None) -> Iterator[Master]:
     """Run a master whose thread for messages does nothing by itself."""
     with running_master(home) as master:
         messages = master.service.messages
-        messages.wake = lambda: None  # type: ignore[method-assign]
+        messages.wake = lambda _: None  # type: ignore[method-assign]
         if clock is not None:
             messages.clock = clock
         yield master

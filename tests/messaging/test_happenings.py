@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from det_native.messaging.happenings import event_of_state, first_nan, plateau_begin
 from det_native.messaging.texts import body_of, subject_of
+from det_native.schema.loading import load_config
 from det_native.schema.notify import EVENTS, Notify, Plateau
 from det_native.schema.states import ExperimentState
 
@@ -127,3 +129,13 @@ def test_the_subject_of_a_mail_is_one_line(name: str) -> None:
     subject = subject_of(body_of("end", experiment(name=name), time="t", master=MASTER))
     assert len(subject.splitlines()) == 1
     assert len(subject) < 200
+
+
+def test_on_of_yaml_is_text_whoever_reads_it() -> None:
+    text = """
+        searcher: {metric: loss, max_length: {batches: 10}}
+        hyperparameters: {global_batch_size: 4}
+        notify: [{on: [end], email: a@b.org}]
+    """
+    assert load_config(text).notify[0].on == ["end"]
+    assert load_config(yaml.safe_load(text)).notify[0].on == ["end"]

@@ -127,9 +127,14 @@ class Messages:
         if self._thread.is_alive():
             self._thread.join()
 
-    def wake(self) -> None:
-        """Something has happened."""
-        self._woken.set()
+    def wake(self, experiment_ids: Iterable[int]) -> None:
+        """Something has happened to experiments; where it is known that nobody is told of these, it costs nothing."""
+        users, seen = self._users, self._seen
+        for number in experiment_ids:
+            known = seen.get(number)
+            if users is None or users or known is None or known.receivers:
+                self._woken.set()
+                return
 
     # What users set.
 
