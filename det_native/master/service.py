@@ -446,6 +446,7 @@ class Service:
         """
         with self.deletions.storing:
             freed = self.deletions.begin(experiment_id, owner)
+        self.reschedule()
         done = threading.Event()
 
         def finish() -> None:
