@@ -44,7 +44,6 @@ def consistency_problems(raw: Mapping[str, Any]) -> list[Problem]:
         *_conditions(raw),
         *_grid(raw),
         *_batch_size(raw),
-        *_project(raw),
         *_horovod(raw),
         *_sharding(raw),
         *role_problems(raw),
@@ -186,13 +185,6 @@ def _smallest(leaf: Leaf) -> float | None:
             values = [leaf.minval]
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return min(numbers) if len(numbers) == len(values) else None
-
-
-def _project(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    given = {name for name in ("workspace", "project") if raw.get(name) is not None}
-    if len(given) == 1:
-        missing = ({"workspace", "project"} - given).pop()
-        yield Problem(missing, f"is missing, but {given.pop()} is given.", "Give both or neither.")
 
 
 def _section(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -17,7 +17,6 @@ from master_parts import Master, Worker, configuration, running_master
 from det_native import PROTOCOL
 from det_native.client.command import cli
 from det_native.master.flow.schedules import next_time
-from det_native.master.flow.unneeded_blobs import ENDED_SCHEDULES
 from det_native.master.store import schedules as store
 from det_native.schema.schedules import Timing, utc
 
@@ -215,10 +214,6 @@ def test_schedules_are_listed_described_and_cancelled_from_the_command_line(
     assert "nightly" not in det("list").output
     assert "nightly" in det("list", "--all").output
     assert "it cannot be canceled" in str(det("cancel", number).exception)
-
-
-def test_the_states_that_keep_no_blobs_are_those_that_submit_nothing_more() -> None:
-    assert set(ENDED_SCHEDULES) == {store.COMPLETED, store.CANCELED}
 
 
 EVERY = ["1h", "3d", "0 3 * * *", "*/7 * * * 1"]

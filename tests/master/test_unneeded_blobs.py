@@ -39,9 +39,9 @@ def submitted(master: Master, *texts: str) -> dict[str, Any]:
     return answer
 
 
-def look(master: Master, experiment_id: int | None = None) -> set[str]:
+def look(master: Master) -> set[str]:
     with master.service.database.read() as connection:
-        return unneeded(connection, master.service.blobs, experiment_id)
+        return unneeded(connection, master.service.blobs)
 
 
 def hash_of(text: str) -> str:
@@ -57,13 +57,6 @@ def test_only_what_no_experiment_has_goes(master: Master) -> None:
     assert set(deleted) == {stray}
     assert stray not in master.service.blobs
     assert hash_of("ours") in master.service.blobs
-
-
-def test_without_an_experiment_what_it_shares_with_others_stays(master: Master) -> None:
-    first, second = submitted(master, "shared", "first"), submitted(master, "shared", "second")
-    assert look(master, first["id"]) == {hash_of("first")}
-    assert look(master, second["id"]) == {hash_of("second")}
-    assert set(master.service.guard.delete(look(master, first["id"]))) == {hash_of("first")}
 
 
 def test_what_a_client_was_told_is_here_stays_until_it_has_submitted(master: Master) -> None:
@@ -82,20 +75,20 @@ def test_a_file_that_is_reported_again_while_blobs_are_collected_stays(master: M
 
 
 def test_what_a_trial_has_written_stays_as_long_as_its_experiment(master: Master) -> None:
-    experiment = master.create()
+    master.create()
     worker = Worker(master, master.world.wait_for_jobs(1)[0])
     worker.start()
     written = put(master, "result")
     file = {"path": "out.txt", "sha256": written, "size": 6, "batch": 0}
     worker.send({"type": "artifacts", "files": [file], "removed": []})
     assert look(master) == set()
-    assert look(master, experiment["id"]) == {written}
 
 
 def test_a_bundle_whose_blobs_have_gone_is_asked_for_again(master: Master) -> None:
     experiment = submitted(master, "ours")
     bundle = master.get(f"/experiments/{experiment['id']}")["bundle_id"]
-    master.service.guard.delete({hash_of("ours")})
+    master.service.blobs.delete(hash_of("ours"))
+    master.service.blobs.tell_loss()
     answer = master.client.post(
         "/api/v1/experiments", json={"protocol": PROTOCOL, "config": configuration(), "bundle_id": bundle}
     )

@@ -203,9 +203,9 @@ def test_accepted(path: str, value: Any, normal: Any) -> None:
         assert found == normal
 
 
-def test_workspace_and_project_are_accepted_together() -> None:
-    loaded = load({**MINIMAL, "workspace": "w", "project": "p"})
-    assert (loaded.workspace, loaded.project) == ("w", "p")
+def test_a_project_needs_no_workspace() -> None:
+    loaded = load({**MINIMAL, "project": "vision/digits"})
+    assert (loaded.workspace, loaded.project) == (None, "vision/digits")
 
 
 REFUSED = [
@@ -277,7 +277,6 @@ REFUSED = [
     ("profiling", {"begin_on_batch": 3, "end_after_batch": 2}, "profiling", "must not be above"),
     ("log_policies", [{"pattern": "("}], "log_policies[0].pattern", "must be a regular expression"),
     ("log_retention_days", 40000, "log_retention_days", "must be at most 32767"),
-    ("workspace", "w", "project", "is missing, but workspace is given"),
     ("searcher", "single", "searcher", "must be fields with values"),
     ("searcher.name", "singel", "searcher.name", "Did you mean single?"),
     ("searcher.metric", "", "searcher.metric", "must not be empty"),

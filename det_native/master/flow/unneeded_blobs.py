@@ -11,16 +11,14 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, Text, cast, select
 
-from det_native.master.store.tables import artifacts, bundles, experiments, media, trials
-from det_native.master.store.user_tables import schedules
+from det_native.master.store import schedules
+from det_native.master.store.tables import artifacts, bundles, experiments, media
 from det_native.storage.blobs import BlobStore
 
 #: Blobs and bundles that are newer than this are on their way to an experiment, maybe.
 NEW_SECONDS = 6 * 3600.0
 #: A client that was told that blobs are here, and need not be sent, has so long to submit what it is about.
 TOLD_SECONDS = 2 * 3600.0
-#: Schedules in these states submit nothing more.
-ENDED_SCHEDULES = ("CANCELED", "COMPLETED")
 
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
@@ -87,25 +85,16 @@ class BlobGuard:
         return deleted
 
 
-def unneeded(connection: Connection, blobs: BlobStore, but_for_experiment: int | None = None) -> set[str]:
-    """Return the stored blobs that no experiment and no schedule needs.
+def unneeded(connection: Connection, blobs: BlobStore) -> set[str]:
+    """Return the stored blobs that no experiment and no schedule needs, without the new ones.
 
-    Parameters
-    ----------
-    connection : Connection
-    blobs : BlobStore
-    but_for_experiment : int, optional
-        Look only at what this experiment needs, and return what nobody would need without it, however new it is. By
-        default all blobs are looked at but the new ones, which may be on their way to an experiment.
+    Those may be on their way to an experiment.
 
     Returns
     -------
     set of str
         To be deleted with :meth:`BlobGuard.delete`, which leaves those that a client was told are here.
     """
-    if but_for_experiment is not None:
-        own = _of_experiments(connection, only=but_for_experiment)
-        return {sha256 for sha256 in own - _needed(connection, without=but_for_experiment) if sha256 in blobs}
     horizon = new_since()
     old = {entry.sha256 for entry in blobs.entries() if entry.modified < horizon}
     if not old:
@@ -120,31 +109,14 @@ def new_since() -> float:
     return time.time() - NEW_SECONDS
 
 
-def _needed(connection: Connection, without: int | None = None) -> set[str]:
-    active = schedules.c.state.not_in(ENDED_SCHEDULES)
-    scheduled = {
-        str(body.get("bundle_id")) for body in connection.execute(select(schedules.c.body).where(active)).scalars()
-    }
-    statement = select(cast(bundles.c.manifest, Text)).where(bundles.c.id.in_(sorted(scheduled)))
-    waiting = _hashes(connection.execute(statement).scalars()) if scheduled else set()
-    return waiting | _of_experiments(connection, without=without)
-
-
-def _of_experiments(connection: Connection, *, only: int | None = None, without: int | None = None) -> set[str]:
-    """Return all hashes that stand in the programs of experiments, or that their trials have reported."""
-    chosen = experiments.c.id == only if only is not None else experiments.c.id != (-1 if without is None else without)
-    programs = select(experiments.c.bundle_id).where(chosen)
-    needed = _hashes(
-        connection.execute(select(cast(bundles.c.manifest, Text)).where(bundles.c.id.in_(programs))).scalars()
-    )
+def _needed(connection: Connection) -> set[str]:
+    """Return all hashes in the programs of experiments and schedules, and those that trials have reported."""
+    programs = select(experiments.c.bundle_id)
+    scheduled = sorted(schedules.bundles_to_submit(connection))
+    chosen = bundles.c.id.in_(programs) | bundles.c.id.in_(scheduled)
+    needed = _hashes(connection.execute(select(cast(bundles.c.manifest, Text)).where(chosen)).scalars())
     for table in (artifacts, media):
-        reported = (
-            select(table.c.sha256)
-            .join(trials, trials.c.id == table.c.trial_id)
-            .join(experiments, experiments.c.id == trials.c.experiment_id)
-            .where(chosen, table.c.sha256.is_not(None))
-            .distinct()
-        )
+        reported = select(table.c.sha256).where(table.c.sha256.is_not(None)).distinct()
         needed.update(connection.execute(reported).scalars())
     return needed
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cmp_to_key
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from det_native.errors import ArgumentError
 from det_native.master.store import experiments as experiment_store
@@ -112,7 +112,7 @@ def newest(
 ) -> list[int]:
     """Return the ids of the newest experiments for which a query of archived and state holds."""
     condition = Translator(connection.dialect.name, now).condition(tree)
-    query = select(experiments.c.id).where(experiments.c.owner == owner, condition)
+    query = select(experiments.c.id).where(*_of_owner(owner), condition)
     if before is not None:
         query = query.where(experiments.c.id < before)
     return list(connection.execute(query.order_by(experiments.c.id.desc()).limit(limit)).scalars())
@@ -121,8 +121,13 @@ def newest(
 def count(connection: Connection, owner: str, tree: Node | None, now: datetime) -> int:
     """Return for how many experiments such a query holds."""
     condition = Translator(connection.dialect.name, now).condition(tree)
-    query = select(func.count()).select_from(experiments).where(experiments.c.owner == owner, condition)
+    query = select(func.count()).select_from(experiments).where(*_of_owner(owner), condition)
     return int(connection.execute(query).scalar_one())
+
+
+def _of_owner(owner: str) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of what an owner has; what is being deleted is not among it."""
+    return experiments.c.owner == owner, experiments.c.state != ExperimentState.DELETED
 
 
 def facts_of(connection: Connection, owner: str, ids: Sequence[int]) -> Iterable[Facts]:
@@ -149,8 +154,7 @@ def _keys(connection: Connection, owner: str, tree: Node | None, now: datetime, 
         columns.append(key)
     if order.kind == "name":
         columns.append(experiments.c.name)
-    mine = (experiments.c.owner == owner, experiments.c.state != ExperimentState.DELETED)
-    query = select(*columns).select_from(translator.source).where(*mine, condition)
+    query = select(*columns).select_from(translator.source).where(*_of_owner(owner), condition)
     rows = connection.execute(query.order_by(experiments.c.id.desc())).all()
     if translator.exact and order.kind == "name":
         found = [(row[0], (row[1] or f"Experiment {row[0]}").lower()) for row in rows]

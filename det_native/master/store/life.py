@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Table, Text, cast, delete, func, insert, sele
 from det_native.master.store.columns import metadata
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
+from det_native.master.store.schedules import bundles_to_submit
 from det_native.master.store.tables import (
     artifacts,
     bundles,
@@ -79,7 +80,8 @@ def only_blobs(connection: Connection, experiment_id: int) -> tuple[set[str], st
     """
     bundle_id = connection.execute(select(experiments.c.bundle_id).where(experiments.c.id == experiment_id)).scalar()
     shared = select(experiments.c.id).where(experiments.c.bundle_id == bundle_id, experiments.c.id != experiment_id)
-    own_bundle = None if connection.execute(shared.limit(1)).first() is not None else bundle_id
+    others = connection.execute(shared.limit(1)).first() is not None
+    own_bundle = None if others or bundle_id in bundles_to_submit(connection) else bundle_id
     mine = _trials_of(experiment_id)
     found: set[str] = set()
     for table in (artifacts, media):
@@ -91,8 +93,8 @@ def only_blobs(connection: Connection, experiment_id: int) -> tuple[set[str], st
         if found:
             found -= _needed(connection, table, found, experiment_id)
     if found:
-        others = bundles.c.id != own_bundle if own_bundle is not None else None
-        for _, hashes in _named_in(connection, others):
+        but_for_own = bundles.c.id != own_bundle if own_bundle is not None else None
+        for _, hashes in _named_in(connection, but_for_own):
             found -= hashes
     return found, own_bundle
 

@@ -69,6 +69,12 @@ def body_of(connection: Connection, schedule_id: int) -> dict[str, Any]:
     return found
 
 
+def bundles_to_submit(connection: Connection) -> set[str]:
+    """Return the bundles that schedules are yet to submit."""
+    query = select(schedules.c.body).where(schedules.c.state.in_([ACTIVE, PAUSED]))
+    return {str(body.get("bundle_id")) for body in connection.execute(query).scalars()}
+
+
 def change(transaction: Transaction, schedule_id: int, **columns: Any) -> None:
     """Change a schedule."""
     transaction.connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(**columns))

@@ -20,7 +20,8 @@ WithEnded = Annotated[bool, Query(alias="all", description="Also those that subm
 @router.post("/schedules", response_model=Schedule, status_code=201, responses=refusals(400, 404, 409, 426))
 def create_schedule(body: ScheduleCreate, service: TheService) -> Response:
     """Have an experiment submitted at a time, or again and again; it is checked as if it were submitted now."""
-    return reply(service.schedules.create(body), 201)
+    with service.deletions.storing:  # else the bundle could go with an experiment at this moment
+        return reply(service.schedules.create(body), 201)
 
 
 @router.get("/schedules", response_model=list[Schedule], responses=refusals())
