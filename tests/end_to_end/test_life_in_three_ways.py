@@ -185,7 +185,7 @@ class Rest:
         return int(self._session.post(f"/models/{model}/versions", {"uuid": uuid})["version"])
 
     def unregister(self, model: str) -> None:
-        self._session.delete(f"/models/{model}", with_versions=True)
+        self._session.delete(f"/models/{model}", versions=True)
 
     def delete(self, number: int) -> str:
         try:
