@@ -64,7 +64,12 @@ def _bundle(source: LocalSource, manifest: BundleManifest, detail: rest.Experime
         BundleRow.about([value.sha256], what=value.name, how="value", size=value.size) for value in manifest.values
     ]
     cells = len(manifest.program.cells)
-    program = BundleRow.about([], what=f"the program of {source.store.id}", how=f"{cells} cells run again", size=0)
+    program = BundleRow.about(
+        [],
+        what=f"the program of {source.store.id}",
+        how="1 cell runs again" if cells == 1 else f"{cells} cells run again",
+        size=0,
+    )
     return Bundle(manifest=manifest, contents=contents, report=[program, *rows])
 
 
