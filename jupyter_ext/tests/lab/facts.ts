@@ -42,10 +42,6 @@ export function experiment(change: Partial<Experiment> = {}): Experiment {
     seconds_left: 125,
     waits_for: '',
     validates: true,
-    archived: false,
-    description: '',
-    labels: [],
-    project: '',
     ended: null,
     ...change
   };
