@@ -291,8 +291,8 @@ def test_superfluous_checkpoints_are_deleted_at_the_end(master: Master) -> None:
     found = master.until(path, lambda found: sum(one["state"] == "DELETED" for one in found) == 2)
     assert [one["state"] for one in found] == ["DELETED", "COMPLETED", "DELETED", "COMPLETED"]
     kept = [one for one in found if one["state"] == "COMPLETED"]
-    left = [folder.name for folder in Path(job.checkpoints).glob("0*")]
-    assert sorted(one["uuid"] for one in kept) == sorted(left)
+    uuids = sorted(one["uuid"] for one in kept)
+    master.until(path, lambda _: sorted(folder.name for folder in Path(job.checkpoints).glob("0*")) == uuids)
     file = f"/api/v1/checkpoints/{kept[0]['uuid']}/files/weights"
     assert master.client.get(file).text == "weights after 20"
     assert master.client.get(file.replace(kept[0]["uuid"], found[0]["uuid"])).status_code == 404

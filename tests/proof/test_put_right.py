@@ -185,7 +185,7 @@ OWN_VALUES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "moment in nanoseconds": lambda: (time.time_ns(), time.time_ns() - 5_000),
     "clock": lambda: (time.perf_counter(), time.perf_counter() - 0.01),
     "date and time": lambda: (datetime.datetime.now(), datetime.datetime.now() - datetime.timedelta(minutes=3)),
-    "text of a moment": lambda: ("runs/20261126-101112", "runs/20261126-111213"),
+    "text of a moment": lambda: tuple(f"runs/{time.strftime('%Y%m%d')}-{clock}" for clock in ("101112", "111213")),
     "uuid": _two(uuid.uuid4),
     "text of a uuid": _two(lambda: f"run-{uuid.uuid4()}"),
     "digits at random": lambda: (f"run_{uuid.uuid4().hex[:10]}a1", f"run_{uuid.uuid4().hex[:10]}b2"),
