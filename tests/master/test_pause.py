@@ -257,7 +257,7 @@ def test_handles_and_the_command_pause_too(master: Master, monkeypatch: pytest.M
     for state, count in (("stopped", 1), ("CANCELED", 1), ("Failed", 0)):
         assert command("exp", "list", "--state", state).output.count(" Stopped ") == count
         assert len(master.client.get("/api/v1/experiments", params={"state": state}).json()) == count
-    assert "there are Queued, Running," in command("e", "list", "--state", "halted").output
+    assert "there are Queued, Running," in str(command("e", "list", "--state", "halted").exception)
     with pytest.raises(RequestError, match=r"has ended \(Stopped\); it cannot be resumed"):
         handle.activate()
 
