@@ -15,7 +15,7 @@ from det_native.errors import MissingDependencyError
 from det_native.schema.home import Home
 
 ROOT = Path(__file__).parents[2]
-MODULES = {"alembic", "fastapi", "sqlalchemy", "sse_starlette", "starlette", "uvicorn"}
+MODULES = {"alembic", "apscheduler", "fastapi", "sqlalchemy", "sse_starlette", "starlette", "uvicorn"}
 BLOCKED = f"""
 import sys
 from importlib.abc import MetaPathFinder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -89,9 +90,8 @@ def test_a_model_lives_from_python(named_master: Master) -> None:
 
 
 def test_determineds_client_finds_models(named_master: Master) -> None:
+    importlib.import_module("det_native.compat")
     from determined.experimental import Determined, ModelOrderBy, ModelSortBy
-
-    import det_native.compat  # noqa: F401
 
     client = Determined()
     for name in ("a", "b", "c"):

@@ -105,6 +105,9 @@ def test_the_error_that_is_shown_while_waiting_says_so(monkeypatch: pytest.Monke
         def new_warnings(self) -> list[str]:
             return []
 
+        def number_of(self, trial_id: int | None) -> int | None:
+            return trial_id
+
         def apply(self, event: rest.Event) -> rest.UserErrorInfo:
             return rest.UserErrorInfo.model_validate(event.data)
 

@@ -21,6 +21,7 @@ from det_native.master.flow.places import Places
 from det_native.master.store import bundles, checkpoints, experiments, protection, registry, reports, runs, trials
 from det_native.master.store.database import Database
 from det_native.master.store.tables import checkpoints as table
+from det_native.master.store.tables import experiments as experiments_table
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.registry import CheckpointChange, ModelCreate, VersionCreate
@@ -197,8 +198,8 @@ class Collected(RuleBasedStateMachine):
 
     def _all(self) -> list[rest.Checkpoint]:
         with self.database.read() as connection:
-            found = experiments.listing(connection, OWNER, limit=1000)
-            return [one for each in found for one in checkpoints.of_experiment(connection, each.id)]
+            numbers = connection.execute(select(experiments_table.c.id)).scalars().all()
+            return [checkpoint for number in numbers for checkpoint in checkpoints.of_experiment(connection, number)]
 
     def _state(self, uuid: str) -> CheckpointState | None:
         with self.database.read() as connection:
