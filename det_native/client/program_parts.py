@@ -76,14 +76,14 @@ class Code:
 def code_of(bundle: BundleManifest, read_blob: Callable[[str], bytes]) -> Code:
     """Return the parts of a program."""
     program = bundle.program
-    parts = {}
+    parts: dict[str, Part] = {}
     if program.kind == "cells":
         parts[CELLS] = _written("\n\n".join(f"{CELL}\n{cell.source.rstrip()}" for cell in program.cells))
     else:
         parts[COMMAND] = _written(" ".join(program.command))
-    for file in sorted((*bundle.links, *bundle.files), key=lambda file: file.path):
-        linked = file in bundle.links
-        parts[file.path] = Part(file.sha256, _size(file), size=file.size, is_file=not linked)
+    linked = {file.path: Part(file.sha256, _size(file), size=file.size) for file in bundle.links}
+    sent = {file.path: Part(file.sha256, _size(file), size=file.size, is_file=True) for file in bundle.files}
+    parts |= dict(sorted((linked | sent).items()))
     return Code(parts, dict(_sent(bundle)), "" if program.call is None else _place(program.call), read_blob)
 
 

@@ -291,7 +291,7 @@ def test_the_command_line_prints_files_of_the_program() -> None:
 
 
 def test_numbers_that_differ_look_different() -> None:
-    ids = []
+    ids: list[str] = []
     for seed, rate in ((1766020980, 0.12345678), (1766020981, 0.12345679)):
         experiment = write_experiment()
         store = LocalStore.find(str(experiment.id))
