@@ -123,7 +123,7 @@ def diff_of(first: Code, second: Code, names: tuple[str, str]) -> str:
         titles = [name if part == CELLS else f"{name}: {part}" for name in names]
         texts += difflib.unified_diff(before.splitlines(), after.splitlines(), titles[0], titles[1], lineterm="")
     sent = _differing(first.sent, second.sent)
-    others += [_line(name, first.sent.get(name), second.sent.get(name)) for name in sent]
+    others += [_sent_line(name, first.sent.get(name), second.sent.get(name)) for name in sent]
     if texts or others:
         if not texts and data_only:
             others.insert(0, f"The code of {names[1]} is that of {names[0]}, but what was sent with it differs:")
@@ -177,6 +177,12 @@ def _line(name: str, one: Part | None, other: Part | None, why: str = "") -> str
     """Return what has become of a part whose text is not shown."""
     how = ", ".join(filter(None, ("added" if one is None else "removed" if other is None else "changed", why)))
     return f"{name}: {how} ({' -> '.join(part.what for part in (one, other) if part is not None)})"
+
+
+def _sent_line(name: str, one: Part | None, other: Part | None) -> str:
+    """Return what has become of a value; equal objects, such as sets, may be pickled in another order."""
+    pickled = one is not None and other is not None and one.what.startswith("objects,")
+    return _line(name, one, other, "in its pickled bytes" if pickled else "")
 
 
 def _written(text: str) -> Part:

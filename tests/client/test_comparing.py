@@ -20,7 +20,16 @@ from det_native.client.comparing import Comparison
 from det_native.errors import ArgumentError, MissingDependencyError, NotFoundError
 from det_native.local.store import LocalStore
 from det_native.schema import rest
-from det_native.schema.manifests import BundleManifest, CallSite, Cell, FileEntry, Interpreter, Program, ValueEntry
+from det_native.schema.manifests import (
+    BundleManifest,
+    CallSite,
+    Cell,
+    Codec,
+    FileEntry,
+    Interpreter,
+    Program,
+    ValueEntry,
+)
 
 
 def run(*arguments: str) -> Result:
@@ -202,7 +211,9 @@ def test_a_damaged_run_is_compared_as_far_as_it_goes() -> None:
     assert "val_loss, last" in repr(found)
 
 
-def keep(bundle: BundleManifest, files: dict[str, bytes], values: dict[str, bytes] | None = None) -> str:
+def keep(
+    bundle: BundleManifest, files: dict[str, bytes], values: dict[str, bytes] | None = None, codec: Codec = "npy"
+) -> str:
     """Write a run whose program has files and values; return its id."""
     experiment = write_experiment()
     sent = {name: (hashlib.sha256(content).hexdigest(), content) for name, content in (values or {}).items()}
@@ -211,7 +222,7 @@ def keep(bundle: BundleManifest, files: dict[str, bytes], values: dict[str, byte
         update={
             "files": tuple(FileEntry(path=path, sha256=key, size=len(text)) for path, (key, text) in entries.items()),
             "values": tuple(
-                ValueEntry(name=name, codec="npy", sha256=key, size=len(text)) for name, (key, text) in sent.items()
+                ValueEntry(name=name, codec=codec, sha256=key, size=len(text)) for name, (key, text) in sent.items()
             ),
         }
     )
@@ -256,6 +267,8 @@ def test_only_a_program_that_is_all_the_same_is_said_to_be_the_same() -> None:
     )
     assert line.startswith("sent value x: changed (npy, 1 bytes, ")
     assert "time 2" in found.cells[again]
+    pickled = [keep(cells, {}, {"names": content}, "objects") for content in (b"{a, b}", b"{b, a}")]
+    assert "sent value names: changed, in its pickled bytes (" in det.compare(pickled).cells[pickled[1]]
 
 
 def test_files_of_another_kind_of_program_are_not_said_to_be_removed() -> None:
