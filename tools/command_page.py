@@ -38,6 +38,7 @@ TEXT = """\
 
 Tables fit the width of a terminal; into a file or a pipe each row is one line. `--json` prints the same facts for
 programs, on one line; `--csv` as comma-separated values with a head, where numbers are exact and sizes are in bytes.
+Where people read several facts in a row of `describe`, CSV has a row for each of them.
 Errors, warnings and progress bars go to standard error, and bars are drawn in a terminal only.
 
 `det experiment describe 7 --metrics --csv` prints all metrics of all trials: a row for each time that they were

@@ -26,40 +26,39 @@ def compare(context: click.Context, ids: tuple[int | str, ...], *, as_json: bool
 @click.command("code")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @click.option("--cell", type=click.IntRange(0), metavar="N", help="Only this cell, by the number in its brackets.")
+@click.option("--file", "path", metavar="PATH", help="Only this file, as it was sent.")
 @AS_JSON
 @click.pass_context
-def code(context: click.Context, experiment_id: int | str, *, cell: int | None, as_json: bool) -> None:
-    """Print the program of an experiment: the cells that it ran, or the files of its folder."""
-    from det_native.client.catalog import source_of
-    from det_native.client.differences import CELL, code_of
-    from det_native.errors import NotFoundError
+def code(
+    context: click.Context, experiment_id: int | str, *, cell: int | None, path: str | None, as_json: bool
+) -> None:
+    """Print the program of an experiment: the cells that it ran or its command, and the files that were sent along.
 
+    Many or large files are listed with their sizes.
+    """
+    from det_native.client import printed_program
+    from det_native.client.catalog import source_of
+
+    if cell is not None and path is not None:
+        raise click.UsageError("--cell and --file exclude each other.")
     source = source_of(experiment_id, context.obj)
     bundle = source.bundle(experiment_id)
-    if bundle.program.kind != "cells":
-        if cell is not None:
-            raise NotFoundError(f"Experiment {experiment_id} has no cells: its program is a folder.")
-        files = code_of(bundle, source.blob)
+    if path is not None:
+        content = printed_program.file_of(bundle, source.blob, path, experiment_id)
         if as_json:
-            print_json(files)
+            print_json(printed_program.file_as_data(path, content))
         else:
-            click.echo("\n\n".join(f"{CELL} {path}\n{text.rstrip()}" for path, text in files.items()))
-        return
-    cells = [(bundle.program.title(index), each) for index, each in enumerate(bundle.program.cells)]
-    if cell is not None:
-        numbers = [each.number for _, each in cells]
-        cells = [(title, each) for title, each in cells if each.number == cell]
-        if not cells:
-            known = ", ".join(str(number) for number in numbers if number is not None)
-            raise NotFoundError(
-                f"Experiment {experiment_id} has no cell {cell}; it has: {known or 'none with a number'}."
-            )
-    if as_json:
-        print_json([{"number": each.number, "title": title, "source": each.source} for title, each in cells])
+            click.echo(content, nl=False)
     elif cell is not None:
-        click.echo("\n\n".join(each.source.rstrip() for _, each in cells))
+        cells = printed_program.cells_numbered(bundle, cell, experiment_id)
+        if as_json:
+            print_json({"cells": cells})
+        else:
+            click.echo("\n\n".join(each["source"].rstrip() for each in cells))
+    elif as_json:
+        print_json(printed_program.as_data(bundle, source.blob))
     else:
-        click.echo("\n\n".join(f"{CELL} {title}\n{each.source.rstrip()}" for title, each in cells))
+        click.echo(printed_program.as_text(bundle, source.blob, experiment_id))
 
 
 @click.command("diff")

@@ -15,8 +15,6 @@ from det_native.client.catalog import is_local, source_of
 from det_native.client.differences import (
     Key,
     Table,
-    code_of,
-    diff_of,
     differing,
     flat,
     packages_of,
@@ -24,6 +22,7 @@ from det_native.client.differences import (
     table_of,
 )
 from det_native.client.handles import Experiment
+from det_native.client.program_parts import Code, code_of, diff_of, text_diff
 from det_native.client.source import Source
 from det_native.errors import ArgumentError, DetError
 from det_native.schema import rest
@@ -37,7 +36,7 @@ Given = Experiment | int | str
 
 @dataclass(frozen=True)
 class Compared:
-    """One of the experiments, as it was when it was asked for; `code` is empty where it was not kept."""
+    """One of the experiments, as it was when it was asked for."""
 
     id: Key
     handle: Experiment
@@ -45,7 +44,7 @@ class Compared:
     hyperparameters: dict[str, Any]
     metrics: list[MetricSummary]
     packages: dict[str, str]
-    code: dict[str, str]
+    code: Code
     seconds: float | None
 
     def best(self, summary: MetricSummary) -> float | None:
@@ -66,6 +65,12 @@ class Comparison:
 
     def __init__(self, compared: Sequence[Compared]) -> None:
         self._compared = list(compared)
+        first = self._compared[0]
+        # Made at once: what was compared may be deleted before it is shown.
+        self._cells = {
+            each.id: diff_of(first.code, each.code, (f"experiment {first.id}", f"experiment {each.id}"))
+            for each in self._compared[1:]
+        }
 
     @property
     def ids(self) -> list[Key]:
@@ -86,19 +91,18 @@ class Comparison:
 
     @property
     def cells(self) -> dict[Key, str]:
-        """How the program of each further experiment differs from the first's, as a unified diff, by id."""
-        first = self._compared[0]
-        return {
-            each.id: diff_of(first.code, each.code, (f"experiment {first.id}", f"experiment {each.id}"))
-            for each in self._compared[1:]
-        }
+        """How the program of each further experiment differs from the first's, by id; empty where it is the same.
+
+        A unified diff of the cells and of the files that are text; then a line for each file that is none, and for
+        each value that was sent along and differs.
+        """
+        return dict(self._cells)
 
     def config_diff(self) -> str:
         """Return how the configuration of the last experiment differs from the first's, as a unified diff of YAML."""
         first, last = self._compared[0], self._compared[-1]
-        texts = [{"config": yaml_of(each.detail.config)} for each in (first, last)]
-        names = (f"experiment {first.id}", f"experiment {last.id}")
-        return diff_of(texts[0], texts[1], names)
+        before, after = (yaml_of(each.detail.config) for each in (first, last))
+        return text_diff(before, after, (f"experiment {first.id}: config", f"experiment {last.id}: config"))
 
     @property
     def packages(self) -> Table:
@@ -253,7 +257,7 @@ def handles_of(experiments: Iterable[Given] | Given, master_url: str | None = No
 def _compared(handle: Experiment) -> Compared:
     detail = handle.detail()
     best = handle.source.summaries([handle.id], best=True)
-    bundle = _bundle(handle)
+    bundle, problem = _bundle(handle)
     milliseconds = duration_milliseconds(detail, datetime.now(UTC))
     return Compared(
         id=handle.id,
@@ -262,18 +266,18 @@ def _compared(handle: Experiment) -> Compared:
         hyperparameters=best[0].hparams if best else {},
         metrics=best[0].metrics if best else [],
         packages=packages_of(bundle),
-        code={} if bundle is None else code_of(bundle, handle.source.blob),
+        code=Code(problem=problem) if bundle is None else code_of(bundle, handle.source.blob),
         seconds=None if milliseconds is None else milliseconds / 1000,
     )
 
 
-def _bundle(handle: Experiment) -> BundleManifest | None:
-    """Return the program of an experiment; None where it was not kept."""
+def _bundle(handle: Experiment) -> tuple[BundleManifest | None, str]:
+    """Return the program of an experiment; where it was not kept, None and the reason."""
     try:
         bundle: BundleManifest = handle.source.bundle(handle.id)
-    except DetError:
-        return None
-    return bundle
+    except DetError as error:
+        return None, str(error)
+    return bundle, ""
 
 
 def yaml_of(config: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ Section = tuple[str, Table]
 # Lines of a diff that are shown; the whole one is in the comparison's `cells`.
 MOST_LINES = 200
 _LONGEST = 60
+_FEW = 4
 _NONE = "-"
 _CELL = "text-align:left;padding:2px 14px 2px 0;vertical-align:top"
 
@@ -26,7 +27,7 @@ def as_text(sections: Sequence[Section], keys: Sequence[Key], diffs: Mapping[Key
     rows: list[list[object]] = []
     for heading, values in sections:
         rows += [[f"[{heading}]", *("" for _ in keys)]] if heading and values else []
-        rows += [[name, *(_entry(row, key) for key in keys)] for name, row in values.items()]
+        rows += [[name, *_entries(row, keys)] for name, row in values.items()]
     parts = [table(["", *(f"experiment {key}" for key in keys)], rows)]
     for key, diff in diffs.items():
         parts.append(_shortened(diff) if diff else f"The program of {key} is that of {keys[0]}.")
@@ -64,24 +65,37 @@ def duration(seconds: float | None) -> str:
 
 
 def _texts(name: str, row: Mapping[Key, Any], keys: Sequence[Key]) -> list[str]:
-    return [plain(name), *(plain(_entry(row, key)) for key in keys)]
+    return [plain(name), *map(plain, _entries(row, keys))]
 
 
-def _entry(row: Mapping[Key, Any], key: Key) -> str:
+def _entries(row: Mapping[Key, Any], keys: Sequence[Key]) -> list[str]:
+    """Return the cells of a row: in short, but with as many digits as it takes that what differs looks different."""
+    whole = [_entry(row, key) for key in keys]
+    for digits in (_FEW, 6, 9, 12):
+        short = [_entry(row, key, digits) for key in keys]
+        if len(set(short)) == len(set(whole)):
+            return short
+    return whole
+
+
+def _entry(row: Mapping[Key, Any], key: Key, digits: int | None = None) -> str:
     if key not in row or row[key] is None:
         return _NONE
     value = row[key]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return format_value(value)
+    if isinstance(value, float) and digits is not None:
+        return format_value(value) if digits == _FEW else f"{value:.{digits}g}"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return f"{text[: _LONGEST - 3]}..." if digits == _FEW and len(text) > _LONGEST else text
 
 
 def _shortened(diff: str) -> str:
     lines = diff.splitlines()
     if len(lines) <= MOST_LINES:
         return diff
-    return "\n".join([*lines[:MOST_LINES], f"... {len(lines) - MOST_LINES} more lines; .cells has all"])
+    rest = lines[MOST_LINES:]
+    titles = [line.partition(": ")[2] for line in rest if line.startswith("+++ experiment ")]
+    of = f" ({', '.join(filter(None, titles))})" if any(titles) else ""
+    return "\n".join([*lines[:MOST_LINES], f"... {len(rest)} more lines{of}; .cells has all"])
 
 
 def _coloured(diff: str) -> str:

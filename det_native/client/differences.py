@@ -1,9 +1,8 @@
-"""What differs between experiments: configurations by path, programs as diffs, packages. Pure functions."""
+"""What differs between experiments: configurations by path, packages. Pure functions."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from det_native.schema.manifests import BundleManifest
@@ -11,11 +10,6 @@ from det_native.schema.manifests import BundleManifest
 Key = int | str
 #: By path or name, and by experiment: who has no such value is not in it.
 Table = dict[str, dict[Key, Any]]
-
-# Files whose text is part of a program that is a folder.
-_CODE = (".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".sh", ".txt", ".md")
-_LARGEST_FILE = 1 << 20
-CELL = "# %%"
 
 
 def flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
@@ -52,7 +46,8 @@ def searched_config(config: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in (config.get("hyperparameters") or {}).items()
         if isinstance(value, Mapping) and value.get("type") not in (None, "const")
     }
-    return {**config, "hyperparameters": hyperparameters}
+    others = {name: value for name, value in config.items() if name != "hyperparameters"}
+    return {**others, "hyperparameters": hyperparameters} if hyperparameters else others
 
 
 def packages_of(bundle: BundleManifest | None) -> dict[str, str]:
@@ -60,26 +55,3 @@ def packages_of(bundle: BundleManifest | None) -> dict[str, str]:
     if bundle is None:
         return {}
     return {"python": bundle.interpreter.python, **bundle.interpreter.packages}
-
-
-def code_of(bundle: BundleManifest, read_blob: Callable[[str], bytes]) -> dict[str, str]:
-    """Return the text of a program by its parts: its cells together, or the files of a folder by path."""
-    if bundle.program.kind == "cells":
-        return {"cells": "\n\n".join(f"{CELL}\n{cell.source.rstrip()}" for cell in bundle.program.cells)}
-    found = {"command": " ".join(bundle.program.command)}
-    for file in bundle.files:
-        if file.path.endswith(_CODE) and file.size <= _LARGEST_FILE:
-            found[file.path] = read_blob(file.sha256).decode(errors="replace")
-        else:
-            found[file.path] = f"({file.size:,} bytes, {file.sha256[:12]})"
-    return found
-
-
-def diff_of(first: Mapping[str, str], second: Mapping[str, str], names: tuple[str, str]) -> str:
-    """Return a unified diff of two programs; empty where they are the same."""
-    texts: list[str] = []
-    for part in dict.fromkeys([*first, *second]):
-        one, other = first.get(part, ""), second.get(part, "")
-        titles = [name if part == "cells" else f"{name}: {part}" for name in names]
-        texts += difflib.unified_diff(one.splitlines(), other.splitlines(), titles[0], titles[1], lineterm="")
-    return "\n".join(texts)

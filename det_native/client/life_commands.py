@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _ID = click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 _SHOWN = ("id", "name", "state", "labels", "project", "archived")
+_TEXTS = ("description", "notes")
 
 
 def change_facts(master: str | None, experiment_id: int | str, output: Output, **change: Any) -> None:
@@ -25,13 +27,27 @@ def change_facts(master: str | None, experiment_id: int | str, output: Output, *
 
     source = source_of(experiment_id, master)
     describe(source, experiment_id, **change)
-    _print(experiment_id, source.experiment(experiment_id), output)
+    _print(experiment_id, source.experiment(experiment_id), output, changed=change)
 
 
-def _print(experiment_id: int | str, found: Experiment, output: Output) -> None:
+def _print(
+    experiment_id: int | str, found: Experiment, output: Output, *, changed: Mapping[str, object] | None = None
+) -> None:
+    """Print an experiment, with those of its texts that were changed."""
+    from det_native.client.describing import notes_text
+
     data = {**found.model_dump(mode="json"), "id": experiment_id}
     shown = {**data, "state": str(found.state), "labels": ", ".join(found.labels), "archived": _word(found.archived)}
-    output.facts([(name, shown[name]) for name in _SHOWN], data)
+    texts = [name for name in _TEXTS if name in (changed or {})]
+    if not output.for_programs:
+        for name in texts:
+            text = " ".join(str(data[name]).split())
+            if name == "notes" and text:
+                text = f"{len(data[name]):,} characters"  # they are below the table
+            shown[name] = text or "none any more"
+    output.facts([(name, shown[name]) for name in (*_SHOWN, *texts)], data)
+    if "notes" in texts and data["notes"] and not output.for_programs:
+        click.echo(f"\n{notes_text(found)}")
 
 
 def _word(true: bool) -> str:

@@ -16,6 +16,7 @@ from det_native.schema.manifests import BundleManifest, Cell, Codec, FileEntry, 
 
 ReadBlob = Callable[[str], bytes]
 
+_MOST_NAMES = 20
 _CELL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SUFFIXES: dict[Codec, str] = {
     "npy": ".npy",
@@ -67,10 +68,12 @@ def write_notebook(manifest: BundleManifest, read_blob: ReadBlob, path: Path, *,
         warnings.warn(
             f"These files differ from what was sent and were left as they are: {', '.join(kept)}.", stacklevel=3
         )
+    if manifest.links:
+        warnings.warn(_linked(manifest), stacklevel=3)
     values = path.parent / f"{path.stem}_values"
     for number, value in enumerate(manifest.values):
         _write_value(value, number, read_blob, values)
-    cells = [_markdown(title, manifest), *_code_cells(manifest, values.name)]
+    cells = [_markdown(title, manifest, kept, values.name), *_code_cells(manifest, values.name)]
     document = {
         "cells": cells,
         "metadata": {
@@ -152,11 +155,43 @@ def _verified(read_blob: ReadBlob, sha256: str, what: str) -> bytes:
     return content
 
 
-def _markdown(title: str, manifest: BundleManifest) -> dict[str, Any]:
+def _markdown(title: str, manifest: BundleManifest, kept: Sequence[str], values: str) -> dict[str, Any]:
+    """Return the first cell: what the program is, and the files that it has or needs beside it."""
     lines = [f"# {title}", "", f"Python {manifest.interpreter.python}, bundle `{manifest.id[:12]}`."]
     if manifest.requirements:
         lines += ["", "Requirements: " + ", ".join(f"`{requirement}`" for requirement in manifest.requirements)]
+    beside = [entry.path for entry in manifest.files if entry.path not in kept]
+    if beside:
+        lines += ["", f"Files that were sent, beside this notebook: {_names(beside)}."]
+    if kept:
+        lines += ["", f"Files that were here with another content, and were left as they are: {_names(kept)}."]
+    if manifest.values:
+        lines += ["", f"Values that were sent: in `{values}/`."]
+    for sentence in _absent(manifest):
+        lines += ["", sentence]
     return {"cell_type": "markdown", "id": "det-title", "metadata": {}, "source": "\n".join(lines)}
+
+
+def _absent(manifest: BundleManifest) -> list[str]:
+    """Return sentences on what the program uses and nothing writes beside the notebook."""
+    found = [_linked(manifest)] if manifest.links else []
+    reads = list(dict.fromkeys(read.path for read in manifest.reads))
+    if reads:
+        found.append(f"Paths that the workers have are read: {_names(reads)}.")
+    weights = list(dict.fromkeys(earlier.checkpoint for earlier in manifest.program.earlier))
+    if weights:
+        found.append(f"Earlier trainings train again here; the experiment had their checkpoints {_names(weights)}.")
+    return found
+
+
+def _linked(manifest: BundleManifest) -> str:
+    paths = [entry.path for entry in manifest.links]
+    return f"Files of the cluster's store of data are not beside the notebook: {_names(paths)}."
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
 
 
 def _code(cell_id: str, source: str) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from det_native.client.catalog import is_local, source_of
 from det_native.client.describing import (
     TRIALS_HEAD,
     description,
-    experiment_facts,
+    exact_facts,
+    exact_trial_facts,
     trial_description,
-    trial_facts,
     trials_rows,
 )
 from det_native.client.history import rows_of
@@ -53,7 +53,7 @@ def describe_experiment(
         told |= {"trials": [each.model_dump(mode="json") for each in trials]}
         print_json(told | ({"metrics": rows} if with_metrics else {}))
     elif output.as_csv and not with_metrics:
-        output.facts(experiment_facts(known, shown_id=experiment_id))
+        output.facts(exact_facts(known, shown_id=experiment_id))
     elif with_metrics:
         if not output.as_csv:
             click.echo(f"{description(known, trials, shown_id=experiment_id)}\n")
@@ -167,7 +167,7 @@ def describe_trial(named: TrialName, master: str | None, output: Output) -> None
     if output.as_json:
         print_json({**found.model_dump(mode="json"), "checkpoints": checkpoints})
     elif output.as_csv:
-        output.facts(trial_facts(found, experiment, shown_id=shown_id))
+        output.facts(exact_trial_facts(found, experiment, shown_id=shown_id))
     else:
         click.echo(trial_description(found, experiment, checkpoints, shown_id=shown_id))
 

@@ -14,6 +14,7 @@ from local_experiments import write_experiment
 from det_native.client import command, transfer_bar
 from det_native.client.command import cli
 from det_native.client.command_groups import Group
+from det_native.local.store import LocalStore
 
 TELLING = (
     "status",
@@ -74,8 +75,46 @@ def test_csv_of_experiments_and_their_parts_is_exact() -> None:
     configured = {row["path"]: row["value"] for row in rows_of(run("experiment", "config", "local-1", "--csv").output)}
     assert configured == {"searcher.name": "random", "records_per_epoch": "0"}
     facts = {row["name"]: row["value"] for row in rows_of(run("experiment", "describe", "local-1", "--csv").output)}
-    assert (facts["state"], facts["search"]) == ("Completed", "random, 3 trials")
+    assert (facts["state"], facts["searcher"], facts["trials"]) == ("Completed", "random", "3")
+    assert (float(facts["best"]), facts["progress"], facts["smaller_is_better"]) == (1 / 3, "1.0", "True")
+    facts = {row["name"]: row["value"] for row in rows_of(run("trial", "describe", "local-1/3", "--csv").output)}
+    assert (float(facts["best"]), facts["batches"], facts["target_batches"]) == (1 / 3, "4", "4")
     assert len(rows_of(run("experiment", "describe", "local-1", "--metrics", "--csv").output)) == 15
+
+
+def test_what_people_have_written_of_an_experiment_is_described() -> None:
+    experiment = write_experiment()
+    plain = run("experiment", "describe", "local-1").output
+    assert not any(word in plain for word in ("labels", "description", "notes", "project", "archived", "forked"))
+    store = LocalStore.find("local-1")
+    store.write_experiment(store.experiment().model_copy(update={"forked_from": 3}))
+    notes = "# Seen\n\nIt is *straight*."
+    said = run("experiment", "set", "notes", "local-1", notes).output
+    assert "notes     25 characters\n" in said
+    assert said.endswith("\nnotes:\n  # Seen\n\n  It is *straight*.\n")
+    assert "description  A line.\n" in run("experiment", "set", "description", "local-1", "A\nline.").output
+    run("experiment", "label", "add", "local-1", "first", "second")
+    run("experiment", "set", "project", "local-1", "lines/straight")
+    experiment.archive()
+    lines = run("experiment", "describe", "local-1").output.splitlines()
+    for name, value in (
+        ("labels", "first, second"),
+        ("description", "A line."),
+        ("project", "lines/straight"),
+        ("archived", "yes"),
+        ("forked from", "local-3"),
+    ):
+        assert [line.split(None, name.count(" ") + 1)[-1] for line in lines if line.startswith(name)] == [value]
+    place = lines.index("notes:")
+    assert lines[place : place + 4] == ["notes:", "  # Seen", "", "  It is *straight*."]
+    facts = {row["name"]: row["value"] for row in rows_of(run("experiment", "describe", "local-1", "--csv").output)}
+    assert (facts["notes"], facts["description"], facts["forked_from"]) == (notes, "A\nline.", "local-3")
+    assert json.loads(facts["labels"]) == ["first", "second"]
+    told = json.loads(run("experiment", "describe", "local-1", "--json").output)
+    assert [told[name] for name in ("notes", "project", "archived", "forked_from")] == [
+        *(notes, "lines/straight", True, 3),
+    ]
+    assert "notes     none any more\n" in run("experiment", "set", "notes", "local-1", "").output
 
 
 def test_nothing_found_is_a_head_alone_for_programs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import hashlib
 import json
 from typing import Any
 
@@ -19,7 +20,16 @@ from det_native.client.comparing import Comparison
 from det_native.errors import ArgumentError, MissingDependencyError, NotFoundError
 from det_native.local.store import LocalStore
 from det_native.schema import rest
-from det_native.schema.manifests import BundleManifest, Cell, Interpreter, Program
+from det_native.schema.manifests import (
+    BundleManifest,
+    CallSite,
+    Cell,
+    Codec,
+    FileEntry,
+    Interpreter,
+    Program,
+    ValueEntry,
+)
 
 
 def run(*arguments: str) -> Result:
@@ -114,6 +124,9 @@ def test_the_command_line_compares(pair: tuple[str, str], compared: Comparison) 
         assert "-lr = 0.1\n+lr = 0.2\n" in text
     write_experiment(name="again")
     write_experiment(name="once more")
+    assert "The program of experiment local-3 cannot be compared" in run("diff", "local-3", "local-4").output
+    for number in (3, 4):
+        keep_bundle(LocalStore.find(f"local-{number}").folder, program("fit()"), {})
     assert "have the same configuration and program" in run("diff", "local-3", "local-4").output
 
 
@@ -123,7 +136,7 @@ def test_the_command_line_prints_the_program(pair: tuple[str, str]) -> None:
         *("import keras", "", "lr = 0.1", "", "fit()"),
     ]
     assert run("code", "local-1", "--cell", "2").output == "lr = 0.1\n"
-    assert json.loads(run("code", "local-2", "--json").output)[1]["source"] == "lr = 0.2"
+    assert json.loads(run("code", "local-2", "--json").output)["cells"][1]["source"] == "lr = 0.2"
     assert "has no cell 9; it has: 1, 2, 3." in str(run("code", "local-1", "--cell", "9").exception)
 
 
@@ -194,5 +207,115 @@ def test_a_damaged_run_is_compared_as_far_as_it_goes() -> None:
     store = LocalStore.find("local-2")
     store.write_rows(1, "validation", [rest.MetricRow(batch=4, metrics={"val_loss": "NaN", "text": "x"})])
     found = det.compare(["local-1", "local-2"])
-    assert found.cells == {"local-2": ""}
+    assert found.cells["local-2"].startswith("The program of experiment local-1 cannot be compared: ")
     assert "val_loss, last" in repr(found)
+
+
+def keep(
+    bundle: BundleManifest, files: dict[str, bytes], values: dict[str, bytes] | None = None, codec: Codec = "npy"
+) -> str:
+    """Write a run whose program has files and values; return its id."""
+    experiment = write_experiment()
+    sent = {name: (hashlib.sha256(content).hexdigest(), content) for name, content in (values or {}).items()}
+    entries = {path: (hashlib.sha256(content).hexdigest(), content) for path, content in files.items()}
+    whole = bundle.model_copy(
+        update={
+            "files": tuple(FileEntry(path=path, sha256=key, size=len(text)) for path, (key, text) in entries.items()),
+            "values": tuple(
+                ValueEntry(name=name, codec=codec, sha256=key, size=len(text)) for name, (key, text) in sent.items()
+            ),
+        }
+    )
+    blobs = dict([*entries.values(), *sent.values()])
+    keep_bundle(LocalStore.find(str(experiment.id)).folder, whole, blobs)
+    return str(experiment.id)
+
+
+def test_a_changed_module_of_the_same_cells_is_a_change_of_the_program() -> None:
+    cells = program("import utils", "fit()")
+    first = keep(cells, {"utils.py": b"rate = 1\n", "data.bin": b"\0\1", "same.py": b"pass\n"})
+    second = keep(cells, {"utils.py": b"rate = 2\n", "data.bin": b"\0\2\3", "same.py": b"pass\n", "new.md": b"# new\n"})
+    found = det.compare([first, second])
+    lines = found.cells[second].splitlines()
+    assert lines[:2] == [f"--- experiment {first}: utils.py", f"+++ experiment {second}: utils.py"]
+    assert [line for line in lines if line[:2] in ("-r", "+r", "+#")] == ["-rate = 1", "+rate = 2", "+# new"]
+    [binary] = [line for line in lines if "data.bin" in line]
+    assert binary.startswith("data.bin: changed, binary (2 bytes, ")
+    assert "same.py" not in found.cells[second]
+    assert "is that of" not in repr(found)
+    assert "+rate = 2" in run("diff", first, second).output
+    assert "+rate = 2" in found._repr_html_()
+
+
+def test_only_a_program_that_is_all_the_same_is_said_to_be_the_same() -> None:
+    cells = program("fit()")
+    called = cells.model_copy(
+        update={
+            "program": cells.program.model_copy(
+                update={"call": CallSite(kind="fit", cell=0, line=1, column=0, occurrence=2)}
+            )
+        }
+    )
+    first, same = (keep(cells, {"a.py": b"1"}, {"x": b"x"}) for _ in range(2))
+    values, again = keep(cells, {"a.py": b"1"}, {"x": b"y"}), keep(called, {"a.py": b"1"}, {"x": b"x"})
+    found = det.compare([first, same, values, again])
+    assert found.cells[same] == ""
+    assert f"The program of {same} is that of {first}." in repr(found)
+    heading, line = found.cells[values].splitlines()
+    assert heading == (
+        f"The code of experiment {values} is that of experiment {first}, but what was sent with it differs:"
+    )
+    assert line.startswith("sent value x: changed (npy, 1 bytes, ")
+    assert "time 2" in found.cells[again]
+    pickled = [keep(cells, {}, {"names": content}, "objects") for content in (b"{a, b}", b"{b, a}")]
+    assert "sent value names: changed, in its pickled bytes (" in det.compare(pickled).cells[pickled[1]]
+
+
+def test_files_of_another_kind_of_program_are_not_said_to_be_removed() -> None:
+    script = program().model_copy(
+        update={"program": Program(kind="script", framework="keras", command=("train.py", "--lr", "1"))}
+    )
+    files = {"train.py": b"fit()\n", "big.txt": b"a" * 300_000}
+    first = keep(script, files)
+    second = keep(program("create('train:Model')"), {**files, "big.txt": b"b" * 300_000})
+    diff = det.compare([first, second]).cells[second]
+    assert "-train.py --lr 1" in diff
+    assert "-fit()" not in diff
+    assert "big.txt: changed, larger than 256 KiB (300,000 bytes, " in diff
+
+
+def test_the_command_line_prints_files_of_the_program() -> None:
+    experiment = keep(program("import utils"), {"utils.py": b"rate = 1\n", "data.bin": b"\0\1"}, {"x": b"xy"})
+    text = run("code", experiment).output
+    assert "import utils\n\n# %% utils.py\nrate = 1\n\n# %% data.bin\n(2 bytes; " in text
+    assert "x  npy, 2 bytes" in text
+    assert run("code", experiment, "--file", "utils.py").output == "rate = 1\n"
+    assert run("code", experiment, "--file", "data.bin").output_bytes == b"\0\1"
+    told = json.loads(run("code", experiment, "--json").output)
+    assert [(file["path"], file["text"]) for file in told["files"]] == [("utils.py", "rate = 1\n"), ("data.bin", None)]
+    assert "has no file 'model.py'; it has: utils.py, data.bin." in str(
+        run("code", experiment, "--file", "model.py").exception
+    )
+    many = keep(program("fit()"), {f"part{number}.py": b"pass\n" for number in range(40)})
+    text = run("code", many).output
+    assert f"# %% 40 files; det experiment code {many} --file PATH prints one" in text
+    assert "part7.py  5 bytes" in text
+    assert "\npass" not in text
+
+
+def test_numbers_that_differ_look_different() -> None:
+    ids: list[str] = []
+    for seed, rate in ((1766020980, 0.12345678), (1766020981, 0.12345679)):
+        experiment = write_experiment()
+        store = LocalStore.find(str(experiment.id))
+        config = {"reproducibility": {"experiment_seed": seed}, "rate": rate, "hyperparameters": {"lr": rate}}
+        if ids:
+            config["hyperparameters"] = {"lr": {"type": "double", "minval": 0.0, "maxval": 1.0}}
+        store.write_experiment(store.experiment().model_copy(update={"config": config}))
+        ids.append(str(experiment.id))
+    found = det.compare(ids)
+    rows = {line.split()[0]: line.split()[1:] for line in repr(found).splitlines() if line.strip()}
+    assert rows["reproducibility.experiment_seed"] == ["1766020980", "1766020981"]
+    assert rows["rate"] == ["0.12345678", "0.12345679"]
+    assert "hyperparameters" not in found.config
+    assert found.config["hyperparameters.lr.maxval"] == {ids[1]: 1.0}

@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 from det_native.capture.carry import pack
 from det_native.client.notebook import write_notebook
 from det_native.errors import ArgumentError, BundleCorruptError
-from det_native.schema.manifests import BundleManifest, Cell, FileEntry, Interpreter, Program, ValueEntry
+from det_native.schema.manifests import BundleManifest, Cell, FileEntry, Interpreter, Program, ReadEntry, ValueEntry
 
 
 def npy(array: Any) -> bytes:
@@ -112,6 +112,28 @@ def test_files_that_exist_are_never_overwritten(tmp_path: Path) -> None:
         write_notebook(manifest(cells("a")), blobs.__getitem__, tmp_path / "n.ipynb", title="t")
     with pytest.raises(ArgumentError, match=r"must end in \.ipynb"):
         write_notebook(manifest(cells("a")), blobs.__getitem__, tmp_path / "n.py", title="t")
+
+
+def test_files_of_a_program_are_beside_its_notebook_or_named_in_it(tmp_path: Path) -> None:
+    blobs = Blobs()
+    (tmp_path / "mine.py").write_text("mine")
+    written = manifest(
+        cells("import lib.utils"),
+        files=(blobs.file("lib/utils.py", b"rate = 1\n"), blobs.file("mine.py", b"theirs")),
+        links=(FileEntry(path="data/big.npy", sha256="0" * 64, size=1 << 30),),
+        reads=(ReadEntry(path="/shared/images", where="cell [1], line 1"),),
+        values=(blobs.value("x", "npy", npy(np.arange(4))),),
+    )
+    with pytest.warns(UserWarning, match="store of data") as warned:
+        path = write_notebook(written, blobs.__getitem__, tmp_path / "n.ipynb", title="t")
+    assert any("data/big.npy" in str(each.message) for each in warned)
+    assert (tmp_path / "lib/utils.py").read_text() == "rate = 1\n"
+    said = json.loads(path.read_text())["cells"][0]["source"].splitlines()
+    assert "Files that were sent, beside this notebook: `lib/utils.py`." in said
+    assert "Files that were here with another content, and were left as they are: `mine.py`." in said
+    assert "Files of the cluster's store of data are not beside the notebook: `data/big.npy`." in said
+    assert "Paths that the workers have are read: `/shared/images`." in said
+    assert "Values that were sent: in `n_values/`." in said
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "a\\x", "."])

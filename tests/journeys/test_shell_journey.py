@@ -67,6 +67,16 @@ def test_a_directory_is_trained_and_its_results_are_fetched(det: Det, tmp_path: 
     slots = data_of(det("slot", "list", "--json"))
     assert [(slot["device"], slot["trial"]) for slot in slots] == [("cpu", None), ("cpu", None)]
 
+    code = tmp_path / "mnist/data.py"
+    code.write_text(f"{code.read_text()}# changed\n")
+    words = ("mnist/const.yaml", "mnist", "--json", "--config", "searcher.max_length=6")
+    changed, same = (str(data_of(det("experiment", "create", *words))["id"]) for _ in range(2))
+    assert f"+++ experiment {changed}: data.py" in det("e", "diff", number, changed)
+    assert det("e", "compare", number, changed).endswith("\n+# changed\n")
+    assert f"The program of {same} is that of {changed}." in det("e", "compare", changed, same)
+    assert det("e", "code", changed, "--file", "data.py") == code.read_text()
+    assert "class MNistTrial" in det("e", "code", number)
+
 
 def damage(blobs: Path) -> None:
     """Flip a bit in each blob of a store."""

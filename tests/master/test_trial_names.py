@@ -80,7 +80,7 @@ def test_a_trial_is_named_by_its_number_or_its_id(master: Master) -> None:
     assert det(master, "trial", "metrics", "2.1", "--csv").output == "batch,loss\n3,0.25\n"
     assert "Trial 2.2 has reported no validation metrics." in det(master, "trial", "metrics", "3").output
     facts = dict(row.values() for row in rows_of(det(master, "trial", "describe", "2.1", "--csv").output))
-    assert (facts["id"], facts["batches"]) == ("2", "3 of 100")
+    assert (facts["id"], facts["batches"], facts["target_batches"]) == ("2", "3", "100")
 
 
 @pytest.mark.parametrize(
