@@ -127,12 +127,24 @@ def test_the_older_type_s3_and_an_address_alone_go_there_too(
     assert (plain["type"], plain["url"], plain["save_trial_best"]) == ("url", f"s3://{bucket}/plain", 1)
 
 
+def test_a_folder_that_cannot_be_made_is_refused_in_two_sentences(master: Master, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = f"{tmp_path}/file/deep"
+    for storage in ({"type": "shared_fs", "host_path": folder}, folder):
+        answer = json.loads(refused(master, storage))
+        (line,) = str(answer["error"]).splitlines()[1:]
+        assert line.endswith(
+            f": Checkpoints cannot be written to {folder}: Not a directory. "
+            "Make the bucket or folder, or give checkpoint_storage another address or other keys."
+        )
+
+
 def test_what_cannot_be_written_to_is_refused_when_it_is_submitted(
     master: Master, s3: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = refused(master, {"type": "url", "url": "s3://nobody-made-it", "options": s3.options})
     assert "Checkpoints cannot be written to s3://nobody-made-it" in missing
-    assert "make the bucket" in missing
+    assert ". Make the bucket or folder, or give checkpoint_storage another address or other keys." in missing
     assert SECRET not in missing
     assert "name or password" in refused(master, "s3://me:word@bucket")
     assert "absolute path" in refused(master, "some/folder")

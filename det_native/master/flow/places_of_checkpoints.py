@@ -77,7 +77,7 @@ def check_writable(config: ExperimentConfig, places: Places, owner: str) -> None
         raise MissingDependencyError(f"checkpoint_storage: {error}") from error
     except StorageError as error:
         what, where = str(error), "checkpoint_storage.host_path" if "://" not in url else "checkpoint_storage"
-        remedy = "make the bucket or folder, or give checkpoint_storage another address or other keys"
+        remedy = "Make the bucket or folder, or give checkpoint_storage another address or other keys."
         raise ConfigurationError("The experiment cannot be run:", [Problem(where, what, remedy)]) from error
 
 
