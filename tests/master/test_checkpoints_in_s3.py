@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,12 +131,25 @@ def test_the_older_type_s3_and_an_address_alone_go_there_too(
 def test_a_folder_that_cannot_be_made_is_refused_in_two_sentences(master: Master, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     folder = f"{tmp_path}/file/deep"
-    for storage in ({"type": "shared_fs", "host_path": folder}, folder):
+    for field, storage in (
+        (".host_path", {"type": "shared_fs", "host_path": folder}),
+        ("", folder),
+        (".container_path", {"type": "directory", "container_path": folder}),
+    ):
         answer = json.loads(refused(master, storage))
         (line,) = str(answer["error"]).splitlines()[1:]
-        assert line.endswith(
-            f": Checkpoints cannot be written to {folder}: Not a directory. "
+        assert line == (
+            f"  - checkpoint_storage{field}: Checkpoints cannot be written to {folder}: Not a directory. "
             "Make the bucket or folder, or give checkpoint_storage another address or other keys."
+        )
+
+
+def test_a_server_that_nobody_answers_at_is_refused_when_it_is_submitted(master: Master) -> None:
+    with socket.socket() as server:  # bound, and not listening
+        server.bind(("127.0.0.1", 0))
+        url = f"ftp://127.0.0.1:{server.getsockname()[1]}/x"
+        assert f"checkpoint_storage: Checkpoints cannot be written to {url}: Connection refused. Make" in (
+            refused(master, url)
         )
 
 
