@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from det_native._version import PROTOCOL
-from det_native.errors import CheckpointError, CheckpointNotFoundError, NotFoundError, RequestError
+from det_native.errors import CheckpointNotFoundError, NotFoundError, RequestError
 from det_native.master.flow.collection import retire
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.creation import Forked
@@ -79,7 +79,7 @@ def continuation(
     ------
     NotFoundError
         If there is no such experiment of this owner, or it has not that trial or checkpoint.
-    CheckpointError
+    CheckpointNotFoundError
         If there is no checkpoint to begin with.
     """
     with context.database.read() as connection:
@@ -114,7 +114,7 @@ def _source(
             raise NotFoundError(f"Experiment {detail.id} has no trial {wanted.trial}.")
         last = of_trial[wanted.trial]
         if last is None:
-            raise CheckpointError(f"Trial {names[wanted.trial]} has no checkpoint to continue from.")
+            raise CheckpointNotFoundError(f"Trial {names[wanted.trial]} has no checkpoint to continue from.")
         return last
     sign = 1 if detail.smaller_is_better else -1
     # Those that were never validated come last, the newest of them first.
@@ -123,7 +123,7 @@ def _source(
         last = of_trial[trial.id]
         if last is not None:
             return last
-    raise CheckpointError(f"Experiment {detail.id} has no checkpoint to continue from.")
+    raise CheckpointNotFoundError(f"Experiment {detail.id} has no checkpoint to continue from.")
 
 
 def _submission(
