@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from det_native.client.output import Output, takes_output_options
-from det_native.client.run_names import EXPERIMENT, TRIAL
+from det_native.client.run_names import EXPERIMENT, TRIAL, TrialName
 
 if TYPE_CHECKING:
     from det_native.client.checkpoint import Checkpoint
@@ -70,7 +70,7 @@ def download_experiment(
 def download_trial(
     context: click.Context,
     /,
-    trial_id: tuple[str | None, int],
+    trial_id: TrialName,
     *,
     output: Output,
     latest: bool,
@@ -81,12 +81,9 @@ def download_trial(
     folder: Path,
 ) -> None:
     """Copy a checkpoint of a trial, verified."""
-    from det_native.client.catalog import source_of
     from det_native.client.trial import Trial
 
-    local, number = trial_id
-    source = source_of(local or number, context.obj)
-    trial = Trial(source, source.trial(number))
+    trial = Trial(*trial_id.find(context.obj))
     _together(sort_by, smaller)
     chosen = trial.select_checkpoint(
         latest=latest, best=best or not (latest or uuid), uuid=uuid, sort_by=sort_by, smaller_is_better=smaller
@@ -100,8 +97,11 @@ def _together(sort_by: str | None, smaller: bool | None) -> None:
 
 
 def _download(checkpoints: Sequence[Checkpoint], folder: Path, output: Output) -> None:
+    from det_native.schema.trial_names import trial_name
+
     rows = []
     for checkpoint in checkpoints:
         filled = checkpoint.download(folder / checkpoint.uuid)
-        rows.append((checkpoint.uuid, checkpoint.trial_id, checkpoint.batch, str(filled.absolute())))
+        name = trial_name(checkpoint.experiment_id, checkpoint.facts.shown_trial)
+        rows.append((checkpoint.uuid, name, checkpoint.batch, str(filled.absolute())))
     output.table(("uuid", "trial", "batch", "path"), rows)

@@ -547,7 +547,8 @@ class Experiment(ExperimentLife):
         checkpoint : Checkpoint or str, optional
             Where it begins, or the beginning of its uuid; the last one of the trial by default.
         trial : Trial or int, optional
-            The trial that is continued, or its id; the best one by default.
+            The trial that is continued, or its number inside the experiment, the 2 of ``7.2``; the best one by
+            default. A number that no trial of the experiment has may be the id of one on the master.
         name : str, optional
             ``"Continuation of ..."`` by default.
 
@@ -562,14 +563,18 @@ class Experiment(ExperimentLife):
             If not exactly one length is given.
         CheckpointError
             If there is no checkpoint (any more).
+        NotFoundError
+            If the experiment has no such trial.
         UnsupportedFeatureError
             If the length stands in the program's own code, or it is a local run.
         """
         known = self.checkpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint
         uuid = None if known is None else known.uuid
-        trial_id = trial.id if isinstance(trial, Trial) else trial
+        number: Any = trial
+        if isinstance(trial, Trial):
+            number = selection.number_inside(self._id, trial.source.shown_id(trial.experiment_id), trial.number)
         lengths = {"epochs": epochs, "batches": batches, "records": records}
-        return self._new(life.continuation(self._source, self._id, lengths, uuid, trial_id, name))
+        return self._new(life.continuation(self._source, self._id, lengths, uuid, number, name))
 
     def move(
         self,

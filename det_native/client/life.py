@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.artifacts import shown_size
+from det_native.client.selection import trial_to_continue
 from det_native.errors import ArgumentError, ConfigurationError, RequestError
 from det_native.schema import rest
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
@@ -139,10 +140,14 @@ def continuation(
 ) -> rest.Experiment:
     """Submit an experiment that goes on from a checkpoint of another one; see ``Experiment.continue_``.
 
+    `trial` is the number of a trial inside the experiment, or its id on the master.
+
     Raises
     ------
     ArgumentError
-        If not exactly one length is given, or it is no whole number above 0.
+        If not exactly one length is given, or it is no whole number above 0, or `trial` is none.
+    NotFoundError
+        If the experiment has no such trial.
     """
     given = {unit: length for unit, length in lengths.items() if length is not None}
     if len(given) != 1:
@@ -151,7 +156,11 @@ def continuation(
     if isinstance(length, bool) or not isinstance(length, int) or length < 1:
         raise ArgumentError(f"{unit}={length!r}: a whole number above 0 is needed.")
     body: dict[str, Any] = {"unit": unit, "length": length}
-    body |= {field: value for field, value in (("checkpoint", checkpoint), ("trial", trial)) if value is not None}
+    if checkpoint is not None:
+        body["checkpoint"] = checkpoint
+    if trial is not None:
+        trials = source.trials(experiment_id)
+        body["trial"] = trial_to_continue(trial, trials, owner=f"Experiment {experiment_id}").id
     if name is not None:
         body["name"] = _named(name)
     return source.continuation(experiment_id, ExperimentContinuation.model_validate(body))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from det_native.client.output import Output, takes_output_options
-from det_native.client.run_names import EXPERIMENT
+from det_native.client.run_names import EXPERIMENT, TRIAL, TrialName
 from det_native.errors import ArgumentError, DetError
 
 if TYPE_CHECKING:
@@ -182,7 +182,9 @@ def fork(
 @click.option("--batches", type=click.IntRange(1), help="So many batches more.")
 @click.option("--records", type=click.IntRange(1), help="So many records more.")
 @click.option("--checkpoint", metavar="UUID", help="Where it begins; the last checkpoint of the trial by default.")
-@click.option("--trial", type=click.IntRange(1), metavar="ID", help="Which trial; the best one by default.")
+@click.option(
+    "--trial", type=TRIAL, metavar="TRIAL", help="Which trial: 7.2, or 2 for the 2 of 7.2; the best one by default."
+)
 @click.option("--name", help="By default `Continuation of ...`.")
 @takes_output_options
 @click.pass_context
@@ -194,7 +196,7 @@ def continue_(
     batches: int | None,
     records: int | None,
     checkpoint: str | None,
-    trial: int | None,
+    trial: TrialName | None,
     name: str | None,
     output: Output,
 ) -> None:
@@ -207,7 +209,8 @@ def continue_(
         found = source.checkpoints(experiment_id=experiment_id)
         checkpoint = selection.checkpoint_named(checkpoint, found, owner=f"Experiment {experiment_id}").uuid
     lengths = {"epochs": epochs, "batches": batches, "records": records}
-    _submitted(life.continuation(source, experiment_id, lengths, checkpoint, trial, name), output)
+    number = None if trial is None else selection.number_inside(experiment_id, trial.experiment, trial.number)
+    _submitted(life.continuation(source, experiment_id, lengths, checkpoint, number, name), output)
 
 
 @click.command("move")

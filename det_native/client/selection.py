@@ -9,6 +9,7 @@ from det_native.past_history import as_number
 from det_native.schema.ranking import checkpoints_best_first, score, trials_best_first
 from det_native.schema.rest import Checkpoint, Experiment, ExperimentDetail, Trial
 from det_native.schema.states import CheckpointState
+from det_native.schema.trial_names import trial_name
 
 
 def warning_of_better(metrics: Mapping[str, object], experiment: ExperimentDetail) -> str:
@@ -39,6 +40,43 @@ def best_trial(trials: Sequence[Trial], *, smaller_is_better: bool) -> Trial | N
     """Return the trial with the best validation; the oldest one while none has been validated."""
     ranked = trials_best_first(trials, smaller_is_better=smaller_is_better)
     return ranked[0] if ranked else None
+
+
+def number_inside(experiment: int | str, named: int | str | None, number: int) -> int:
+    """Return the number of a trial inside an experiment, of which it must be.
+
+    Parameters
+    ----------
+    experiment : int or str
+    named : int or str or None
+        The experiment that the trial was named with: the 7 of ``7.2``.
+    number : int
+
+    Raises
+    ------
+    NotFoundError
+        If it was named as that of another experiment.
+    """
+    if named not in (None, experiment):
+        raise NotFoundError(f"Experiment {experiment} has no trial {trial_name(named or 0, number)}.")
+    return number
+
+
+def trial_to_continue(wanted: object, trials: Sequence[Trial], *, owner: str) -> Trial:
+    """Return the trial of that number inside its experiment; if there is none, that with this id on the master.
+
+    Raises
+    ------
+    ArgumentError
+        If `wanted` is no whole number.
+    NotFoundError
+        If there is no such trial.
+    """
+    numbers = {trial.shown_number for trial in trials}
+    for trial in trials:
+        if type(wanted) is int and wanted not in numbers and trial.id == wanted:
+            return trial
+    return trial_with_number(wanted, trials, owner=owner)
 
 
 def trial_with_number(number: object, trials: Sequence[Trial], *, owner: str) -> Trial:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from det_native.errors import NotFoundError, RequestError
+from det_native.local.keeping import keep_number
 from det_native.local.store import LocalStore
 from det_native.schema.life import Deletion
 
@@ -60,6 +61,7 @@ def delete(store: LocalStore) -> Deletion:
     root = store.folder.parent
     target = root / f".removed-{store.number}-{os.getpid()}"
     hashes = only_hashes(store.folder)
+    keep_number(root, store.number)
     try:
         store.folder.rename(target)
     except FileNotFoundError:

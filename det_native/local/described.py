@@ -22,6 +22,11 @@ def with_description(folder: Path, detail: rest.ExperimentDetail) -> rest.Experi
     return detail.model_copy(update=_read(folder))
 
 
+def described_by_people(folder: Path) -> bool:
+    """Whether people have written something of an experiment that still stands, or archived it."""
+    return any(_read(folder).values())
+
+
 def describe(folder: Path, values: dict[str, Any]) -> None:
     """Keep values by name; others stay as they are."""
     with FileLock(folder / "described.lock"):

@@ -21,7 +21,9 @@
     local/3/trials/1/run/1/         of processes that train for it; stays if the one that runs it dies: see ``left``
 
 A line that does not end is not there yet. The last `KEPT` runs stay, and older ones that somebody still holds a handle
-of.
+of. Those that people have described, labelled, noted, renamed, archived or put into a project, or a checkpoint of which
+they have pinned or noted, stay until they are deleted, and do not count. ``local/last-number`` is the highest number
+that a run ever had.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from pydantic import BaseModel, ValidationError
 
 from det_native.errors import NotFoundError, StorageError
 from det_native.local.described import with_description
+from det_native.local.keeping import make_folder, stays
 from det_native.local.left import LeftReports, left_reports
 from det_native.local.locks import is_locked
 from det_native.local.runner import Runner
@@ -86,15 +89,9 @@ class LocalStore:
         """Make the folder of a new experiment, with the next number, and remove those of old ones."""
         root = _root()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        while True:
-            number = max((int(each.name) for each in root.iterdir() if each.name.isdigit()), default=0) + 1
-            try:
-                (root / str(number)).mkdir(mode=0o700)
-            except FileExistsError:  # another kernel took the number at the same moment
-                continue
-            store = cls(root / str(number))
-            _remove_old(root)
-            return store
+        store = cls(make_folder(root))
+        _remove_old(root)
+        return store
 
     @classmethod
     def find(cls, experiment_id: str) -> LocalStore:
@@ -115,7 +112,8 @@ class LocalStore:
             if store is not None and (folder / "experiment.json").is_file():
                 return store
         raise NotFoundError(
-            f"There is no local experiment {experiment_id!r} in {_root()}; the last {KEPT} runs are kept there."
+            f"There is no local experiment {experiment_id!r} in {_root()}; the last {KEPT} runs are kept there, "
+            "and those that were pinned, labelled, described or archived."
         )
 
     @classmethod
@@ -438,8 +436,9 @@ def _held(folder: Path) -> int:
 
 
 def _remove_old(root: Path) -> None:
-    """Remove all but the last runs, unless they are in use, and what only they needed."""
-    numbers = sorted((int(each.name) for each in root.iterdir() if each.name.isdigit()), reverse=True)
+    """Remove all but the last runs, unless they are in use or people keep them, and what only they needed."""
+    folders = [each for each in root.iterdir() if each.name.isdigit()]
+    numbers = sorted((int(each.name) for each in folders if not stays(each)), reverse=True)
     removed = [number for number in numbers[KEPT:] if _remove(root / str(number))]
     for left in root.glob(f"{_REMOVED}*"):
         shutil.rmtree(left, ignore_errors=True)  # what another kernel is removing at the same moment
@@ -450,7 +449,7 @@ def _remove_old(root: Path) -> None:
 
 
 def _remove(folder: Path) -> bool:
-    """Rename a folder away unless somebody holds it; return whether it is gone."""
+    """Rename a folder away unless somebody holds it or people keep it; return whether it is gone."""
     target = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
     try:
         descriptor = os.open(folder / "use.lock", _OPEN, 0o600)
@@ -461,6 +460,8 @@ def _remove(folder: Path) -> bool:
             import fcntl
 
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if stays(folder):  # somebody has pinned or labelled it since it was looked at
+                return False
             folder.rename(target)
     except OSError:
         return False

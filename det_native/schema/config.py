@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from det_native.schema.after import numbers_after
 from det_native.schema.checks import consistency_problems
 from det_native.schema.distributed import Distributed
 from det_native.schema.hyperparameters import Hyperparameter
@@ -46,11 +47,6 @@ from det_native.schema.watchdog import Watchdog
 WeightsAfter = Literal["last", "best", "stay"]
 
 OFF = Length(unit=Unit.BATCHES, units=0)
-
-
-def _several(value: Any) -> Any:
-    """Return one number as a list of it."""
-    return [value] if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class ExperimentConfig(Section):
@@ -97,7 +93,7 @@ class ExperimentConfig(Section):
     log_retention_days: Annotated[int, Field(ge=-1, le=32_767)] | None = None
     retention_policy: RetentionPolicy | None = None
     notify: list[Notify] = Field(default_factory=list, max_length=20)
-    after: Annotated[list[Annotated[int, Field(ge=1)]], BeforeValidator(_several)] = Field(default_factory=list)
+    after: Annotated[list[Annotated[int, Field(ge=1)]], BeforeValidator(numbers_after)] = Field(default_factory=list)
     integrations: dict[str, Any] | None = None
     preemption_timeout: Positive | None = None
     slurm: Slurm = Field(default_factory=Slurm)

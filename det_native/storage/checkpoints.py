@@ -144,7 +144,8 @@ class CheckpointStorage:
             self._folder.publish(key, [b"checkpoints can be written here"])
             self._folder.delete(key)
         except OSError as error:
-            said = str(error).strip().rstrip(".") or type(error).__name__
+            of_a_file = error.filename is not None and error.strerror  # the path would be there twice
+            said = str(error.strerror if of_a_file else error).strip().rstrip(".") or type(error).__name__
             raise storage_error(f"Checkpoints cannot be written to {self.uri}: {said}.", error) from error
 
     def local_path(self, uuid: str, path: str) -> Path | None:

@@ -182,6 +182,58 @@ def test_fork_and_continue_return_the_new_experiment(master: Master, capsys: pyt
         experiment.fork(config={"no_such_field": 1})
 
 
+@pytest.fixture
+def two_trials(master: Master) -> Experiment:
+    """Give an experiment with two trials, of which both have a checkpoint and the first is the best."""
+    trained(master)  # so that numbers inside the experiment are not the master's ids
+    before = len(master.world.jobs)
+    searcher = {"name": "random", "max_trials": 2, "metric": "loss", "max_length": {"batches": 100}}
+    number: int = master.create({**CONFIG, "searcher": searcher})["id"]
+    for place in (1, 2):
+        worker = Worker(master, master.world.wait_for_jobs(before + place)[-1])
+        worker.start()
+        worker.train(1, 100)
+        worker.checkpoint(100)
+        worker.validate(100, loss=0.5 * place)
+        worker.exit(batch=100)
+    master.until_state(number, "COMPLETED")
+    return handle(master, number)
+
+
+def began_with(master: Master, made: Experiment) -> str:
+    source: str = end_new(master, made).config["searcher"]["source_checkpoint_uuid"]
+    return source
+
+
+def test_the_trial_that_is_continued_is_named_by_its_number(master: Master, det: Det, two_trials: Experiment) -> None:
+    number, (_, second) = int(two_trials.id), two_trials.trials
+    assert (second.number, second.id > 2) == (2, True)
+    (checkpoint,) = (one.uuid for one in two_trials.checkpoints if one.trial_id == second.id)
+    for trial in (2, second, second.id):
+        assert began_with(master, two_trials.continue_(batches=5, trial=trial)) == checkpoint
+    for word in (f"{number}.2", 2, second.id):
+        made = json.loads(det("continue", number, "--batches", 5, "--trial", word, "--json"))
+        assert began_with(master, handle(master, made["id"])) == checkpoint
+    other = trained(master)
+    with pytest.raises(NotFoundError, match=rf"Experiment {number} has no trial {other.id}\.1\."):
+        two_trials.continue_(batches=5, trial=other.trials[0])
+    with pytest.raises(NotFoundError, match=f"Experiment {number} has no trial 99999"):
+        two_trials.continue_(batches=5, trial=99_999)
+    with pytest.raises(ArgumentError, match="named by its number inside the experiment"):
+        two_trials.continue_(batches=5, trial="2")  # type: ignore[arg-type]
+    assert f"has no trial {other.id}.1" in det("continue", number, "--batches", 5, "--trial", f"{other.id}.1", code=1)
+    assert "has no trial local-1/1" in det("continue", number, "--batches", 5, "--trial", "local-1/1", code=1)
+    assert "write 7.2 for the second trial" in det("continue", number, "--batches", 5, "--trial", "x", code=2)
+
+
+def test_the_shell_names_the_trial_of_a_local_run(det: Det) -> None:
+    write_experiment(trials=2)
+    for trial in ("local-1/2", "local-1.2", "2"):
+        done = CliRunner().invoke(cli, ["experiment", "continue", "local-1", "--batches", "5", "--trial", trial])
+        assert isinstance(done.exception, UnsupportedFeatureError)
+        assert "cannot be continued" in str(done.exception)
+
+
 def test_the_same_from_the_shell(master: Master, det: Det) -> None:
     number = int(trained(master).id)
     assert json.loads(det("rename", number, "digits", "--json"))["name"] == "digits"

@@ -249,9 +249,15 @@ def test_the_command_line_has_all_of_it(named_master: Master, tmp_path: Path) ->
     assert (tmp_path / "m" / "weights").read_text() == "weights after 20"
     loaded = json.loads(det_command("experiment", "download", str(number), "-o", str(tmp_path / "top"), "--json"))
     assert [Path(one["path"]).name for one in loaded] == [uuids[1]]
-    trial = str(det.experiment(number).trials[0].id)
-    det_command("trial", "download", trial, "--uuid", uuids[1][:36], "-o", str(tmp_path / "trial"))
-    assert (tmp_path / "trial" / uuids[1] / "metadata.json").is_file()
+    assert [one["trial"] for one in loaded] == [f"{number}.1"]
+    for trial in (f"{number}.1", str(det.experiment(number).trials[0].id)):
+        folder = tmp_path / f"trial {trial}"
+        text = det_command("trial", "download", trial, "--uuid", uuids[1][:36], "-o", str(folder), "--csv")
+        assert text.splitlines()[1].startswith(f"{uuids[1]},{number}.1,")
+        assert (folder / uuids[1] / "metadata.json").is_file()
+    refused = CliRunner().invoke(cli, ["trial", "download", f"{number}.2", "-o", str(tmp_path / "none")])
+    assert isinstance(refused.exception, NotFoundError)
+    assert f"Experiment {number} has no trial 2" in str(refused.exception)
     assert "has a version" in str(CliRunner().invoke(cli, ["model", "delete", "-y", "digits"]).exception)
     det_command("model", "archive", "digits")
     det_command("model", "delete", "-y", "--version", "1", "digits")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,68 @@ def test_the_last_runs_stay_and_those_in_use(monkeypatch: pytest.MonkeyPatch) ->
 def test_numbers_are_not_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_store, "KEPT", 1)
     assert [write_experiment().id for _ in range(3)] == ["local-1", "local-2", "local-3"]
+
+
+def test_numbers_of_deleted_runs_are_not_given_again() -> None:
+    write_experiment().delete(yes=True)
+    second = write_experiment()
+    assert second.id == "local-2"
+    (root() / "last-number").unlink()  # a home of an earlier version
+    second.delete(yes=True)
+    assert write_experiment().id == "local-3"
+    (root() / "last-number").write_text("")
+    assert write_experiment().id == "local-4"
+
+
+def test_kernels_that_begin_runs_at_once_get_different_numbers() -> None:
+    code = (
+        "from det_native.local.store import LocalStore\n"
+        "import shutil\n"
+        "for _ in range(20):\n"
+        "    store = LocalStore.create()\n"
+        "    print(store.number)\n"
+        "    shutil.rmtree(store.folder)\n"
+    )
+    kernels = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(2)]
+    given = [int(number) for kernel in kernels for number in kernel.communicate()[0].split()]
+    assert sorted(given) == list(range(1, 41))
+
+
+@pytest.mark.parametrize(
+    "keeps",
+    [
+        lambda run: run.add_labels("baseline"),
+        lambda run: run.set_notes("seen"),
+        lambda run: run.set_description("a baseline"),
+        lambda run: run.rename("the best"),
+        lambda run: run.move_to("vision/digits"),
+        lambda run: run.archive(),
+        lambda run: LocalStore.find(run.id).write_mark(1, "a", metadata={}, pinned=True),
+        lambda run: LocalStore.find(run.id).write_mark(1, "a", metadata={"seen": True}, pinned=False),
+    ],
+    ids=["labels", "notes", "description", "name", "project", "archived", "pinned", "metadata"],
+)
+def test_runs_that_people_keep_stay_and_do_not_count(
+    monkeypatch: pytest.MonkeyPatch, keeps: Callable[[Experiment], None]
+) -> None:
+    monkeypatch.setattr(local_store, "KEPT", 2)
+    keeps(write_experiment())
+    for _ in range(4):
+        write_experiment()
+    assert numbers() == [1, 4, 5]
+    assert det.attach("local-1").history == {"loss": [0.5], "val_loss": [1.0]}
+
+
+def test_a_run_that_people_keep_no_longer_goes_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_store, "KEPT", 1)
+    write_experiment().add_labels("tried")
+    LocalStore.find(write_experiment().id).write_mark(1, "a", metadata={}, pinned=True)
+    write_experiment()
+    assert numbers() == [1, 2, 3]
+    det.attach("local-1").remove_labels("tried")
+    LocalStore.find("local-2").write_mark(1, "a", metadata={}, pinned=False)
+    write_experiment()
+    assert numbers() == [4]
 
 
 def test_what_only_removed_runs_needed_goes_with_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,18 @@
 """``create(..., local=True)``: real training of a PyTorchTrial in this process."""
 
 import importlib
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 torch = pytest.importorskip("torch")
 
 import det_native as det  # noqa: E402 (after the check for torch)
+from det_native.client.command import cli  # noqa: E402
 from det_native.errors import (  # noqa: E402
     ArgumentError,
     CheckpointError,
@@ -103,6 +106,29 @@ def test_best_checkpoint_loads_back_into_a_trial(tmp_path: Path) -> None:
     assert error == pytest.approx(checkpoint.metrics["error"], rel=1e-5)
     folder = checkpoint.download(tmp_path / "checkpoint")
     assert any(folder.iterdir())
+
+
+def test_what_the_configuration_says_of_a_local_run_is_known_of_it_until_it_is_changed() -> None:
+    said = {"labels": ["baseline", "line"], "description": "a line", "project": "/toys/lines/"}
+    experiment = det.experimental.create(LineTrial, {**CONFIG, **said}, local=True)
+    assert (experiment.labels, experiment.description) == (["baseline", "line"], "a line")
+    assert experiment.project == "toys/lines"
+    assert [one.id for one in det.experiments(label="baseline")] == [experiment.id]
+    assert [one.id for one in det.experiments(project="toys/lines")] == [experiment.id]
+    experiment.remove_labels("line")
+    experiment.set_description("")
+    experiment.move_to("")
+    again = det.attach("local-1")
+    assert (again.labels, again.description, again.project) == (["baseline"], "", "")
+
+
+@pytest.mark.parametrize("name", ["local-1/1", "local-1.1"])
+def test_a_checkpoint_of_a_local_trial_is_downloaded_by_the_name_of_the_trial(tmp_path: Path, name: str) -> None:
+    experiment = det.experimental.create(LineTrial, CONFIG, local=True)
+    done = CliRunner().invoke(cli, ["trial", "download", name, "-o", str(tmp_path), "--json"], catch_exceptions=False)
+    (row,) = json.loads(done.stdout)
+    assert (row["uuid"], row["trial"]) == (experiment.top_checkpoint().uuid, "local-1/1")
+    assert (Path(row["path"]) / "metadata.json").is_file()
 
 
 class WritingTrial(LineTrial):

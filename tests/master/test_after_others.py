@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from master_parts import Master, Worker, configuration
 
 from det_native import PROTOCOL
+from det_native.errors import ConfigurationError
 from det_native.master.flow.after import earlier_of
 from det_native.schema.config import ExperimentConfig
+from det_native.schema.loading import load_config
 from det_native.schema.states import ExitReason, ExperimentState
 
 
@@ -83,7 +85,8 @@ def test_what_cannot_come_true_is_refused_at_submit(master: Master) -> None:
     master.client.post(f"/api/v1/experiments/{first['id']}/kill")
     master.until_state(first["id"], "CANCELED")
     assert f"after: experiment {first['id']} was stopped: leave it out" in refused(master, [first["id"]])
-    assert "after" in refused(master, "seven")
+    assert "'experiment 7' or 'experiments 7, 9', not 'seven'" in refused(master, "seven")
+    assert "after: there is no experiment 98" in refused(master, "experiment 98")
 
 
 def test_one_after_what_has_completed_already_begins_at_once(master: Master) -> None:
@@ -103,5 +106,34 @@ def test_it_may_begin_only_when_all_have_completed(states: dict[int, ExperimentS
         assert any(str(number) in found.refused for number in after)
 
 
-def test_one_number_stands_for_a_list() -> None:
-    assert ExperimentConfig.model_validate({"after": 7}).after == [7]
+@pytest.mark.parametrize(
+    ("said", "numbers"),
+    [
+        (7, [7]),
+        ([7, 9], [7, 9]),
+        ("7", [7]),
+        ("experiment 7", [7]),
+        ("Experiment 7", [7]),
+        ("7, 9", [7, 9]),
+        ("experiments 7, 9", [7, 9]),
+        (" experiments 7,9 and 12 ", [7, 9, 12]),
+        (["experiment 7", "9", 11], [7, 9, 11]),
+        ([], []),
+    ],
+)
+def test_experiments_are_named_by_numbers_or_in_words(said: object, numbers: list[int]) -> None:
+    loaded = load_config(configuration(after=said))
+    assert loaded.after == numbers
+    assert ExperimentConfig.model_validate(loaded.model_dump(mode="json")) == loaded
+
+
+@pytest.mark.parametrize("said", ["", "seven", "experiment", "experiment7", "local-3", "7 9", "7.2", ["x"], "0", "-1"])
+def test_a_text_that_names_no_experiment_is_refused_with_what_is_taken(said: object) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(configuration(after=said))
+    (problem,) = caught.value.problems
+    wrong = said[0] if isinstance(said, list) else said
+    assert str(problem) == (
+        "after: must be the number of an experiment on the cluster, several of them, or a text such as "
+        f"'experiment 7' or 'experiments 7, 9', not {wrong!r}."
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,12 +128,37 @@ def test_the_older_type_s3_and_an_address_alone_go_there_too(
     assert (plain["type"], plain["url"], plain["save_trial_best"]) == ("url", f"s3://{bucket}/plain", 1)
 
 
+def test_a_folder_that_cannot_be_made_is_refused_in_two_sentences(master: Master, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = f"{tmp_path}/file/deep"
+    for field, storage in (
+        (".host_path", {"type": "shared_fs", "host_path": folder}),
+        ("", folder),
+        (".container_path", {"type": "directory", "container_path": folder}),
+    ):
+        answer = json.loads(refused(master, storage))
+        (line,) = str(answer["error"]).splitlines()[1:]
+        assert line == (
+            f"  - checkpoint_storage{field}: Checkpoints cannot be written to {folder}: Not a directory. "
+            "Make the bucket or folder, or give checkpoint_storage another address or other keys."
+        )
+
+
+def test_a_server_that_nobody_answers_at_is_refused_when_it_is_submitted(master: Master) -> None:
+    with socket.socket() as server:  # bound, and not listening
+        server.bind(("127.0.0.1", 0))
+        url = f"ftp://127.0.0.1:{server.getsockname()[1]}/x"
+        assert f"checkpoint_storage: Checkpoints cannot be written to {url}: Connection refused. Make" in (
+            refused(master, url)
+        )
+
+
 def test_what_cannot_be_written_to_is_refused_when_it_is_submitted(
     master: Master, s3: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = refused(master, {"type": "url", "url": "s3://nobody-made-it", "options": s3.options})
     assert "Checkpoints cannot be written to s3://nobody-made-it" in missing
-    assert "make the bucket" in missing
+    assert ". Make the bucket or folder, or give checkpoint_storage another address or other keys." in missing
     assert SECRET not in missing
     assert "name or password" in refused(master, "s3://me:word@bucket")
     assert "absolute path" in refused(master, "some/folder")

@@ -202,6 +202,10 @@ def test_a_continuation_begins_with_the_last_checkpoint_and_its_optimizers(maste
         f"Experiment {other} has no checkpoint to continue from."
         in post(master, f"{other}/continue", unit="batches", length=3).text
     )
+    (trial,) = master.get(f"/experiments/{other}/trials")
+    assert error(post(master, f"{other}/continue", unit="batches", length=3, trial=trial["id"]), 404) == (
+        f"Trial {other}.1 has no checkpoint to continue from."
+    )
 
 
 def test_deletion_removes_every_trace_but_what_others_need(any_master: Master) -> None:

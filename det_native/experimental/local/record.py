@@ -75,6 +75,9 @@ class Record:
             created=now(),
             started=now(),
             ended=None,
+            description=config.description or "",
+            labels=list(dict.fromkeys(config.labels)),
+            project=(config.project or "").strip("/"),
         )
 
     @property

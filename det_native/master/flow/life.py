@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from det_native._version import PROTOCOL
-from det_native.errors import CheckpointError, CheckpointNotFoundError, NotFoundError, RequestError
+from det_native.errors import CheckpointNotFoundError, NotFoundError, RequestError
 from det_native.master.flow.collection import retire
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.creation import Forked
@@ -18,6 +18,7 @@ from det_native.schema.descriptions import changed_values
 from det_native.schema.forks import continued_config, forked_config
 from det_native.schema.life import ExperimentContinuation, ExperimentFork, Retained, Retention
 from det_native.schema.states import CheckpointState
+from det_native.schema.trial_names import trial_name
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ def continuation(
     ------
     NotFoundError
         If there is no such experiment of this owner, or it has not that trial or checkpoint.
-    CheckpointError
+    CheckpointNotFoundError
         If there is no checkpoint to begin with.
     """
     with context.database.read() as connection:
@@ -96,10 +97,13 @@ def _source(
     connection: Any, detail: rest.ExperimentDetail, found: list[rest.Trial], wanted: ExperimentContinuation
 ) -> rest.Checkpoint:
     """Return the checkpoint that a continuation begins with."""
+    names = {trial.id: trial_name(detail.id, trial.shown_number) for trial in found}
     if wanted.checkpoint is not None:
         source = checkpoints.get(connection, wanted.checkpoint)
         if source.experiment_id != detail.id or wanted.trial not in (None, source.trial_id):
-            owner = f"Experiment {detail.id}" if wanted.trial is None else f"Trial {wanted.trial}"
+            owner = (
+                f"Experiment {detail.id}" if wanted.trial is None else f"Trial {names.get(wanted.trial, wanted.trial)}"
+            )
             raise NotFoundError(f"{owner} has no checkpoint {wanted.checkpoint}.")
         if source.state is not CheckpointState.COMPLETED:
             raise CheckpointNotFoundError(f"Checkpoint {wanted.checkpoint} has been deleted. Name another one.")
@@ -110,7 +114,7 @@ def _source(
             raise NotFoundError(f"Experiment {detail.id} has no trial {wanted.trial}.")
         last = of_trial[wanted.trial]
         if last is None:
-            raise CheckpointError(f"Trial {wanted.trial} of experiment {detail.id} has no checkpoint to continue from.")
+            raise CheckpointNotFoundError(f"Trial {names[wanted.trial]} has no checkpoint to continue from.")
         return last
     sign = 1 if detail.smaller_is_better else -1
     # Those that were never validated come last, the newest of them first.
@@ -119,7 +123,7 @@ def _source(
         last = of_trial[trial.id]
         if last is not None:
             return last
-    raise CheckpointError(f"Experiment {detail.id} has no checkpoint to continue from.")
+    raise CheckpointNotFoundError(f"Experiment {detail.id} has no checkpoint to continue from.")
 
 
 def _submission(

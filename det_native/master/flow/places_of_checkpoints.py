@@ -10,12 +10,17 @@ from det_native.errors import ConfigurationError, MissingDependencyError, Proble
 from det_native.master.flow.kept_secrets import give, keep
 from det_native.master.flow.places import Places
 from det_native.schema.config import ExperimentConfig
-from det_native.schema.storage_config import Address, MasterStorage, UrlStorage
+from det_native.schema.storage_config import Address, DirectoryStorage, MasterStorage, SharedFileStorage, UrlStorage
 from det_native.storage.checkpoints import CheckpointStorage
 
 #: So long the storage of a new experiment may take to be written to.
 PATIENCE = 30.0
 OWNER = "user"
+#: Where the configuration names a folder.
+_FIELDS: dict[type, str] = {
+    SharedFileStorage: "checkpoint_storage.host_path",
+    DirectoryStorage: "checkpoint_storage.container_path",
+}
 
 
 def address_of(config: ExperimentConfig, places: Places, owner: str = OWNER) -> Address:
@@ -71,14 +76,22 @@ def check_writable(config: ExperimentConfig, places: Places, owner: str) -> None
         return
     url, options = address_of(config, places, owner)
     try:
-        storage = CheckpointStorage(url, options)
-        check_address(storage)
+        check_address(_opened(url, options))
     except MissingDependencyError as error:
         raise MissingDependencyError(f"checkpoint_storage: {error}") from error
     except StorageError as error:
-        what, where = str(error), "checkpoint_storage.host_path" if "://" not in url else "checkpoint_storage"
-        remedy = "make the bucket or folder, or give checkpoint_storage another address or other keys"
+        what, where = str(error), _FIELDS.get(type(config.checkpoint_storage), "checkpoint_storage")
+        remedy = "Make the bucket or folder, or give checkpoint_storage another address or other keys."
         raise ConfigurationError("The experiment cannot be run:", [Problem(where, what, remedy)]) from error
+
+
+def _opened(url: str, options: dict[str, Any]) -> CheckpointStorage:
+    """Return the storage at an address; some servers are connected to at once."""
+    try:
+        return CheckpointStorage(url, options)
+    except OSError as error:
+        said = str(error.strerror or error).strip().rstrip(".") or type(error).__name__
+        raise StorageError(f"Checkpoints cannot be written to {url}: {said}.") from error
 
 
 def check_address(storage: CheckpointStorage) -> None:
