@@ -92,7 +92,12 @@ def deletion_text(freed: Deletion) -> str:
 
 
 def deleted_text(freed: Deletion) -> str:
-    """Return that an experiment is deleted, and what that has freed."""
+    """Return that an experiment is deleted, and what that has freed, or will."""
+    if freed.pending:
+        return (
+            f"Experiment {freed.experiment_id} is deleted; {freed.pending}. The master tries again every few minutes: "
+            f"{shown_size(freed.bytes)} are free then."
+        )
     return f"Experiment {freed.experiment_id} is deleted; {shown_size(freed.bytes)} are free."
 
 
