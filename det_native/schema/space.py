@@ -91,8 +91,8 @@ class Space(_Answer):
             return ""
         several = self.waiting_deletions > 1
         return (
-            f"{self.waiting_deletions} deleted experiment{'s have' if several else ' has'} files that cannot be removed "
-            "yet; the master tries again every few minutes, and its log says why"
+            f"{self.waiting_deletions} deleted experiment{'s have' if several else ' has'} files that cannot be "
+            "removed yet; the master tries again every few minutes, and its log says why"
         )
 
     @property

@@ -36,7 +36,7 @@ _REPORTED_SECONDS = 600.0
 _SHOWN = 5
 
 
-class _Unreachable(Exception):
+class _UnreachableError(Exception):
     """Checkpoints cannot be removed."""
 
     def __init__(self, uri: str, reason: str) -> None:
@@ -120,7 +120,7 @@ class Deletions:
     def _tried(self, experiment_id: int, unreachable: set[str]) -> str:
         try:
             self._finish(experiment_id, unreachable)
-        except _Unreachable as error:
+        except _UnreachableError as error:
             pending = str(error)
         except (DetError, OSError, OperationalError) as error:
             pending = f"its files cannot be removed now ({_reason(error)}), and are once they can be"
@@ -142,13 +142,13 @@ class Deletions:
             runs = life.runs_of(connection, experiment_id)
         storage = storage_for(ExperimentConfig.model_validate(experiment.config), places)
         if storage.uri in unreachable:  # to wait for it again takes long, and nothing else is deleted meanwhile
-            raise _Unreachable(storage.uri, "nothing there answers")
+            raise _UnreachableError(storage.uri, "nothing there answers")
         for uuid, _, _ in found:
             try:
                 storage.delete(uuid)
             except (DetError, OSError) as error:
                 unreachable.add(storage.uri)
-                raise _Unreachable(storage.uri, _reason(error)) from error
+                raise _UnreachableError(storage.uri, _reason(error)) from error
         for folder in [*(places.run(run_id) for run_id in runs), _event_files(places.home, experiment_id)]:
             if folder.exists():
                 shutil.rmtree(folder)
