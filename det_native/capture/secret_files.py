@@ -136,9 +136,8 @@ def _secret_values(config: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
     entries = config.get("notify")
     for entry in entries if isinstance(entries, list) else [entries]:
-        for name in _OF_NOTIFY if isinstance(entry, Mapping) else ():
-            if _is_given(entry.get(name)):
-                yield name, entry[name]
+        if isinstance(entry, Mapping):
+            yield from ((name, entry[name]) for name in _OF_NOTIFY if _is_given(entry.get(name)))
 
 
 def _is_given(value: Any) -> bool:

@@ -13,9 +13,6 @@ from det_native.schema.manifests import Cell, Program
 
 WORD = "hunter2-of-the-bucket"
 STORAGE = (
-    "checkpoint_storage:\n  type: url\n  url: s3://models\n"
-    f"  options: {{key: me, secret: {WORD}, region: north}}\n"
-)
     f"checkpoint_storage:\n  type: url\n  url: s3://models\n  options: {{key: me, secret: {WORD}, region: north}}\n"
 )
 CONFIGURATIONS = {
