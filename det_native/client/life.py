@@ -13,6 +13,9 @@ from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentF
 from det_native.schema.reading import plain_mapping, read
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
     from det_native.client.source import Source
 
 _LONGEST_NAME = 1_000
@@ -35,14 +38,14 @@ def describe(source: Source, experiment_id: int | str, **change: Any) -> None:
     try:
         body = rest.ExperimentChange.model_validate(change, strict=True)
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise ArgumentError(_refusal(problem)) from None
+        raise ArgumentError(refusal(error)) from None
     source.change(experiment_id, body)
 
 
-def _refusal(problem: Mapping[str, Any]) -> str:
+def refusal(error: ValidationError) -> str:
     """Return what is wrong with a value, which is shown as far as it is short."""
-    field, limits = problem["loc"][0], problem.get("ctx") or {}
+    problem = error.errors()[0]
+    field, limits = str(problem["loc"][0]), problem.get("ctx") or {}
     match problem["type"]:
         case "string_too_long":
             what = "a label" if field.endswith("labels") else "a text"
@@ -54,7 +57,7 @@ def _refusal(problem: Mapping[str, Any]) -> str:
     return f"{field}: {_shown(problem['input'])} will not do: {problem['msg']}."
 
 
-def _length(problem: Mapping[str, Any]) -> str:
+def _length(problem: ErrorDetails) -> str:
     given = problem["input"]
     return f"{len(given):,} ({_shown(given)})"
 
