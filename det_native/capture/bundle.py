@@ -31,6 +31,7 @@ from det_native.capture.interpreter import current_interpreter
 from det_native.capture.model import INCLUDED, Bundle, Capture, CapturedStreams, CapturedValue, SourceFile
 from det_native.capture.outside import Outside, settle_outside
 from det_native.capture.own_folder import own_places
+from det_native.capture.secret_files import without_secret_files
 from det_native.capture.stored import Stored, leave_to_store, link_rows, sizes_of
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import (
@@ -85,6 +86,8 @@ def assemble(
         The limit is exceeded; lists the ten largest files and values.
     """
     scan = scan_tree(context_dir).without_made(capture.made) if context_dir is not None else None
+    public = without_secret_files(scan, capture.files)
+    scan, capture.files = public.scan, public.files
     hashes = cache or _shared_cache()
     outside = settle_outside(capture, hashes, stored) if elsewhere else Outside(reads=capture.reads, rows=capture.rows)
     sizes = sizes_of(scan, capture.files)
@@ -123,6 +126,7 @@ def assemble(
         *link_rows(links),
         *rows_of_inputs(capture.proof_values),
         *rows_of_others(capture, outside.rows, scan),
+        *public.rows,
     ]
     states = inherited.states | _states(explicit)
     places = inherited.places | {placed.entry.path: placed.source.path for placed in explicit}

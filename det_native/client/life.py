@@ -14,8 +14,13 @@ from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentF
 from det_native.schema.reading import plain_mapping, read
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
     from det_native.client.source import Source
 
+_LONGEST_NAME = 1_000
+_SHOWN = 60  # characters of a value in an error
 ConfigChanges = Mapping[str, Any] | str | os.PathLike[str] | None
 
 
@@ -34,9 +39,33 @@ def describe(source: Source, experiment_id: int | str, **change: Any) -> None:
     try:
         body = rest.ExperimentChange.model_validate(change, strict=True)
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise ArgumentError(f"{problem['loc'][0]}: {problem['input']!r} will not do: {problem['msg']}.") from None
+        raise ArgumentError(refusal(error)) from None
     source.change(experiment_id, body)
+
+
+def refusal(error: ValidationError) -> str:
+    """Return what is wrong with a value, which is shown as far as it is short."""
+    problem = error.errors()[0]
+    field, limits = str(problem["loc"][0]), problem.get("ctx") or {}
+    match problem["type"]:
+        case "string_too_long":
+            what = "a label" if field.endswith("labels") else "a text"
+            return f"{field}: {what} of at most {limits['max_length']:,} characters is wanted, not {_length(problem)}."
+        case "string_too_short":
+            return f"{field}: a text is wanted, not an empty one."
+        case "too_long":
+            return f"{field}: at most {limits['max_length']:,} are wanted, not {limits['actual_length']:,}."
+    return f"{field}: {_shown(problem['input'])} will not do: {problem['msg']}."
+
+
+def _length(problem: ErrorDetails) -> str:
+    given = problem["input"]
+    return f"{len(given):,} ({_shown(given)})"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]} ..."
 
 
 def labels_of(given: str | Iterable[str]) -> list[str]:
@@ -93,7 +122,12 @@ def deletion_text(freed: Deletion) -> str:
 
 
 def deleted_text(freed: Deletion) -> str:
-    """Return that an experiment is deleted, and what that has freed."""
+    """Return that an experiment is deleted, and what that has freed, or will."""
+    if freed.pending:
+        return (
+            f"Experiment {freed.experiment_id} is deleted; {freed.pending}. The master tries again every few minutes: "
+            f"{shown_size(freed.bytes)} are free then."
+        )
     return f"Experiment {freed.experiment_id} is deleted; {shown_size(freed.bytes)} are free."
 
 
@@ -187,8 +221,13 @@ def retained_text(experiment_id: int | str, retained: Retained) -> str:
 
 def _named(name: str) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise ArgumentError(f"name={name!r}: a text of more than spaces is needed.")
-    return name.strip()
+        raise ArgumentError(f"name={_shown(name)}: a text of more than spaces is needed.")
+    name = name.strip()
+    if len(name) > _LONGEST_NAME:
+        raise ArgumentError(
+            f"name: a text of at most {_LONGEST_NAME:,} characters is wanted, not {len(name):,} ({_shown(name)})."
+        )
+    return name
 
 
 def _counted(number: int, what: str, several: str = "") -> str:

@@ -20,7 +20,11 @@ def notify() -> None:
 
 
 @notify.command("set")
-@click.option("--name", default="", help="What the entry is called; one of the same name is replaced.")
+@click.option(
+    "--name",
+    default="",
+    help="What the entry is called; one of the same name is replaced. By default webhook or email, with a number.",
+)
 @click.option("--on", "events", multiple=True, metavar="EVENT", help="end, failure, nan, plateau or best; repeatable.")
 @click.option("--webhook", metavar="URL", help="Where JSON is posted; asked for, unseen, if it is '-'.")
 @click.option("--slack", is_flag=True, help="The webhook is one of Slack's.")
@@ -61,8 +65,12 @@ def set_notify(
         "email": email,
         "plateau": None if plateau is None else {"validations": plateau, "min_delta": min_delta},
     }
-    entry = set_entry(connect(context.obj, start=False), fields)
-    click.echo(f"{_where(entry)} is told of: {', '.join(entry.on)}. `det notify test` sends a test message.")
+    done = set_entry(connect(context.obj, start=False), fields)
+    entry = done.entry
+    how = f"The notification {entry.name!r} is {'replaced' if done.replaced else 'added'}"
+    click.echo(f"{how}: {_where(entry)} is told of {', '.join(entry.on)}. `det notify test` sends a test message.")
+    for warning in done.warnings:
+        click.echo(f"Warning: {warning}", err=True)
 
 
 @notify.command("list")

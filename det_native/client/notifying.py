@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
 from det_native.errors import ArgumentError, NotFoundError
 from det_native.schema.notify import Notify
-from det_native.schema.notify_rest import NotifySettings, NotifyTest, NotifyTests
+from det_native.schema.notify_rest import NotifyKept, NotifySettings, NotifyTest, NotifyTests
 
 if TYPE_CHECKING:
     from det_native.client.session import Session
@@ -17,13 +19,21 @@ if TYPE_CHECKING:
 _PATH = "/settings/notify"
 
 
+class SetEntry(NamedTuple):
+    """An entry that was set, whether it has taken the place of another one, and what the master warns of."""
+
+    entry: Notify
+    replaced: bool
+    warnings: list[str]
+
+
 def entries(session: Session) -> list[Notify]:
     """Return who is told; webhooks and secrets are references."""
     return NotifySettings.model_validate(session.get(_PATH)).entries
 
 
-def set_entry(session: Session, fields: dict[str, Any]) -> Notify:
-    """Add an entry, or put it in the place of the one of the same name.
+def set_entry(session: Session, fields: dict[str, Any]) -> SetEntry:
+    """Add an entry, or put it in the place of the one of the same name; without a name it gets one, and is added.
 
     Raises
     ------
@@ -34,9 +44,16 @@ def set_entry(session: Session, fields: dict[str, Any]) -> Notify:
         entry = Notify.model_validate({name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
         raise ArgumentError(_sentence(error)) from error
-    kept = [known for known in entries(session) if known.name != entry.name]
-    put(session, [*kept, entry])
-    return entry
+    known = entries(session)
+    names = [other.name for other in known]
+    if not entry.name:
+        entry = entry.model_copy(update={"name": _name_of(entry, names)})
+    replaced = entry.name in names
+    if replaced:  # where it stands: messages on their way name it by its place
+        known[names.index(entry.name)] = entry
+    else:
+        known.append(entry)
+    return SetEntry(entry, replaced, put(session, known))
 
 
 def remove_entry(session: Session, name: str) -> None:
@@ -55,9 +72,10 @@ def remove_entry(session: Session, name: str) -> None:
     put(session, kept)
 
 
-def put(session: Session, kept: Sequence[Notify]) -> None:
-    """Keep these entries and no others."""
-    session.put(_PATH, {"entries": [entry.model_dump(mode="json") for entry in kept]})
+def put(session: Session, kept: Sequence[Notify]) -> list[str]:
+    """Keep these entries and no others; return what the master warns of."""
+    answer = session.put(_PATH, {"entries": [entry.model_dump(mode="json") for entry in kept]})
+    return NotifyKept.model_validate(answer).warnings
 
 
 def try_out(session: Session) -> list[NotifyTest]:
@@ -78,7 +96,8 @@ def notify(
 ) -> None:
     """Be told of what happens to all experiments from now on, by a webhook or by e-mail.
 
-    For one experiment only, write the section ``notify`` in its configuration. An entry of the same `name` is replaced.
+    For one experiment only, write the section ``notify`` in its configuration. An entry of the same `name` is replaced,
+    and that is printed.
 
     Parameters
     ----------
@@ -95,7 +114,7 @@ def notify(
     plateau : dict, optional
         When a plateau is one: ``{"validations": 5}``, for instance.
     name : str
-        What the entry is called.
+        What the entry is called; by default ``"webhook"`` or ``"email"``, with a number where that is taken.
     master_url : str, optional
         The master; ``DET_MASTER``, else the one of this machine.
 
@@ -105,6 +124,7 @@ def notify(
         If an event is unknown, or an address is none.
     """
     from det_native.client.connect import connect
+    from det_native.schema.loading import ConfigurationWarning
 
     fields = {
         "name": name,
@@ -115,7 +135,18 @@ def notify(
         "email": email,
         "plateau": plateau,
     }
-    set_entry(connect(master_url), fields)
+    done = set_entry(connect(master_url), fields)
+    if done.replaced:
+        print(f"The notification {done.entry.name!r} is replaced.")
+    for warning in done.warnings:
+        warnings.warn(warning, ConfigurationWarning, stacklevel=2)
+
+
+def _name_of(entry: Notify, names: Sequence[str]) -> str:
+    """Return a name for an entry, by what it is: one that no other has."""
+    kind = "webhook" if entry.webhook is not None else "email"
+    candidates = (kind if number == 1 else f"{kind} {number}" for number in count(1))
+    return next(name for name in candidates if name not in names)
 
 
 def _sentence(error: ValidationError) -> str:

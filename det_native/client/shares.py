@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from det_native.client.life import refusal
 from det_native.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -32,6 +33,5 @@ def change_resources(source: Source, experiment_id: int | str, **change: float |
     try:
         body = ResourcesChange.model_validate(change, strict=True)
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise ArgumentError(f"{problem['loc'][0]}: {problem['input']!r} will not do: {problem['msg']}.") from None
+        raise ArgumentError(refusal(error)) from None
     source.change_resources(experiment_id, body)

@@ -68,6 +68,8 @@ def space(
     ]
     output.table(("what", "takes", "how many", "where"), rows)
     click.echo(f"{found.home} takes {found.line}.")
+    if found.waiting_line:
+        click.echo(f"{found.waiting_line}.")
     if found.warning:
         click.echo(f"Warning: {found.warning}", err=True)
 
@@ -95,4 +97,5 @@ def space_line(session: Session) -> list[tuple[str, str]]:
         found = get_space(session, _STATUS_AGE)
     except DetError:
         return []
-    return [("disk", found.line), *([("warning", found.warning)] if found.warning else [])]
+    more = (("deletions", found.waiting_line), ("warning", found.warning))
+    return [("disk", found.line), *(line for line in more if line[1])]

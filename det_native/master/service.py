@@ -157,6 +157,8 @@ class Service:
             self.collector.make_room,
             OWNER,
             partial(collection.clear_old_runs, self._context),
+            self._finish_deletions,
+            self.deletions.waiting,
         )
         if budget is not None:
             self.space.change(SpaceSettings(budget=budget or None))
@@ -448,16 +450,22 @@ class Service:
             freed = self.deletions.begin(experiment_id, owner)
         self.reschedule()
         done = threading.Event()
+        pending = "its files are being removed still"
 
         def finish() -> None:
+            nonlocal pending
             try:
-                self.deletions.finish(experiment_id)
+                pending = self.deletions.finish(experiment_id)
             finally:
                 done.set()
 
         self.collector.submit(finish)
         done.wait(DELETION_SECONDS)
-        return freed
+        return freed.model_copy(update={"pending": pending})
+
+    def _finish_deletions(self) -> None:
+        if self.deletions.waiting():
+            self.collector.again(self.deletions.finish_all)
 
     def reschedule(self) -> None:
         """Experiments have come, gone or changed elsewhere: look again at what may begin."""

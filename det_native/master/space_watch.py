@@ -32,6 +32,8 @@ _OVER_BUDGET_DAYS = 1.0
 class SpaceWatch:
     """Looks at the disk of a master every few minutes, if it has a budget; once a day it deletes what is too old.
 
+    Every few minutes it has deletions finished, too, that could not be before.
+
     Parameters
     ----------
     database : Database
@@ -44,6 +46,10 @@ class SpaceWatch:
         Whose settings count.
     clear_runs : callable
         Removes what is kept of old runs without need.
+    finish_deletions : callable
+        Tries again to remove the files of deleted experiments that could not be removed.
+    waiting_deletions : callable
+        Counts those.
     """
 
     def __init__(
@@ -55,6 +61,8 @@ class SpaceWatch:
         make_room: Callable[[], None],
         owner: str,
         clear_runs: Callable[[], None] = lambda: None,
+        finish_deletions: Callable[[], None] = lambda: None,
+        waiting_deletions: Callable[[], int] = lambda: 0,
     ) -> None:
         self._database = database
         self._places = places
@@ -63,6 +71,8 @@ class SpaceWatch:
         self._make_room = make_room
         self._owner = owner
         self._clear_runs = clear_runs
+        self._finish_deletions = finish_deletions
+        self._waiting_deletions = waiting_deletions
         self._latest: Space | None = None
         self._latest_at = 0.0
         self._daily_at = 0.0
@@ -95,13 +105,13 @@ class SpaceWatch:
         self._latest = None
 
     def space(self, at_most: float = 0.0) -> Space:
-        """Return what takes the disk, as it was at most so many seconds ago."""
+        """Return what takes the disk, as it was at most so many seconds ago; deletions that wait are those of now."""
         with self._measuring:
-            if self._latest is not None and time.monotonic() - self._latest_at <= at_most:
-                return self._latest
-            self._latest = measure(self._database, self._places, self._blobs, self.settings().budget)
-            self._latest_at = time.monotonic()
-            return self._latest
+            latest = self._latest
+            if latest is None or time.monotonic() - self._latest_at > at_most:
+                latest = self._latest = measure(self._database, self._places, self._blobs, self.settings().budget)
+                self._latest_at = time.monotonic()
+        return latest.model_copy(update={"waiting_deletions": self._waiting_deletions()})
 
     @property
     def notices(self) -> list[str]:
@@ -141,6 +151,7 @@ class SpaceWatch:
         while not self._closed.wait(pause):
             pause = _PERIOD_SECONDS
             try:
+                self._finish_deletions()
                 self.look()
                 if time.monotonic() - self._daily_at > _DAY or not self._daily_at:
                     self._daily_at = time.monotonic()

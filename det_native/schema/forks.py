@@ -17,12 +17,14 @@ _OF_EVERY_SEARCHER = ("metric", "smaller_is_better", "max_length", *_SOURCES, "s
 # Sections that are replaced, not merged, once these fields change: their other fields belong to the old kind.
 _KINDS = {"searcher": "name", "checkpoint_storage": "type", "data_layer": "type"}
 _OF_EVERY_STORAGE = ("save_experiment_best", "save_trial_best", "save_trial_latest")
+# What was said of the first one alone: whatever it came after, it has begun by now.
+_NOT_INHERITED = ("after",)
 
 
 def forked_config(
     config: Mapping[str, Any], changes: Mapping[str, Any], hyperparameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a configuration with changes.
+    """Return a configuration with changes; it comes after other experiments only if the changes say so.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def forked_config(
     ArgumentError
         If a hyperparameter of another name is given.
     """
-    changed = copy.deepcopy(dict(config))
+    changed = _inherited(config)
     said = dict(changes)
     values = {**_mapping(said.pop("hyperparameters", None), "hyperparameters"), **hyperparameters}
     for name, value in said.items():
@@ -82,7 +84,7 @@ def continued_config(
             "run the cell again."
         )
     searcher = config.get("searcher") or {}
-    changed = copy.deepcopy(dict(config))
+    changed = _inherited(config)
     changed["hyperparameters"] = {name: {"type": "const", "val": value} for name, value in hparams.items()}
     changed["searcher"] = {
         "name": "single",
@@ -93,6 +95,10 @@ def continued_config(
         "source_optimizer": True,
     }
     return changed
+
+
+def _inherited(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: copy.deepcopy(value) for name, value in config.items() if name not in _NOT_INHERITED}
 
 
 def _merged(name: str, before: Any, value: Any) -> Any:

@@ -16,7 +16,8 @@ class Deletion(Answer):
 
     `blobs` are contents of its program, of what it has logged and of files that it has written, which nothing else
     needs. `event_files` are those of TensorBoard, `output` is what its runs have left in their folders. `obstacles`
-    say why it cannot be deleted, a sentence each. `deleted` is when it was, None before.
+    say why it cannot be deleted, a sentence each. `deleted` is when it was, None before. `pending` says why its
+    files are not removed yet, as the end of a sentence; empty if they are. The master tries again by itself.
     """
 
     experiment_id: int | str
@@ -33,6 +34,7 @@ class Deletion(Answer):
     output_bytes: int = 0
     obstacles: list[str] = Field(default_factory=list)
     deleted: str | None = None
+    pending: str = ""
 
     @property
     def bytes(self) -> int:

@@ -17,6 +17,15 @@ class NotifySettings(BaseModel):
     entries: list[Notify] = Field(default_factory=list, max_length=20)
 
 
+class NotifyKept(BaseModel):
+    """Answer of ``PUT /settings/notify``: who is told from now on; `warnings` are sentences on what cannot be sent."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    entries: list[Notify]
+    warnings: list[str] = Field(default_factory=list)
+
+
 class NotifyTest(BaseModel):
     """What became of a test message: `error` is empty if it was taken."""
 

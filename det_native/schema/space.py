@@ -59,6 +59,8 @@ class Space(_Answer):
         What the home may take, where that was said.
     measured : str
         When it was measured.
+    waiting_deletions : int
+        How many deleted experiments have files that could not be removed yet.
     """
 
     home: str
@@ -67,6 +69,7 @@ class Space(_Answer):
     free: int | None = None
     budget: int | None = None
     measured: str
+    waiting_deletions: int = 0
 
     @property
     def nearly_full(self) -> bool:
@@ -80,6 +83,17 @@ class Space(_Answer):
         if self.budget is not None:
             text += f" of a budget of {shown_size(self.budget)}"
         return text if self.free is None else f"{text}; {shown_size(self.free)} free"
+
+    @property
+    def waiting_line(self) -> str:
+        """How many deletions wait, and for what; empty if none does."""
+        if not self.waiting_deletions:
+            return ""
+        several = self.waiting_deletions > 1
+        return (
+            f"{self.waiting_deletions} deleted experiment{'s have' if several else ' has'} files that cannot be "
+            "removed yet; the master tries again every few minutes, and its log says why"
+        )
 
     @property
     def warning(self) -> str:

@@ -39,10 +39,12 @@ class CheckpointStorage:
         A path, ``file:///path``, or for instance ``s3://bucket/folder``.
     options : mapping, optional
         What fsspec's file system takes beside the address, secrets among it.
+    prompt : bool
+        Whether somebody waits for answers: a storage that is silent is given up soon.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, Any] | None = None) -> None:
-        self._folder = open_folder(uri, options)
+    def __init__(self, uri: str, options: Mapping[str, Any] | None = None, *, prompt: bool = False) -> None:
+        self._folder = open_folder(uri, options, prompt=prompt)
         self.uri = self._folder.uri
 
     def workspace(self) -> Path:

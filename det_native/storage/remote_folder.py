@@ -17,6 +17,10 @@ from det_native.storage.frames import Buffer
 _OBJECT_STORES = frozenset({"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci"})
 # Those that remember listings, though other processes write.
 _REMEMBER = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
+_S3 = frozenset({"s3", "s3a"})
+# Where somebody waits for the answer, an S3 that is silent is given up after some 12 seconds; s3fs alone tries ten
+# times, which takes minutes, and is right for what is trained unattended.
+_PROMPT: Mapping[str, Any] = {"connect_timeout": 4, "read_timeout": 6, "retries": {"total_max_attempts": 2}}
 _EXTRAS = {
     "s3": "'det-native[s3]'",
     "s3a": "'det-native[s3]'",
@@ -95,6 +99,9 @@ class RemoteFolder:
         Such as ``s3://bucket/folder``.
     options : mapping, optional
         What fsspec's file system takes: keys, an endpoint. They are shown nowhere.
+    prompt : bool
+        Whether somebody waits: a storage that does not answer is given up soon. What `options` say of time limits
+        (``config_kwargs`` of S3) counts.
 
     Raises
     ------
@@ -106,13 +113,17 @@ class RemoteFolder:
 
     local = False
 
-    def __init__(self, uri: str, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, uri: str, options: Mapping[str, Any] | None = None, *, prompt: bool = False) -> None:
         from fsspec.core import url_to_fs
 
         scheme = uri.partition("://")[0]
         given = dict(options or {})
         if scheme in _REMEMBER:
             given.setdefault("use_listings_cache", False)
+        config = given.get("config_kwargs") or {}
+        limited = prompt and scheme in _S3 and isinstance(config, Mapping)
+        if limited:
+            given["config_kwargs"] = {**_PROMPT, **config}
         try:
             self._fs, root = url_to_fs(uri, **given)
         except ImportError as error:
@@ -124,6 +135,8 @@ class RemoteFolder:
             # Its text may repeat an option, and so a secret.
             told = f": {error}" if not options else f" ({type(error).__name__}); look at the names of its options"
             raise StorageError(f"The storage address {uri!r} cannot be used{told}.") from None
+        if limited and "retries" not in config:
+            self._fs.retries = 1  # its own, on top of those of the connection
         self.uri = uri.rstrip("/")
         self._root = root.rstrip("/")
         self._atomic = scheme in _OBJECT_STORES
@@ -212,7 +225,7 @@ class RemoteFolder:
         return [str(entry["name"]).rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == "directory"]
 
 
-def open_folder(uri: str, options: Mapping[str, Any] | None = None) -> Folder:
+def open_folder(uri: str, options: Mapping[str, Any] | None = None, *, prompt: bool = False) -> Folder:
     """Return the folder at a path, a ``file://`` address, or any address that fsspec knows, with `options` for that."""
     if not uri:
         raise StorageError("The address of a storage is empty; give a path or an address such as 's3://bucket/folder'.")
@@ -221,4 +234,4 @@ def open_folder(uri: str, options: Mapping[str, Any] | None = None) -> Folder:
         return LocalFolder(Path(uri).expanduser().absolute())
     if scheme in ("file", "local"):
         return LocalFolder(Path(rest).expanduser().absolute())
-    return RemoteFolder(uri, options)
+    return RemoteFolder(uri, options, prompt=prompt)

@@ -104,6 +104,17 @@ def test_what_people_write_of_an_experiment(master: Master) -> None:
     assert (other.archived, other.labels) == (False, ["one"])
     with pytest.raises(ArgumentError, match="name: "):
         experiment.rename("")
+    changes: list[tuple[Callable[..., object], Any, str]] = [
+        (experiment.rename, "n" * 3000, "name: a text of at most 1,000 characters is wanted, not 3,000 ('nnn"),
+        (experiment.set_labels, ["x" * 3000], "labels: a label of at most 200 characters is wanted, not 3,000 ('xxx"),
+        (experiment.set_description, ["word"] * 3000, "description: ['word', 'word'"),
+        (lambda name: experiment.fork(name=name), "n" * 3000, "name: a text of at most 1,000 characters is wanted"),
+    ]
+    for change, value, said in changes:
+        with pytest.raises(ArgumentError) as long:
+            change(value)
+        assert str(long.value).startswith(said)
+        assert len(str(long.value)) < 150
     with pytest.raises(ArgumentError, match="description: 3 will not do"):
         experiment.set_description(3)  # type: ignore[arg-type]
 

@@ -6,17 +6,24 @@ import json
 import logging
 import socket
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from fault_proxy import FaultProxy, Network
 from master_parts import Master, Worker, configuration, running_master
 from s3_server import KEY, S3, SECRET, running_s3
 
 from det_native import PROTOCOL
+from det_native.client.command import cli
 from det_native.errors import ArgumentError
+from det_native.master import space_watch
 from det_native.master.config import parse_arguments
+
+Det = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +198,67 @@ def test_a_master_has_a_place_for_all_checkpoints(tmp_path: Path, s3: S3) -> Non
             parse_arguments([], {"DET_CHECKPOINTS": "s3://b", "DET_CHECKPOINTS_OPTIONS": options})
     with pytest.raises(ArgumentError, match=r"--checkpoints \(DET_CHECKPOINTS\)"):
         parse_arguments(["--checkpoints", "https://example.org"], {})
+
+
+@pytest.fixture
+def det(monkeypatch: pytest.MonkeyPatch) -> Det:
+    """Run the command line against a master; return the exit code and what it prints."""
+
+    def run(master: Master, *words: str) -> tuple[int, str]:
+        monkeypatch.setenv("DET_TOKEN", master.token)
+        done = CliRunner().invoke(cli, ["--master", str(master.client.base_url), *words])
+        return done.exit_code, f"{done.output}{done.exception or ''}"
+
+    return run
+
+
+def trained(master: Master, s3: S3, bucket: str, proxy: FaultProxy) -> tuple[int, str]:
+    """Train an experiment whose master reaches the bucket by a proxy; return it and its checkpoint."""
+    options = s3.options | {"endpoint_url": f"http://127.0.0.1:{proxy.port}"}
+    number = master.create({"checkpoint_storage": {"type": "url", "url": f"s3://{bucket}", "options": options}})["id"]
+    worker = Worker(master, master.world.wait_for_jobs(1)[-1])
+    worker.start()
+    worker.train(1, 100)
+    uuid = worker.checkpoint(100)
+    worker.exit(batch=100)
+    master.until_state(number, "COMPLETED")
+    return number, uuid
+
+
+def test_a_deletion_says_that_the_storage_cannot_be_reached_and_is_finished_once_it_can(
+    tmp_path: Path, s3: S3, det: Det, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(space_watch, "_FIRST_SECONDS", 0.2)  # instead of minutes
+    monkeypatch.setattr(space_watch, "_PERIOD_SECONDS", 0.2)
+    bucket = s3.bucket()
+    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as proxy, running_master(tmp_path / "home") as master:
+        number, _ = trained(master, s3, bucket, proxy)
+        with proxy.being(Network.REFUSING):
+            code, said = det(master, "experiment", "delete", str(number), "--yes")
+            assert code == 0
+            assert f"Experiment {number} is deleted; its checkpoints at s3://{bucket} cannot be reached now" in said
+            assert "and are removed once they can be. The master tries again every few minutes" in said
+            assert master.get("/experiments") == []
+            assert master.get("/space")["waiting_deletions"] == 1
+            assert "1 deleted experiment has files that cannot be removed yet" in det(master, "status")[1]
+            assert len(s3.sizes(bucket)) == 2
+        master.until("/space", lambda found: found["waiting_deletions"] == 0)
+        assert s3.sizes(bucket) == {}
+        assert "removed yet" not in det(master, "status")[1]
+
+
+def test_who_asks_for_a_checkpoint_hears_soon_that_its_storage_is_silent(
+    master: Master, s3: S3, det: Det, tmp_path: Path
+) -> None:
+    bucket = s3.bucket()
+    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as proxy:
+        _, uuid = trained(master, s3, bucket, proxy)
+        asked = ("verify", uuid), ("download", uuid, "-o", str(tmp_path / "here"))
+        for network, words in zip((Network.HELD, Network.REFUSING), asked, strict=True):
+            with proxy.being(network):
+                began = time.monotonic()
+                code, said = det(master, "checkpoint", *words)
+                assert time.monotonic() - began < 15
+                assert code == 1
+                assert f"The storage s3://{bucket} failed" in said
+        assert det(master, "checkpoint", "verify", uuid)[0] == 0

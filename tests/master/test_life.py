@@ -208,6 +208,20 @@ def test_a_continuation_begins_with_the_last_checkpoint_and_its_optimizers(maste
     )
 
 
+def test_what_is_made_of_an_experiment_does_not_wait_for_what_that_waited_for(master: Master) -> None:
+    first, _ = trained(master)
+    second, _ = trained(master, {"after": first})
+    assert master.get(f"/experiments/{second}")["config"]["after"] == [first]
+    assert delete(master, first).status_code == 200
+    made = [
+        post(master, f"{second}/continue", unit="batches", length=50),
+        post(master, f"{second}/fork"),
+        post(master, f"{second}/fork", config={"after": second}),
+    ]
+    assert [response.status_code for response in made] == [201, 201, 201], [response.text for response in made]
+    assert [response.json()["config"]["after"] for response in made] == [[], [], [second]]
+
+
 def test_deletion_removes_every_trace_but_what_others_need(any_master: Master) -> None:
     master = any_master
     kept, own = b"k" * 500, b"o" * 700

@@ -23,8 +23,10 @@ from master_parts import Master, Worker, configuration, running_master
 
 from det_native import PROTOCOL
 from det_native.client.command import cli
+from det_native.client.notifying import notify
 from det_native.errors import ArgumentError
 from det_native.master.notify.mail import SmtpServer
+from det_native.schema.loading import ConfigurationWarning
 from det_native.schema.states import ExitReason
 
 
@@ -323,6 +325,44 @@ def test_a_wrong_address_of_an_smtp_server_is_one_sentence_without_its_password(
     with pytest.raises(ArgumentError, match="must be of the form smtp://") as raised:
         SmtpServer.of({"DET_SMTP_URL": url})
     assert "hush" not in str(raised.value)
+
+
+def test_a_second_notification_is_added_and_one_of_the_same_name_replaced(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    det = commands(master, monkeypatch)
+    first = det("notify", "set", "--webhook", "https://hooks.example.org/first")
+    assert "The notification 'webhook' is added" in first.output
+    mail = det("notify", "set", "--email", "user@example.org")
+    assert mail.exit_code == 0
+    assert "Warning: Nothing can be sent to user@example.org yet" in mail.output
+    assert "DET_SMTP_URL" in mail.output
+    det("notify", "set", "--webhook", "https://hooks.example.org/second")
+    det("notify", "set", "--name", "team", "--email", "team@example.org")
+    names = [entry["name"] for entry in master.get("/settings/notify")["entries"]]
+    assert names == ["webhook", "email", "webhook 2", "team"]
+    again = det("notify", "set", "--name", "email", "--email", "other@example.org")
+    assert "The notification 'email' is replaced" in again.output
+    entries = master.get("/settings/notify")["entries"]
+    assert [entry["name"] for entry in entries] == names
+    assert entries[1]["email"] == "other@example.org"
+    answer = master.client.put("/api/v1/settings/notify", json={"entries": entries}).json()
+    [warning] = answer["warnings"]
+    assert warning.startswith("Nothing can be sent to other@example.org, team@example.org yet")
+
+
+def test_from_python_too_a_notification_says_that_it_replaces_and_cannot_be_sent(
+    master: Master, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DET_TOKEN", master.token)
+    url = str(master.client.base_url)
+    with pytest.warns(ConfigurationWarning, match="DET_SMTP_URL"):
+        notify(email="user@example.org", master_url=url)
+    assert capsys.readouterr().out == ""
+    with pytest.warns(ConfigurationWarning, match="DET_SMTP_URL"):
+        notify(email="user@example.org", name="email", on=["end"], master_url=url)
+    assert capsys.readouterr().out == "The notification 'email' is replaced.\n"
+    assert [entry["on"] for entry in master.get("/settings/notify")["entries"]] == [["end"]]
 
 
 def commands(master: Master, monkeypatch: pytest.MonkeyPatch) -> Any:

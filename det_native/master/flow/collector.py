@@ -44,6 +44,10 @@ class Collector:
             if not self._closed:
                 self._pool.submit(_logged, step, *arguments)
 
+    def again(self, step: Callable[[], None]) -> None:
+        """Have something tried again, once however often that is asked for before it begins."""
+        self._once(step, step)
+
     def ended(self, experiment_id: int) -> None:
         """An experiment has ended."""
         self.submit(collection.collect, self._context, experiment_id)

@@ -36,6 +36,13 @@ _REPORTED_SECONDS = 600.0
 _SHOWN = 5
 
 
+class _UnreachableError(Exception):
+    """Checkpoints cannot be removed."""
+
+    def __init__(self, uri: str, reason: str) -> None:
+        super().__init__(f"its checkpoints at {uri} cannot be reached now ({reason}), and are removed once they can be")
+
+
 class Deletions:
     """Deletes experiments. Threads may share it.
 
@@ -51,6 +58,7 @@ class Deletions:
         self._context = context
         self._blobs = blobs
         self._forget_bundle = forget_bundle
+        self._logged: dict[int, str] = {}
         #: Held while blobs are removed, and while somebody relies on their being there until a row says so.
         self.storing = threading.RLock()
 
@@ -89,26 +97,42 @@ class Deletions:
         logger.info("experiment %d is deleted: %d bytes", experiment_id, freed.bytes)
         return freed.model_copy(update={"deleted": deleted})
 
-    def finish(self, experiment_id: int) -> bool:
-        """Remove files and rows of an experiment that exists no more; whether all of it is gone.
+    def finish(self, experiment_id: int) -> str:
+        """Remove files and rows of an experiment that exists no more; return why that cannot be done now, or nothing.
 
-        What fails is tried again at the next start.
+        :meth:`finish_all` tries it again.
         """
-        try:
-            self._finish(experiment_id)
-        except (DetError, OSError, OperationalError) as error:
-            logger.error("Experiment %d is not removed now; the next start tries again: %s", experiment_id, error)
-            return False
-        return True
+        return self._tried(experiment_id, set())
 
     def finish_all(self) -> None:
-        """Bring to their ends what an earlier master has begun."""
+        """Bring to their ends what was begun, and could not be finished then."""
         with self._context.database.read() as connection:
             begun = life.half_deleted(connection)
+        unreachable: set[str] = set()
         for experiment_id in begun:
-            self.finish(experiment_id)
+            self._tried(experiment_id, unreachable)
 
-    def _finish(self, experiment_id: int) -> None:
+    def waiting(self) -> int:
+        """Return how many deleted experiments have files still."""
+        with self._context.database.read() as connection:
+            return len(life.half_deleted(connection))
+
+    def _tried(self, experiment_id: int, unreachable: set[str]) -> str:
+        try:
+            self._finish(experiment_id, unreachable)
+        except _UnreachableError as error:
+            pending = str(error)
+        except (DetError, OSError, OperationalError) as error:
+            pending = f"its files cannot be removed now ({_reason(error)}), and are once they can be"
+        else:
+            self._logged.pop(experiment_id, None)
+            return ""
+        if self._logged.get(experiment_id) != pending:  # not every few minutes anew
+            logger.error("Experiment %d is deleted; %s.", experiment_id, pending)
+            self._logged[experiment_id] = pending
+        return pending
+
+    def _finish(self, experiment_id: int, unreachable: set[str]) -> None:
         places = self._context.places
         with self._context.database.read() as connection:
             if experiment_id not in life.half_deleted(connection):
@@ -117,8 +141,14 @@ class Deletions:
             found = life.checkpoints_of(connection, experiment_id)
             runs = life.runs_of(connection, experiment_id)
         storage = storage_for(ExperimentConfig.model_validate(experiment.config), places)
+        if storage.uri in unreachable:  # to wait for it again takes long, and nothing else is deleted meanwhile
+            raise _UnreachableError(storage.uri, "nothing there answers")
         for uuid, _, _ in found:
-            storage.delete(uuid)
+            try:
+                storage.delete(uuid)
+            except (DetError, OSError) as error:
+                unreachable.add(storage.uri)
+                raise _UnreachableError(storage.uri, _reason(error)) from error
         for folder in [*(places.run(run_id) for run_id in runs), _event_files(places.home, experiment_id)]:
             if folder.exists():
                 shutil.rmtree(folder)
@@ -201,6 +231,10 @@ def _configured_users(connection: Connection, experiment_id: int) -> set[int]:
         ):
             found.add(other)
     return found
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().rstrip(".") or type(error).__name__
 
 
 def _listed(names: list[str]) -> str:

@@ -88,5 +88,5 @@ def delete(context: Context, owner: str, uuid: str) -> rest.Checkpoint:
 
 
 def does_not_answer(uri: str, error: OSError) -> RequestError:
-    """Return what to say where a storage fails."""
-    return RequestError(503, f"The storage {uri} failed: {str(error).rstrip('.') or type(error).__name__}. Try again.")
+    """Return what to say where a storage fails; with a status that no client repeats, as it has waited here already."""
+    return RequestError(424, f"The storage {uri} failed: {str(error).rstrip('.') or type(error).__name__}. Try again.")

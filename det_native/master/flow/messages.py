@@ -161,6 +161,13 @@ class Messages:
         self._users = None
         return hidden
 
+    def warnings(self, entries: Iterable[Notify]) -> list[str]:
+        """Return what cannot be sent to these, a sentence each."""
+        addresses = dict.fromkeys(entry.email for entry in entries if entry.email is not None)
+        if self._smtp is not None or not addresses:
+            return []
+        return [f"Nothing can be sent to {', '.join(addresses)} yet: {mail.MISSING}."]
+
     def test(self) -> list[dict[str, str]]:
         """Send a test message to each of the user's own entries now; say of each whether it was taken."""
         told = []

@@ -40,8 +40,8 @@ def address_of(config: ExperimentConfig, places: Places, owner: str = OWNER) -> 
 
 
 def storage_for(config: ExperimentConfig, places: Places, owner: str = OWNER) -> CheckpointStorage:
-    """Return an experiment's checkpoints."""
-    return CheckpointStorage(*address_of(config, places, owner))
+    """Return an experiment's checkpoints; a storage that does not answer is given up soon."""
+    return CheckpointStorage(*address_of(config, places, owner), prompt=True)
 
 
 def with_masters_storage(config: ExperimentConfig, places: Places) -> ExperimentConfig:

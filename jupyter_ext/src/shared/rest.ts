@@ -2031,7 +2031,8 @@ export interface components {
      *
      *     `blobs` are contents of its program, of what it has logged and of files that it has written, which nothing else
      *     needs. `event_files` are those of TensorBoard, `output` is what its runs have left in their folders. `obstacles`
-     *     say why it cannot be deleted, a sentence each. `deleted` is when it was, None before.
+     *     say why it cannot be deleted, a sentence each. `deleted` is when it was, None before. `pending` says why its
+     *     files are not removed yet, as the end of a sentence; empty if they are. The master tries again by itself.
      */
     Deletion: {
       /**
@@ -2090,6 +2091,11 @@ export interface components {
        * @default 0
        */
       output_bytes: number;
+      /**
+       * Pending
+       * @default
+       */
+      pending: string;
       /**
        * Trials
        * @default 0
@@ -3315,6 +3321,16 @@ export interface components {
       webhook?: string | null;
     };
     /**
+     * NotifyKept
+     * @description Answer of ``PUT /settings/notify``: who is told from now on; `warnings` are sentences on what cannot be sent.
+     */
+    NotifyKept: {
+      /** Entries */
+      entries: components['schemas']['Notify'][];
+      /** Warnings */
+      warnings?: string[];
+    };
+    /**
      * NotifySettings
      * @description Of the user: who is told of what happens to all experiments; webhooks and secrets are shown as references.
      */
@@ -3698,6 +3714,8 @@ export interface components {
      *         What the home may take, where that was said.
      *     measured : str
      *         When it was measured.
+     *     waiting_deletions : int
+     *         How many deleted experiments have files that could not be removed yet.
      */
     Space: {
       /** Budget */
@@ -3712,6 +3730,11 @@ export interface components {
       total: number;
       /** Uses */
       uses: components['schemas']['SpaceUse'][];
+      /**
+       * Waiting Deletions
+       * @default 0
+       */
+      waiting_deletions: number;
     };
     /**
      * SpaceSettings
@@ -5017,6 +5040,15 @@ export interface operations {
           'application/json': components['schemas']['ErrorBody'];
         };
       };
+      /** @description The storage of the checkpoints does not answer. */
+      424: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
       /** @description Something failed inside the master. */
       500: {
         headers: {
@@ -5236,6 +5268,15 @@ export interface operations {
       };
       /** @description The request is not valid; `problems` lists everything that is wrong. */
       422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The storage of the checkpoints does not answer. */
+      424: {
         headers: {
           [name: string]: unknown;
         };
@@ -5521,6 +5562,15 @@ export interface operations {
       };
       /** @description The request is not valid; `problems` lists everything that is wrong. */
       422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The storage of the checkpoints does not answer. */
+      424: {
         headers: {
           [name: string]: unknown;
         };
@@ -11082,7 +11132,7 @@ export interface operations {
           [name: string]: unknown;
         };
         content: {
-          'application/json': components['schemas']['NotifySettings'];
+          'application/json': components['schemas']['NotifyKept'];
         };
       };
       /** @description The request contradicts itself or what is stored. */

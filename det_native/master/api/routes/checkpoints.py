@@ -65,7 +65,7 @@ def change_checkpoint(uuid: Uuid, body: CheckpointChange, service: TheService, o
     return reply(changed)
 
 
-@router.post("/{uuid}/verify", response_model=CheckpointVerified, responses=refusals(404))
+@router.post("/{uuid}/verify", response_model=CheckpointVerified, responses=refusals(404, 424))
 def verify_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
     """Read all files of a checkpoint in its storage, and say whether they are what was saved."""
     with service.database.read() as connection:
@@ -73,7 +73,7 @@ def verify_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Respo
     return reply(kept_checkpoints.verify(service.context, checkpoint))
 
 
-@router.delete("/{uuid}", response_model=Checkpoint, responses=refusals(404, 409))
+@router.delete("/{uuid}", response_model=Checkpoint, responses=refusals(404, 409, 424))
 def delete_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
     """Delete a checkpoint, if nothing needs it: neither registered nor pinned, nobody's source, nor of a live trial."""
     return reply(kept_checkpoints.delete(service.context, owner, uuid))
@@ -82,7 +82,7 @@ def delete_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Respo
 @router.get(
     "/{uuid}/files/{path:path}",
     response_class=Response,
-    responses={**refusals(404, 409), 200: {"content": BYTES, "description": "The content."}},
+    responses={**refusals(404, 409, 424), 200: {"content": BYTES, "description": "The content."}},
 )
 def get_checkpoint_file(
     uuid: Uuid,

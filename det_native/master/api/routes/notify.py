@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from det_native.master.api.answers import TheService, refusals, reply, reply_list
 from det_native.master.api.bodies import Route
-from det_native.schema.notify_rest import MessageInfo, NotifySettings, NotifyTest, NotifyTests
+from det_native.schema.notify_rest import MessageInfo, NotifyKept, NotifySettings, NotifyTest, NotifyTests
 
 router = APIRouter(route_class=Route, tags=["notify"])
 
@@ -23,10 +23,11 @@ def get_notify(service: TheService) -> Response:
     return reply(NotifySettings.model_validate({"entries": service.messages.receivers()}))
 
 
-@router.put("/settings/notify", response_model=NotifySettings, responses=refusals(400))
+@router.put("/settings/notify", response_model=NotifyKept, responses=refusals(400))
 def put_notify(body: NotifySettings, service: TheService) -> Response:
     """Set who is told of all experiments; a reference that was shown stands for what it was made of."""
-    return reply(NotifySettings.model_validate({"entries": service.messages.set_receivers(body.entries)}))
+    kept = service.messages.set_receivers(body.entries)
+    return reply(NotifyKept.model_validate({"entries": kept, "warnings": service.messages.warnings(body.entries)}))
 
 
 @router.delete("/settings/notify", response_model=NotifySettings, responses=refusals())
