@@ -99,9 +99,9 @@ POPULATION: dict[str, Any] = {
 }
 
 
-def test_what_comes_later_is_refused_where_it_would_run() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"checkpoint_storage\.type: s3"):
-        check_before_fit(settings({"checkpoint_storage": {"type": "s3", "bucket": "b"}}))
+def test_storage_and_searchers_of_the_cluster_are_taken() -> None:
+    checked = check_before_fit(settings({"checkpoint_storage": {"type": "s3", "bucket": "b"}}))
+    assert checked["checkpoint_storage"]["bucket"] == "b"
     # Here, one sample is trained whatever the searcher.
     assert check_before_fit(settings({"searcher": POPULATION}, local=True))["searcher"]["name"] == "pbt"
     assert check_before_fit(settings({"searcher": POPULATION}, test=True))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +73,9 @@ def test_a_large_set_is_the_same_in_whatever_order_it_gives_its_elements() -> No
     assert content_of(set(names)).exact != content_of(set(names[1:])).exact
 
 
+TODAY = time.strftime("%Y-%m-%d")
+
+
 @dataclass
 class Records:
     """A user's own dataset, with what changes when it is used."""
@@ -84,7 +88,7 @@ class Records:
     scale: float = 1.0
     names: dict[str, int] = field(default_factory=dict)
     folder: str = "/data/of/one"
-    made: str = "run 2026-11-26 07:30"
+    made: str = f"run {TODAY} 07:30"
 
     def __getitem__(self, index: int) -> Any:
         self.reads += 1
@@ -127,7 +131,7 @@ def test_mere_use_is_no_change() -> None:
     records = Records(np.arange(4))
     proof = _proof({"x": records})
     assert records[1] == 1
-    records.folder, records.made = "/elsewhere/one", "run 2026-11-27 08:30"
+    records.folder, records.made = "/elsewhere/one", f"run {TODAY} 08:30"
     assert _severities(proof, {"x": records}) == {}
     assert _severities(proof, {"x": Records(np.arange(4), scale=2.0)}) == {".scale": Severity.PLAIN}
     assert _severities(proof, {"x": Records(np.arange(4), names={"a": 1})}) == {".names keys": Severity.DECISIVE}

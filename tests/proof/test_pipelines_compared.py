@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -165,5 +166,5 @@ def test_settings_of_callbacks_are_compared_but_not_what_training_changes() -> N
     assert content(used) == content(stops(3)) != content(stops(4))
     assert content(history) == content(tf.keras.callbacks.History())
     assert content(rates(0.5)) == content(rates(0.5)) != content(rates(0.6))
-    boards = [tf.keras.callbacks.TensorBoard(f"logs/2026-11-26-07{minute}") for minute in (10, 20)]
+    boards = [tf.keras.callbacks.TensorBoard(f"logs/{time.strftime('%Y-%m-%d')}-07{minute}") for minute in (10, 20)]
     assert content(boards[0]) == content(boards[1])
