@@ -179,7 +179,7 @@ def test_a_shell_completes_the_commands(script: Script, environment: dict[str, s
     finally:
         for name in ("_DET_COMPLETE", "COMP_WORDS", "COMP_CWORD"):
             del environment[name]
-    assert done.stdout.split() == ["plain,config", "plain,create"]
+    assert done.stdout.split() == [f"plain,{name}" for name in ("code", "compare", "config", "continue", "create")]
 
 
 # The process of the command cannot import the framework; the master and its workers can.
