@@ -22,6 +22,8 @@ DATA = arrays()
 class Source:
     """The last checkpoint of a session, as a warm start."""
 
+    optimizers = False
+
     def __init__(self, session: Session) -> None:
         self._path = session.folders.directory / str(session.folders.saved[-1])
 
