@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 _PROGRAM = """
 import logging, sys
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -60,6 +62,8 @@ class S3:
 @contextmanager
 def running_s3() -> Iterator[S3]:
     """Run the server in a process of its own."""
+    for module in ("moto", "s3fs"):
+        pytest.importorskip(module, reason=f"{module} is not installed: see [dependency-groups] in pyproject.toml")
     with subprocess.Popen([sys.executable, "-c", _PROGRAM], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

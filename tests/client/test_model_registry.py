@@ -193,6 +193,7 @@ def test_a_checkpoint_is_noted_pinned_verified_and_deleted(named_master: Master,
 
 
 def test_what_is_known_of_a_checkpoint(named_master: Master, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     number, _ = trained(named_master)
     checkpoint = det.experiment(number).top_checkpoint()
     assert checkpoint.batch_number == 20
