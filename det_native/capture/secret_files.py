@@ -21,14 +21,14 @@ _ENDS = (".yaml", ".yml", ".json")
 _LARGEST = 1 << 20
 _SECTIONS = tuple({path[0].encode() for path in PATHS} | {b"notify"})
 _OF_NOTIFY = ("webhook", "secret")
-# Options of a storage that open it, beside those whose names say so: `key` is s3fs's. Others, a region for example,
-# stand in files that are no secret.
+# Options that give access to a storage, beside those whose names say so: `key` is s3fs's. Other options, such as a
+# region, are no reason to leave a file out.
 _OPENING = frozenset({"key", "pass", "sas", "pwd"})
 _SHORTEST = 4  # of a text that is looked for in other files
 
 
 class SecretFiles(NamedTuple):
-    """What is sent of a directory and of named files, and a row for each file that is not."""
+    """The files that are sent, and a row of the report for each file that is left out."""
 
     scan: DirectoryScan | None
     files: list[SourceFile]
