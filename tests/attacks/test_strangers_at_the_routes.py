@@ -82,6 +82,23 @@ def test_a_run_reaches_no_other_run_and_nothing_else(known: Master) -> None:
     assert (known.get("/trials/2"), known.get("/trials/2/metrics")) == before
 
 
+BODIES = {
+    ("PATCH", "/checkpoints/{uuid}"): {"pinned": True},
+    ("PATCH", "/experiments/{experiment_id}"): {"resources": {"priority": 1}},
+    ("POST", "/experiments/{experiment_id}/fork"): {},
+    ("POST", "/experiments/{experiment_id}/continue"): {"unit": "batches", "length": 3},
+    ("PUT", "/experiments/{experiment_id}/gc-policy"): {
+        "save_experiment_best": 0,
+        "save_trial_best": 1,
+        "save_trial_latest": 1,
+    },
+}
+
+
+def body_for(method: str, route: str) -> Any:
+    return BODIES.get((method, route.removeprefix("/api/v1")))
+
+
 def test_another_user_sees_and_changes_nothing(known: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interface, "OWNER", "another")
     foreign = interface.create_app(known.service)
@@ -103,8 +120,7 @@ def test_another_user_sees_and_changes_nothing(known: Master, monkeypatch: pytes
             if not names or not names <= set(values) or "series" in route:
                 continue
             path = re.sub(r"\{([\w:]+)\}", lambda name: values[name[1]], route)
-            changed = {"pinned": True} if "checkpoints" in route else {"resources": {"priority": 1}}
-            body = changed if method == "PATCH" else None
+            body = body_for(method, route)
             query = {"path": "weights"} if route.endswith("artifacts/content") else None
             answer = client.request(method, path, json=body, params=query)
             assert answer.status_code == 404, (method, path, answer.text)
