@@ -70,16 +70,16 @@ export default tseslint.config(
     ...tseslint.configs.disableTypeChecked
   },
   {
-    files: ['src/shared/**/*.ts'],
+    files: ['src/shared/**/*.ts', 'src/workspace/**/*', 'src/standalone/**/*'],
     rules: {
       'no-restricted-imports': [
         'error',
         {
           patterns: [
             {
-              group: ['@jupyterlab/*', '@lumino/*', '../lab/*'],
+              group: ['@jupyterlab/*', '@lumino/*', '**/lab/*'],
               message:
-                'shared/ is also built into the widget, where there is no JupyterLab.'
+                'The widget and the page at the master have no JupyterLab.'
             }
           ]
         }

@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
+  esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   test: {
     environment: 'node',
-    include: ['tests/**/*.test.ts'],
+    include: ['tests/**/*.test.{ts,tsx}'],
     pool: 'vmThreads', // half the work of threads: jsdom is loaded once for each
     restoreMocks: true
   }

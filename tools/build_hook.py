@@ -49,6 +49,7 @@ class FrontEnd:
             self.folder / "labextension" / "static" / "style.js",
             root / "det_native" / "display" / "static" / "live.js",
             root / "det_native" / "display" / "static" / "live.css",
+            *(root / "det_native" / "display" / "static" / "page" / name for name in ("index.html", "page.js", "page.css")),
         )
 
     def build_if_stale(self) -> None:

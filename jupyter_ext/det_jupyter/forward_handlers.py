@@ -15,7 +15,16 @@ from det_jupyter.statuses import UnavailableError
 
 # Everything else stays on its side: cookies, authorisation, and what belongs to one connection.
 _SENT_ON = ("Accept", "Content-Type", "Idempotency-Key", "Last-Event-ID")
-_ANSWERED = ("Content-Type", "Content-Length", "Retry-After", "Last-Modified", "ETag")
+_ANSWERED = (
+    "Content-Type",
+    "Content-Length",
+    "Retry-After",
+    "Last-Modified",
+    "ETag",
+    "X-Total-Count",
+    "X-Next",
+    "X-Notice",
+)
 _BODY_LIMIT = 1 << 20
 _STREAM = "text/event-stream"
 
@@ -35,8 +44,26 @@ class ForwardHandler(DetHandler):
     @web.authenticated
     @authorized
     async def post(self, path: str) -> None:
-        """Stop, pause or resume an experiment."""
+        """Stop, pause, resume, fork or continue an experiment, or add to the registry."""
         await self.while_connected(lambda: self._forward("POST", path))
+
+    @web.authenticated
+    @authorized
+    async def patch(self, path: str) -> None:
+        """Change what people say of an experiment, a checkpoint or a model."""
+        await self.while_connected(lambda: self._forward("PATCH", path))
+
+    @web.authenticated
+    @authorized
+    async def put(self, path: str) -> None:
+        """Change how many checkpoints stay."""
+        await self.while_connected(lambda: self._forward("PUT", path))
+
+    @web.authenticated
+    @authorized
+    async def delete(self, path: str) -> None:
+        """Delete an experiment, a checkpoint, a model or a version."""
+        await self.while_connected(lambda: self._forward("DELETE", path))
 
     async def _forward(self, method: str, path: str) -> None:
         target = resolve(method, path)

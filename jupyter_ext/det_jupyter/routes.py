@@ -6,17 +6,28 @@ import re
 from collections.abc import Sequence
 from urllib.parse import parse_qsl, quote
 
+_NUMBER = r"[0-9]{1,18}"
+_UUID = r"[0-9A-Za-z-]{1,64}"
+_SHA = r"[0-9a-f]{64}"
+_MODEL = r"models/[^/]{1,1000}"
 _READ = re.compile(
-    r"health|master|events"
-    r"|experiments(/[0-9]{1,18}(/[a-z]+)?)?"
-    r"|trials/[0-9]{1,18}(/[a-z]+)?"
-    r"|trials/[0-9]{1,18}/(artifacts|media/[0-9]{1,18})/content"
-    r"|checkpoints/[0-9A-Za-z-]{1,64}(/files/.+)?",
+    r"health|master|events|space|trial-summaries|models|messages|schedules|data"
+    rf"|experiments(/{_NUMBER}(/[a-z-]+)?)?"
+    rf"|trials/{_NUMBER}(/[a-z]+)?"
+    rf"|trials/{_NUMBER}/(artifacts|media/{_NUMBER})/content"
+    rf"|checkpoints/{_UUID}(/models|/files/.+)?"
+    rf"|{_MODEL}(/versions(/{_NUMBER})?)?"
+    rf"|bundles/{_SHA}|blobs/{_SHA}",
     re.DOTALL,
 )
-_WRITTEN = re.compile(r"experiments/[0-9]{1,18}/(pause|resume|stop|kill|activate)")
+_ASKED = re.compile(
+    rf"experiments/{_NUMBER}/(pause|resume|stop|kill|activate|cancel|fork|continue)"
+    rf"|checkpoints/{_UUID}/verify|models|{_MODEL}/versions"
+)
+_CHANGED = re.compile(rf"experiments/{_NUMBER}|checkpoints/{_UUID}|{_MODEL}(/versions/{_NUMBER})?")
+_PUT = re.compile(rf"experiments/{_NUMBER}/gc-policy")
 _FILE = re.compile(r"checkpoints/[^/]+/files/.+|trials/[0-9]+/artifacts/content", re.DOTALL)
-_PATTERNS = {"GET": _READ, "POST": _WRITTEN}
+_PATTERNS = {"GET": _READ, "POST": _ASKED, "PATCH": _CHANGED, "PUT": _PUT, "DELETE": _CHANGED}
 
 # What speaks to the Jupyter server, not to the master.
 _OURS = {"token", "_xsrf", "no_track_activity"}

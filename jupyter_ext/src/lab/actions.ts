@@ -7,7 +7,7 @@ import type { Action, Experiment, ExperimentId } from '../shared/model';
 import { experimentPath } from '../shared/paths';
 import { experimentStateText, TEXTS } from '../shared/texts';
 import { RequestError, type Transport } from '../shared/transport';
-import { confirmEnd } from './page/page';
+import { confirmEnd } from './confirm';
 
 const MOST_CHOICES = 200;
 

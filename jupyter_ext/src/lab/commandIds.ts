@@ -1,6 +1,7 @@
 /** Names of the commands; the schema of the settings has them too. */
 export const CommandIds = {
   submit: 'det-native:submit-notebook',
+  workspace: 'det-native:open-workspace',
   show: 'det-native:show-experiments',
   open: 'det-native:open-experiment',
   start: 'det-native:start-master',

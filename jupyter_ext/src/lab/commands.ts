@@ -8,10 +8,11 @@ import type { Action, Experiment, ExperimentId } from '../shared/model';
 import { asExperimentId } from '../shared/paths';
 import type { Transport } from '../shared/transport';
 import { act, chooseExperiment, tell } from './actions';
+import { HOME } from '../workspace/app/address';
 import { CommandIds } from './commandIds';
 import { fits } from './fits';
 import { submitIcon } from './icons';
-import type { ExperimentPages } from './page/pages';
+import type { WorkspaceTabs } from './workspace/tabs';
 import type { ExperimentsPanel } from './panel/panel';
 
 const CATEGORY = 'det_native';
@@ -20,7 +21,7 @@ const CATEGORY = 'det_native';
 export interface CommandContext {
   app: JupyterFrontEnd;
   notebooks: INotebookTracker;
-  pages: ExperimentPages;
+  tabs: WorkspaceTabs;
   panel: ExperimentsPanel;
   transport: Transport;
   submit: (panel: NotebookPanel) => Promise<void>;
@@ -85,12 +86,13 @@ function addNotebookCommands({
   });
 }
 
-function addOpenCommand({
-  app,
-  pages,
-  panel,
-  transport
-}: CommandContext): void {
+function addOpenCommand({ app, tabs, panel, transport }: CommandContext): void {
+  app.commands.addCommand(CommandIds.workspace, {
+    label: 'Experiments',
+    caption: 'Table of all experiments, models, queue and cluster',
+    execute: args =>
+      tabs.open(typeof args.address === 'string' ? args.address : HOME)
+  });
   app.commands.addCommand(CommandIds.open, {
     label: args => (args.fromPanel ? 'Open' : 'Open experiment…'),
     caption: 'Open the page of an experiment',
@@ -99,14 +101,14 @@ function addOpenCommand({
         givenId(args, panel) ??
         (await chooseExperiment(transport, 'Which experiment to open?'));
       if (id !== null) {
-        pages.open(id);
+        tabs.openExperiment(id);
       }
     }
   });
 }
 
 function addAction(
-  { app, pages, panel, transport }: CommandContext,
+  { app, tabs, panel, transport }: CommandContext,
   command: string,
   action: Action,
   label: string
@@ -122,7 +124,7 @@ function addAction(
     execute: async args => {
       const id =
         givenId(args, panel) ??
-        pages.currentExperiment ??
+        tabs.currentExperiment ??
         (await chooseExperiment(transport, `${label}: which one?`, wanted));
       if (id !== null) {
         await act(transport, id, action);

@@ -24,14 +24,15 @@ import { CheckpointLoader } from './notebook/load';
 import { ExecutionTracker } from './notebook/tracking';
 import { ServerViews } from './output/serverViews';
 import { addViewOutput } from './output/viewOutput';
-import { experimentOf } from './page/address';
-import { ExperimentPages } from './page/pages';
 import { ExperimentsPanel } from './panel/panel';
 import { SlotsWatch } from './panel/slots';
 import { type SubmitContext, submitNotebook } from './submission/submit';
 import { showNotice } from './showNotice';
 import { labTransport } from './transport';
 import { VERSION } from './version';
+import { askedAddress } from './workspace/asked';
+import { downloadFrom } from '../shared/download';
+import { WorkspaceTabs } from './workspace/tabs';
 
 /** Seconds that inspecting and submitting may take: cells may have to run; the server has its own limit. */
 const DOCUMENT_SECONDS = 3600;
@@ -61,13 +62,13 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const transport = labTransport(serverSettings);
     const executions = new ExecutionTracker(notebooks);
     const loader = new CheckpointLoader(app, notebooks, executions);
-    const pages = new ExperimentPages(
-      app,
+    const tabs = new WorkspaceTabs(app, {
       transport,
-      (experimentId, checkpoint) => {
-        void tell(() => loader.load({ experimentId, checkpoint }));
-      }
-    );
+      download: downloadFrom(transport),
+      loadIntoNotebook: (experimentId, checkpoint) =>
+        tell(() => loader.load({ experimentId, checkpoint })),
+      notebookCells: () => codeOf(notebooks.currentWidget)
+    });
     const submission: SubmitContext = {
       transport: labTransport(serverSettings, DOCUMENT_SECONDS),
       executions,
@@ -75,12 +76,12 @@ const plugin: JupyterFrontEndPlugin<void> = {
       defaultKernelspec: () =>
         app.serviceManager.kernelspecs.specs?.default ?? 'python3',
       dialogs: dialogs ?? undefined,
-      onOpen: id => pages.open(id)
+      onOpen: id => tabs.openExperiment(id)
     };
     const feed = new AllExperiments(transport);
     const start = () => tell(() => feed.start());
     const notices = new EndNotices(notice =>
-      showNotice(notice, id => pages.open(id))
+      showNotice(notice, id => tabs.openExperiment(id))
     );
     feed.subscribe(view => notices.take(view));
     const panel = makePanel(app, notebooks, feed, transport, start);
@@ -93,14 +94,14 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     const submit = (notebook: NotebookPanel) =>
       submitNotebook(notebook, submission);
-    addCommands({ app, notebooks, pages, panel, transport, submit, start });
+    addCommands({ app, notebooks, tabs, panel, transport, submit, start });
     restorer?.add(panel, panel.id);
     if (restorer !== null) {
-      pages.restoreBy(restorer);
+      tabs.restoreBy(restorer);
     }
-    const asked = experimentOf(window.location.search);
+    const asked = askedAddress(window.location.search);
     if (asked !== null) {
-      void app.restored.then(() => pages.open(asked));
+      void app.restored.then(() => tabs.open(asked));
     }
     if (palette !== null) {
       addToPalette(palette);
@@ -133,6 +134,16 @@ function makePanel(
   panel.title.icon = experimentsIcon;
   panel.title.caption = 'Experiments (det_native)';
   return panel;
+}
+
+/** Text of the code cells of a notebook, from top to bottom. */
+function codeOf(notebook: NotebookPanel | null): string[] | null {
+  const cells = notebook?.model?.cells;
+  return cells
+    ? Array.from(cells)
+        .filter(cell => cell.type === 'code')
+        .map(cell => cell.sharedModel.getSource())
+    : null;
 }
 
 function makeSubmitButton(

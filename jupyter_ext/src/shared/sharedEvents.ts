@@ -163,6 +163,9 @@ export function withSharedEvents(
   const hub = hubOf(MASTER_EVENTS);
   return {
     get: (path, query, signal) => transport.get(path, query, signal),
+    getPage: (path, query, signal) => transport.getPage(path, query, signal),
+    send: (method, path, body, query) =>
+      transport.send(method, path, body, query),
     blob: (path, signal) => transport.blob(path, signal),
     url: (path, query) => transport.url(path, query),
     post: async <T>(path: string, body?: unknown, signal?: AbortSignal) => {

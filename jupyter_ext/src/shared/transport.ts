@@ -4,9 +4,17 @@ import { SseParser, StreamEvent } from './sse';
 
 export type { StreamEvent } from './sse';
 
+type QueryValue = string | number | boolean | null | undefined;
+/** Parameters of a request; those that are undefined or null are left out, and a list repeats its name. */
 export type Query = Readonly<
-  Record<string, string | number | boolean | null | undefined>
+  Record<string, QueryValue | readonly QueryValue[]>
 >;
+
+/** An answer with what stands in its head, such as the number of all rows. */
+export interface Page<T> {
+  readonly body: T;
+  readonly head: Headers;
+}
 
 export interface StreamOptions {
   query?: Query;
@@ -18,7 +26,20 @@ export interface StreamOptions {
 /** Paths are relative to `<base>/det-native/api/`. */
 export interface Transport {
   get<T>(path: string, query?: Query, signal?: AbortSignal): Promise<T>;
+  /** As `get`, with the head of the answer. */
+  getPage<T>(
+    path: string,
+    query?: Query,
+    signal?: AbortSignal
+  ): Promise<Page<T>>;
   post<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T>;
+  /** Change something, put it in the place of another, or delete it. */
+  send<T>(
+    method: 'PATCH' | 'PUT' | 'DELETE',
+    path: string,
+    body?: unknown,
+    query?: Query
+  ): Promise<T>;
   /** What a path has that is no JSON. */
   blob(path: string, signal?: AbortSignal): Promise<Blob>;
   /** Address of a path, for links. */
@@ -84,13 +105,7 @@ export class FetchTransport implements Transport {
 
   /** Address of a path, for links. */
   url(path: string, query: Query = {}): string {
-    const parts = Object.entries(query)
-      .filter(([, value]) => value !== undefined && value !== null)
-      .map(
-        ([name, value]) =>
-          `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`
-      );
-    return this._base + path + (parts.length > 0 ? `?${parts.join('&')}` : '');
+    return this._base + path + queryText(query);
   }
 
   async get<T>(
@@ -101,17 +116,33 @@ export class FetchTransport implements Transport {
     return this._json<T>(this.url(path, query), { method: 'GET' }, signal);
   }
 
+  async getPage<T>(
+    path: string,
+    query: Query = {},
+    signal?: AbortSignal
+  ): Promise<Page<T>> {
+    const read = async (response: Response) => ({
+      body: (await response.json()) as T,
+      head: response.headers
+    });
+    return this._answer(this.url(path, query), GET, read, signal);
+  }
+
   async post<T>(
     path: string,
     body: unknown = {},
     signal?: AbortSignal
   ): Promise<T> {
-    const init = {
-      method: 'POST',
-      body: JSON.stringify(body),
-      headers: { 'Content-Type': 'application/json' }
-    };
-    return this._json<T>(this.url(path), init, signal);
+    return this._json<T>(this.url(path), withBody('POST', body), signal);
+  }
+
+  async send<T>(
+    method: 'PATCH' | 'PUT' | 'DELETE',
+    path: string,
+    body?: unknown,
+    query: Query = {}
+  ): Promise<T> {
+    return this._json<T>(this.url(path, query), withBody(method, body));
   }
 
   blob(path: string, signal?: AbortSignal): Promise<Blob> {
@@ -195,6 +226,31 @@ export class FetchTransport implements Transport {
     }
     return response;
   }
+}
+
+const GET = { method: 'GET' } as const;
+
+function withBody(method: string, body: unknown): RequestInit {
+  return body === undefined
+    ? { method }
+    : {
+        method,
+        body: JSON.stringify(body),
+        headers: { 'Content-Type': 'application/json' }
+      };
+}
+
+/** `?name=value&…`, or nothing. */
+export function queryText(query: Query): string {
+  const parts = Object.entries(query).flatMap(([name, value]) =>
+    (Array.isArray(value) ? value : [value])
+      .filter(each => each !== undefined && each !== null)
+      .map(
+        each =>
+          `${encodeURIComponent(name)}=${encodeURIComponent(String(each))}`
+      )
+  );
+  return parts.length > 0 ? `?${parts.join('&')}` : '';
 }
 
 async function* readEvents(

@@ -1,6 +1,7 @@
 /** A way to a server whose answers a test decides, and whose requests it counts. */
 import type { StreamEvent } from '../../src/shared/sse';
 import type {
+  Page,
   Query,
   StreamOptions,
   Transport
@@ -72,6 +73,10 @@ export class ScriptedTransport implements Transport {
   readonly answers = new Map<string, unknown>();
   /** Method and address of each request, streams included. */
   readonly requests: string[] = [];
+  /** What was sent with each request that changes something. */
+  readonly bodies: unknown[] = [];
+  /** What stands in the heads of answers, by path. */
+  readonly heads = new Map<string, Record<string, string>>();
   readonly streams: ScriptedStream[] = [];
   /** What refuses the next streams; null lets them open. */
   refusal: Error | null = null;
@@ -117,7 +122,27 @@ export class ScriptedTransport implements Transport {
     return address('', `/${path}`, query).trim();
   }
 
-  post<T>(path: string, _: unknown = {}, signal?: AbortSignal): Promise<T> {
+  async getPage<T>(
+    path: string,
+    query: Query = {},
+    signal?: AbortSignal
+  ): Promise<Page<T>> {
+    const body = await this._answer<T>('GET', path, query, signal);
+    return { body, head: new Headers(this.heads.get(path)) };
+  }
+
+  send<T>(
+    method: 'PATCH' | 'PUT' | 'DELETE',
+    path: string,
+    body?: unknown,
+    query: Query = {}
+  ): Promise<T> {
+    this.bodies.push(body);
+    return this._answer<T>(method, path, query);
+  }
+
+  post<T>(path: string, body: unknown = {}, signal?: AbortSignal): Promise<T> {
+    this.bodies.push(body);
     return this._answer<T>('POST', path, {}, signal);
   }
 

@@ -1,0 +1,19 @@
+/** What JupyterLab's own address asks for: `…/lab?det=/experiments/7/charts`, or `?det-experiment=7` of `det open 7`. */
+import { experimentAddress, readAddress } from '../../workspace/app/address';
+import { ADDRESS_PARAMETER } from './navigation';
+
+/** The address of the workspace that is asked for; null if none is. */
+export function askedAddress(search: string): string | null {
+  const parameters = new URLSearchParams(search);
+  const address = parameters.get(ADDRESS_PARAMETER) ?? '';
+  if (address.startsWith('/')) {
+    return readAddress(address).place.page === 'unknown' ? null : address;
+  }
+  const experiment = parameters.get('det-experiment') ?? '';
+  if (/^[1-9]\d{0,14}$/.test(experiment)) {
+    return experimentAddress(Number(experiment));
+  }
+  return /^local-[1-9]\d{0,14}$/.test(experiment)
+    ? experimentAddress(experiment)
+    : null;
+}

@@ -1,0 +1,30 @@
+/** Saving files that a page can reach by an address. */
+
+import type { Query, Transport } from './transport';
+
+/** Saves what the transport serves under a path; the name is the server's to say, or the last part of the path. */
+export function downloadFrom(
+  transport: Transport
+): (path: string, query?: Query) => Promise<void> {
+  return (path, query) => {
+    saveAddress(transport.url(path, query));
+    return Promise.resolve();
+  };
+}
+
+/** Have the browser save what an address of this origin gives. */
+export function saveAddress(address: string, name = ''): void {
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = name;
+  document.body.append(link);
+  link.click();
+  link.remove();
+}
+
+/** Have the browser save text or bytes that the page has made. */
+export function saveContent(content: Blob, name: string): void {
+  const address = URL.createObjectURL(content);
+  saveAddress(address, name);
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}

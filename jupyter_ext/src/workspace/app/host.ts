@@ -1,0 +1,37 @@
+/** What the workspace needs of the place where it is shown: a tab of JupyterLab, or a page of its own. */
+
+import type { Checkpoint, ExperimentId } from '../../shared/model';
+import type { Query, Transport } from '../../shared/transport';
+
+/** The address that is shown, and how it changes. */
+export interface Navigation {
+  /** Such as `/experiments/7/charts?axis=epochs`. */
+  readonly current: string;
+  /** Call `listener` after each change, the back button's included; returns what ends it. */
+  subscribe(listener: () => void): () => void;
+  /** Show another address; with `replace` the back button passes over the present one. */
+  open(address: string, options?: { replace?: boolean }): void;
+  /** Go back to the address before; missing where the browser's own button does. */
+  back?(): void;
+  /** What a link to an address has as `href`: it works in another tab of the browser, too. */
+  href(address: string): string;
+}
+
+/** The surroundings of the workspace. */
+export interface Host {
+  /** `lab`: a tab of JupyterLab, with runs of this machine's own. `page`: the page that the master serves. */
+  readonly kind: 'lab' | 'page';
+  readonly transport: Transport;
+  readonly navigation: Navigation;
+  /** Save a file that the transport serves under a path. */
+  download(path: string, query?: Query): Promise<void>;
+  /** Write code that loads a checkpoint into the open notebook; missing where there is no notebook. */
+  loadIntoNotebook?(
+    experimentId: ExperimentId,
+    checkpoint: Checkpoint
+  ): Promise<void>;
+  /** Text of the cells of the open notebook, to compare with; null where no notebook is open. */
+  notebookCells?(): readonly string[] | null;
+  /** Name the tab of the browser or of JupyterLab; `caption` is shown when it is pointed at. */
+  setTitle(title: string, caption?: string): void;
+}

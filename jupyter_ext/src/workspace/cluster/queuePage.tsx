@@ -1,0 +1,5 @@
+import { Empty } from '../parts/state';
+
+export function QueuePage() {
+  return <Empty title="Nothing is here yet." />;
+}

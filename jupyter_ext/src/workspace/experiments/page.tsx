@@ -1,0 +1,5 @@
+import { Empty } from '../parts/state';
+
+export function ExperimentsPage() {
+  return <Empty title="Nothing is here yet." />;
+}
