@@ -43,7 +43,7 @@ PATIENT := --timeout 7200 -o faulthandler_timeout=0
 
 FRONT_END := jupyter_ext
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
-	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs tools/build_hook.py
+	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs $(FRONT_END)/build-page.mjs tools/build_hook.py
 
 .PHONY: help setup python313 keras-torch demo test quick-lane quick-lane-313 lanes lanes-313 lanes-keras-torch soak soaking properties check quick-tests lab bench static lint types audit \
 	openapi format clean front-end-check

@@ -258,7 +258,7 @@ def test_a_tree_that_is_not_built_says_what_it_needs(tmp_path: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile)(ROOT / name, target)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    for name in ("package-lock.json", "tsconfig.json", "tsconfig.build.json", "build-widget.mjs"):
+    for name in ("package-lock.json", "tsconfig.json", "tsconfig.build.json", "build-widget.mjs", "build-page.mjs"):
         shutil.copyfile(FRONT_END / name, tmp_path / "tree" / "jupyter_ext" / name)
     environment = os.environ | {"PATH": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path / "tree", env=environment, capture_output=True, text=True, check=False)

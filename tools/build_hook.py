@@ -17,7 +17,15 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 OLDEST_NODE = 20
-_CONFIGURATION = ("package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "build-widget.mjs")
+_CONFIGURATION = (
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "tsconfig.build.json",
+    "build-widget.mjs",
+    "build-page.mjs",
+)
+_PAGE = ("index.html", "page.js", "page.css")
 _FOLDERS = ("src", "style", "schema")
 _SHOWN_LINES = 30
 
@@ -49,7 +57,7 @@ class FrontEnd:
             self.folder / "labextension" / "static" / "style.js",
             root / "det_native" / "display" / "static" / "live.js",
             root / "det_native" / "display" / "static" / "live.css",
-            *(root / "det_native" / "display" / "static" / "page" / name for name in ("index.html", "page.js", "page.css")),
+            *(root / "det_native" / "display" / "static" / "page" / name for name in _PAGE),
         )
 
     def build_if_stale(self) -> None:

@@ -10,6 +10,7 @@ from det_jupyter.routes import is_file, parameters, resolve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+SHA = "ab" * 32
 UUID = "0199f3a2-1111-4222-8333-944444444444"
 
 
@@ -27,6 +28,22 @@ def test_what_a_user_interface_reads_is_passed_on(path: str) -> None:
     assert resolve("GET", path) == f"/{path}"
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", path) for path in ("space", "models", "models/digits", "models/digits/versions/2", "messages")),
+        *(("GET", path) for path in ("trial-summaries", f"bundles/{SHA}", f"blobs/{SHA}", "experiments/7/deletion")),
+        *((method, "experiments/7") for method in ("PATCH", "DELETE")),
+        *((method, "models/digits/versions/2") for method in ("PATCH", "DELETE")),
+        *(("POST", f"experiments/7/{verb}") for verb in ("fork", "continue")),
+        *(("POST", path) for path in ("models", "models/digits/versions", f"checkpoints/{UUID}/verify")),
+        ("PUT", "experiments/7/gc-policy"),
+    ],
+)
+def test_what_the_workspace_asks_for_is_passed_on(method: str, path: str) -> None:
+    assert resolve(method, path) == f"/{path}"
+
+
 @pytest.mark.parametrize("action", ["pause", "resume", "stop", "kill", "activate"])
 def test_what_a_user_interface_does_is_passed_on_as_post_only(action: str) -> None:
     assert resolve("POST", f"experiments/7/{action}") == f"/experiments/7/{action}"
@@ -42,7 +59,10 @@ def test_what_a_user_interface_does_is_passed_on_as_post_only(action: str) -> No
         *(("GET", path) for path in ("../v1/runs", "experiments/../runs", "checkpoints/..", "events?after=1")),
         *(("GET", f"checkpoints/{UUID}/files/{path}") for path in ("", "..", "a/../b", "a//b", "a\\b", "a\0", "./a")),
         *(("POST", path) for path in ("master/shutdown", "experiments", "blobs", "bundles", "runs/01/reports")),
-        *((method, "experiments/7") for method in ("PUT", "DELETE", "PATCH", "HEAD")),
+        *((method, "experiments/7") for method in ("PUT", "HEAD")),
+        *((method, "trials/7") for method in ("PUT", "DELETE", "PATCH")),
+        *(("GET", path) for path in ("settings/notify", f"models/{'x' * 1001}", "models/../runs", "blobs/AB")),
+        *(("DELETE", path) for path in ("data/set", "schedules/1", "settings/notify", "models", "experiments/7/x")),
     ],
 )
 def test_everything_else_stays_here(method: str, path: str) -> None:
