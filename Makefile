@@ -100,8 +100,8 @@ lanes: setup $(HOROVOD) lanes-313 lanes-keras-torch
 lanes-313: setup $(TRIED313)
 	@[ -e $(VENV313)/.installed ] || { echo "Python 3.13 is not there: its tests are skipped."; exit 0; }; \
 	$(LANE313) $(CORE313) $(CHECK) --hypothesis-profile quick && \
-	$(LANE313) $(KERAS313) -m "not soak" --hypothesis-profile quick && \
-	KERAS_BACKEND=jax $(LANE313) tests/keras3 -m "not soak" --hypothesis-profile quick
+	$(LANE313) $(KERAS313) $(QUICK) --hypothesis-profile quick && \
+	KERAS_BACKEND=jax $(LANE313) tests/keras3 $(QUICK) --hypothesis-profile quick
 
 lanes-keras-torch: setup
 	@[ -e $(VENV_TORCH)/.installed ] || { echo "Keras 3 on PyTorch is not there (make keras-torch): its tests are skipped."; exit 0; }; \

@@ -10,7 +10,7 @@ from view_parts import accept, open_dialog, open_page, section, type_into
 
 from det_native.client.session import Session
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 OBJECTS = """
 import torch

@@ -133,7 +133,7 @@ def test_a_finished_training_stays_after_its_kernel_and_one_that_goes_on_is_live
     assert "as of" not in stopped["text/plain"] + stopped["text/html"]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_saved_notebook_is_read_without_a_master_a_server_or_trust(
     screen: Screen, lab: Lab, home: Home, viewer: Page, tmp_path: Path, keep: Keep
 ) -> None:

@@ -18,7 +18,7 @@ from det_native import __version__
 from det_native.client.session import Session
 from det_native.schema.home import Home, read_runtime
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 Both = Callable[..., None]
 

@@ -173,7 +173,7 @@ def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Se
     assert f"ValueError in {title}: bad batch" in last_state(experiment, picture=False)["text/plain"]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_computed_configuration_is_learnt_by_running_the_cells_above(send: Send, tmp_path: Path) -> None:
     computed = CONFIG + "\nprint('noise')\n!echo more noise\nconfig['records_per_epoch'] = len(data())"
     # An earlier call does nothing there, and neither does what follows the call in its cell.
@@ -249,7 +249,7 @@ def test_a_cell_that_fails_there_is_named(send: Send, last: str, where: str, wha
     assert what in problem["what"]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_quickstart_notebook_as_saved(send: Send, tmp_path: Path) -> None:
     """Keras, with the data's length in the configuration; up to its third section."""
     document = nbformat.read(QUICKSTART, as_version=4)

@@ -110,6 +110,7 @@ def test_large_data_that_only_the_notebook_has_are_an_error_whose_remedy_works(
     ended(cluster.attach(kernel.submit(f"settings = {{}}\n{followed}")), ExperimentState.COMPLETED)
 
 
+@pytest.mark.soak
 def test_a_difference_may_be_wanted(kernel: Kernel, cluster: Cluster) -> None:
     kernel.run(SPLIT)
     kernel.run(MODEL)
@@ -134,6 +135,7 @@ validation = tf.data.Dataset.from_tensor_slices((texts, labels)).batch(16)
 """
 
 
+@pytest.mark.soak
 def test_texts_and_tables_of_words_are_submitted(kernel: Kernel, cluster: Cluster) -> None:
     kernel.run(TEXTS)
     fit = FIT[: FIT.index("experiment =")] + "experiment = wrapped.fit(pipeline, validation_data=validation, epochs=1)"

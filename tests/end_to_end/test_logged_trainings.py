@@ -207,6 +207,7 @@ def test_what_is_logged_after_the_last_checkpoint_is_that_of_the_run_that_goes_o
     assert [(medium.batch, medium.load()) for medium in trial.media] == [(b, str(b - 1)) for b in range(1, 9)]
 
 
+@pytest.mark.soak
 def test_on_several_slots_only_the_first_rank_counts(torch_cells: Kernel) -> None:
     for where in ("cluster", "local"):
         options = ", local=True" if where == "local" else ""
@@ -318,6 +319,7 @@ experiment = det.experimental.create(Logs, configuration(searcher={
 """
 
 
+@pytest.mark.soak
 def test_a_trial_class_of_keras_logs_from_its_context(keras_cells: Kernel) -> None:
     keras_cells.run(KERAS_TRIAL)
     rows, media = logged(keras_cells)

@@ -136,7 +136,7 @@ def test_it_trains_there_though_the_connection_is_killed(laptop: Laptop, kernel:
     assert read_runtime(laptop.home) is None, "no master runs here"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_view_says_since_when_it_is_out_of_touch(laptop: Laptop, kernel: Kernel, gate: Gate) -> None:
     number = kernel.submit(create(stops="4", port=gate.port))
     visitor = gate.next()
@@ -189,7 +189,7 @@ def test_the_live_view_says_since_when_and_goes_on(laptop: Laptop, kernel: Kerne
     assert_complete_rows(laptop.attach(number), BATCHES)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_connection_is_killed_at_drawn_moments(laptop: Laptop, kernel: Kernel) -> None:
     machine, chance = laptop.machine, random.Random(20)
     over = threading.Event()
@@ -237,7 +237,7 @@ def test_a_cut_in_mid_upload(laptop: Laptop, kernel: Kernel) -> None:
     assert kernel.value("len(experiment.trials[0].checkpoints[-1].load().steps)") > 200_000
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_cut_in_mid_download_goes_on_where_it_was(
     laptop: Laptop, kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,7 @@ def test_if_the_wider_one_differs_too_the_error_names_the_value(kernel: Kernel, 
     assert trial.restarts == 0
 
 
+@pytest.mark.soak
 def test_a_slow_cell_that_fails_there_is_told_with_the_difference(kernel: Kernel, cluster: Cluster) -> None:
     only_here = 'if "ipykernel" not in sys.modules:\n    raise RuntimeError("not here")'
     experiment = _submit(kernel, cluster, only_here + BEHIND.format(value=1000.0))
@@ -133,6 +134,7 @@ def test_all_processes_of_a_trial_take_the_same_program(kernel: Kernel, cluster:
     assert sorted(_values(experiment)[0]) == ["value 0.777777"] * 2 + ["value 1000.0"] * 2
 
 
+@pytest.mark.soak
 def test_the_other_trials_take_it_too(kernel: Kernel, cluster: Cluster) -> None:
     settings = '{"hyperparameters": {"units": {"type": "categorical", "vals": [1, 2, 3]}}}'
     experiment = _submit(kernel, cluster, BEHIND.format(value=1000.0), searcher='{"name": "grid"}', settings=settings)
@@ -196,6 +198,7 @@ for batch in holding.train(torch.utils.data.DataLoader(torch.zeros(64, 2), batch
 """
 
 
+@pytest.mark.soak
 def test_a_difference_is_told_while_the_experiment_waits_for_slots(
     kernel: Kernel, cluster: Cluster, tmp_path: Path
 ) -> None:

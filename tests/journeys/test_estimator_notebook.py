@@ -6,7 +6,7 @@ import pytest
 from journey_kernel import Notebook, Ran
 from saved_notebook import assert_saved_without_outputs, run_all, value
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 NOTEBOOK = "04_estimator.ipynb"
 

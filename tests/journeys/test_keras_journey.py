@@ -153,7 +153,7 @@ def test_the_best_checkpoint_comes_back_as_the_trained_model(notebook: Notebook)
     assert [path.name for path in notebook.folder.iterdir()] == ["files"], "loading leaves nothing behind"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_init_in_the_older_order_and_with_arguments_that_win(notebook: Notebook) -> None:
     notebook.run(train("config, True", fit=", verbose=0"))
     assert value(notebook, "len(history.history['loss'])") == 3
@@ -217,7 +217,7 @@ RATES = "[(rate, e.name, rate_of(e)) for rate, e in experiments.items()]"
 LOSSES = "[e.history['val_loss'] for e in experiments.values()]"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_loop_in_a_cell_makes_an_experiment_of_each_turn(notebook: Notebook) -> None:
     notebook.run(SHORT)
     short = len(notebook.cells)

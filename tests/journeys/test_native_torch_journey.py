@@ -295,7 +295,7 @@ def test_a_script_trains_the_same_here_and_on_the_cluster(script: Script, tmp_pa
     assert found[0][:3] == ("COMPLETED", 8, 8)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_script_that_fails_in_its_loop_has_failed(script: Script, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     done = script("train.py", "here", "raise", folder=tmp_path, fails=True)

@@ -48,6 +48,7 @@ def test_local_training_has_the_losses_of_plain_keras(tmp_path: Path) -> None:
         assert local[kind] == plain[kind], kind
 
 
+@pytest.mark.soak
 @only_keras_2
 def test_orders_can_be_had_from_any_epoch_on() -> None:
     tf.random.set_seed(3)
@@ -88,6 +89,7 @@ def test_a_layer_goes_on_from_a_state_that_is_put_back() -> None:
     assert np.array_equal(going_on(rows), drawn[3])
 
 
+@pytest.mark.soak
 @only_keras_2
 def test_a_layer_with_a_seed_of_its_own_gives_its_next_graph_that_of_a_run_that_was_never_stopped(
     tmp_path: Path,

@@ -106,7 +106,7 @@ def assert_same_bits(whole: list[dict[str, Any]], parts: list[dict[str, Any]]) -
     assert equal == [*[True] * 4, False, False, True, True]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_two_slots_end_where_one_does(pair: Pair, tmp_path: Path) -> None:
     alone = slots_program.one_slot(tmp_path, "plain")
     assert_as_one_slot(pair["plain"], alone)

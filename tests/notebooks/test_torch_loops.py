@@ -15,10 +15,10 @@ from notebook_run import Kernels
 from same_values import difference
 
 #: Those of `make test`; some are killed, and trained on two slots, in `make lanes`. All others are in `make soak`.
-FIRST = ("mnist", "gan", "early_stopping", "gradient_accumulation")
+FIRST = ("mnist", "gan", "early_stopping")
 #: Those that are on two slots in `make lanes`.
 TWO = ("early_stopping",)
-KILLED = ("gan", "early_stopping")
+KILLED = ("early_stopping",)
 CHECKPOINTS = '{"min_checkpoint_period": {"epochs": 1}, "max_restarts": 2}'
 TWO_SLOTS = '{"resources": {"slots_per_trial": 2}}'
 

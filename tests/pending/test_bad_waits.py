@@ -67,6 +67,7 @@ def kernel(module_kernel: Kernel) -> Iterator[Kernel]:
     assert module_kernel.run("1 + 1").text == "2"
 
 
+@pytest.mark.soak
 def test_a_cell_that_waits_and_was_run_twice_runs_twice(kernel: Kernel, gate: Gate) -> None:
     kernel.run(f"{BEGIN.format(gate.port)}\nran = 0")
     kernel.run(FIT.format(""))
@@ -80,6 +81,7 @@ def test_a_cell_that_waits_and_was_run_twice_runs_twice(kernel: Kernel, gate: Ga
     assert kernel.value("ran") == 2
 
 
+@pytest.mark.soak
 def test_to_interrupt_a_cell_twice_leaves_it_as_it_was(kernel: Kernel, gate: Gate) -> None:
     kernel.run(f"{BEGIN.format(gate.port)}\nran = 0")
     kernel.run(FIT.format(""))
@@ -108,6 +110,7 @@ def test_a_stopped_experiment_is_told_once_with_its_best_checkpoint(kernel: Kern
     kernel.run("loss_here()")
 
 
+@pytest.mark.soak
 def test_a_model_that_is_forgotten_is_not_waited_for(kernel: Kernel, gate: Gate) -> None:
     kernel.run(BEGIN.format(gate.port))
     kernel.run(f"before = loss_here()\n{FIT.format('')}\ndet.forget(model)")
@@ -118,6 +121,7 @@ def test_a_model_that_is_forgotten_is_not_waited_for(kernel: Kernel, gate: Gate)
     assert kernel.value("before > loss_here()")
 
 
+@pytest.mark.soak
 def test_a_part_of_two_models_has_what_both_trainings_made_of_it(kernel: Kernel) -> None:
     kernel.run(SHARED)
     kernel.run("context, pairs = pair(local=True)\nfor net, steps_of in pairs:\n    trained(context, net, steps_of)")
@@ -202,6 +206,7 @@ def test_a_thread_has_the_trained_weights(kernel: Kernel) -> None:
     assert kernel.value("seen") == [local]
 
 
+@pytest.mark.soak
 def test_a_call_in_a_thread_waits_there(kernel: Kernel) -> None:
     kernel.run(BEGIN.format("local=True"))
     kernel.run(FIT.format(""))
@@ -213,6 +218,7 @@ def test_a_call_in_a_thread_waits_there(kernel: Kernel) -> None:
     assert kernel.value("seen") == [local], ran.text
 
 
+@pytest.mark.soak
 def test_a_failure_in_a_thread_is_told_there(kernel: Kernel) -> None:
     kernel.run(THREAD)
     kernel.run(FIT_IN_THREAD)
@@ -268,6 +274,7 @@ def test_threads_of_keras_have_the_trained_weights(keras_kernel: Kernel) -> None
     assert keras_kernel.value("[len(seen), seen[:2] == seen[2:]]") == [4, True]
 
 
+@pytest.mark.soak
 def test_a_model_of_keras_that_is_built_anew_does_not_take_the_weights(keras_kernel: Kernel) -> None:
     keras_kernel.run("context, model = begin(3)")
     keras_kernel.run("history = model.fit(x, y, epochs=1, batch_size=16, verbose=0)")

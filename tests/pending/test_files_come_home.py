@@ -156,6 +156,7 @@ def test_ctrl_c_leaves_the_cell_alone_and_forget_goes_on(kernel: Kernel, gate: G
     assert seen(kernel, "torch.load('best.pt')") == {"epoch": 2}
 
 
+@pytest.mark.soak
 def test_a_training_that_fails_leaves_what_it_has_written(kernel: Kernel) -> None:
     kernel.run(loop(bad=True))
     ran = kernel.run("read = torch.load('best.pt')")
@@ -195,6 +196,7 @@ def test_a_folder_that_cannot_be_written_is_told(kernel: Kernel, cluster: Cluste
     assert seen(kernel, "open('out').read()") == "a file"
 
 
+@pytest.mark.soak
 def test_trainings_of_one_function_run_at_one_time(kernel: Kernel, gate: Gate) -> None:
     kernel.run(
         "def train(path):\n    context, model, optimizer = begin_files()\n    optimizer = context.wrap(optimizer)\n"
@@ -227,6 +229,7 @@ def test_of_a_search_no_old_file_is_taken_for_the_result(kernel: Kernel) -> None
     assert "none comes here by itself" in kernel.run("read = os.listdir('out') if os.path.exists('out') else []").text
 
 
+@pytest.mark.soak
 def test_a_log_that_is_open_here_is_gone_on_with(kernel: Kernel) -> None:
     kernel.run("import logging\nlog = logging.getLogger('test')\nlog.addHandler(logging.FileHandler('train.log'))")
     kernel.run(

@@ -120,6 +120,7 @@ def test_what_is_too_large_or_cannot_be_pickled_is_told_where_it_is_read(kernel:
     assert "`made`" in kernel.run("made = globals().get('made') or made if 'made' in globals() else None").text
 
 
+@pytest.mark.soak
 def test_a_later_training_may_read_what_a_loop_has_set(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     kernel.run(BEFORE)
@@ -151,6 +152,7 @@ def test_a_worker_that_is_killed_goes_on_with_the_names(kernel: Kernel, tmp_path
     assert len(killed[0]) == 12
 
 
+@pytest.mark.soak
 def test_names_of_a_loop_in_processes_of_their_own_come_home(cluster: Cluster) -> None:
     with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
         kernel.run("config['resources'] = {'slots_per_trial': 2}\ncontext, model, optimizer, _ = begin(local=True)")
@@ -161,6 +163,7 @@ def test_names_of_a_loop_in_processes_of_their_own_come_home(cluster: Cluster) -
         assert last == [12, True, 12, True]
 
 
+@pytest.mark.soak
 def test_names_of_a_loop_that_was_left_are_those_of_its_end(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     kernel.run(BEFORE)

@@ -87,6 +87,7 @@ def test_a_handle_is_no_reason_to_wait(kernel: Kernel, gate: Gate) -> None:
     assert "weights loaded into `model`" in kernel.run("loss_here()").text
 
 
+@pytest.mark.soak
 def test_what_the_call_says_counts(kernel: Kernel, gate: Gate) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     assert "weights loaded into `model`" in kernel.run(FIT.format(", wait=True")).text
@@ -116,6 +117,7 @@ def test_ctrl_c_leaves_the_experiment_and_the_cell_alone(kernel: Kernel, gate: G
     assert kernel.value("[ran, history.state]") == [1, "Completed"]
 
 
+@pytest.mark.soak
 def test_ctrl_c_while_the_call_waits_ends_its_cell(kernel: Kernel, gate: Gate) -> None:
     kernel.run(f"context, model, optimizer, train_batch = begin({gate.port})\nran = 0")
     waiting = kernel.begin(f"{FIT.format('')}\nran = loss_here()")
@@ -151,6 +153,7 @@ def test_a_stopped_experiment_is_told_once_with_its_best_checkpoint(kernel: Kern
     kernel.run("loss_here()")
 
 
+@pytest.mark.soak
 def test_weights_that_were_set_by_hand_stay(kernel: Kernel, gate: Gate) -> None:
     kernel.run(f"context, model, optimizer, train_batch = begin({gate.port})")
     kernel.run(f"{FIT.format(', wait=False')}\ntorch.nn.init.zeros_(model.weight)")
@@ -159,6 +162,7 @@ def test_weights_that_were_set_by_hand_stay(kernel: Kernel, gate: Gate) -> None:
     visitor.go()
 
 
+@pytest.mark.soak
 def test_stay_in_the_configuration_waits_for_nothing(kernel: Kernel, gate: Gate) -> None:
     kernel.run("config['weights'] = 'stay'")
     kernel.run(f"context, model, optimizer, train_batch = begin({gate.port})")
@@ -169,6 +173,7 @@ def test_stay_in_the_configuration_waits_for_nothing(kernel: Kernel, gate: Gate)
     kernel.run("del config['weights']")
 
 
+@pytest.mark.soak
 def test_models_of_one_loop_train_at_one_time(kernel: Kernel, gate: Gate) -> None:
     ran = kernel.run(
         f"""
@@ -214,6 +219,7 @@ def test_keras_has_the_weights_in_parts_of_the_model_too(cluster: Cluster) -> No
         assert kernel.value("seen()") == local_again
 
 
+@pytest.mark.soak
 def test_a_context_serves_the_next_training_after_a_cell_that_stays_behind(cluster: Cluster) -> None:
     fit = (
         "model = context.wrap_model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))\n"

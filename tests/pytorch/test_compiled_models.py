@@ -155,7 +155,7 @@ def rows_of(run: LocalRun) -> Rows:
         (False, 11),
         (False, 37),
         pytest.param(True, 11, marks=pytest.mark.long),
-        pytest.param(True, 37, marks=pytest.mark.long),
+        pytest.param(True, 37, marks=pytest.mark.soak),
     ],
 )
 def test_stopping_changes_nothing(tmp_path: Path, compiled: bool, stop: int) -> None:
