@@ -25,6 +25,8 @@ from det_native.schema.introduction import PATH
 PUBLIC = frozenset({("GET", "/api/v1/health"), ("GET", PATH), ("POST", PATH), ("POST", "/api/v1/session")})
 # Files of the page, which are the same for everybody.
 PAGE_FILES = frozenset((method, path) for method in ("GET", "HEAD") for path in static_page.PATHS)
+#: Everything that is answered without a token.
+OPEN = PUBLIC | PAGE_FILES
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 BODY_LIMIT = 8 << 20
@@ -49,8 +51,8 @@ _IN_THE_CLEAR = (
     "that was sent is best replaced: `det down`, remove DET_HOME/token, `det up`."
 )
 _SIGNED_OUT = (
-    "You are signed out of the master's page: the session has ended, or the master was started again. Run `det open "
-    "--page` to sign in."
+    "You are signed out of the master's page: the session has ended, or the master was started again. To sign in, run "
+    "det open --page."
 )
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -127,7 +129,7 @@ class Gate:
             refused = self._refusal_of_session(scope, headers, connection)
             if refused is not None:
                 return refused
-        elif (scope["method"], scope["path"]) not in PUBLIC | PAGE_FILES:
+        elif (scope["method"], scope["path"]) not in OPEN:
             return refusal(
                 401,
                 "A valid token is missing: send `Authorization: Bearer <token>` with the token in DET_HOME/token.",

@@ -71,8 +71,8 @@ export function SignedOutScreen({
         <Command text={command} />
         <ul class="det-signin-notes">
           <li>
-            A master on another machine is named as always, by{' '}
-            <code>DET_MASTER</code> or <code>det -m ssh://…</code>.
+            A master on another machine is named as always:{' '}
+            <code>DET_MASTER</code>, or <code>-m</code> after <code>det</code>.
           </li>
           <li>
             Without a browser in that terminal, <code>{command} --print</code>{' '}
@@ -90,7 +90,7 @@ export function SignedOutScreen({
 /** The command that signs in and comes back to an address, as far as it can name it. */
 export function commandFor(address: string): string {
   const { place } = readAddress(address);
-  return place.page === 'experiment'
+  return place.page === 'experiment' && typeof place.id === 'number'
     ? `det open ${place.id} --page`
     : 'det open --page';
 }

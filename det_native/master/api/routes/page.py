@@ -98,17 +98,17 @@ async def sign_in(body: SignIn, request: Request, sessions: TheSessions) -> Resp
 
 def _refuse(error: WrongCodeError) -> NoReturn:
     if error.often:
-        raise RequestError(429, "Too many wrong links were tried. Run `det open --page` for a new one.")
+        raise RequestError(429, "Too many wrong links were tried. For a new one, run det open --page.")
     if error.spent:
         raise RequestError(
             401,
-            "This link was used already. Each signs in one browser, once: who used it first is signed out, too. "
-            "Run `det open --page` for a new one.",
+            "This link was used already. Each signs in one browser, once: who used it first is signed out, too. For a "
+            "new one, run det open --page.",
         )
     raise RequestError(
         401,
-        f"This link is not valid any more: it signs in for {CODE_SECONDS / 60:.0f} minutes, until the master ends. Run "
-        "`det open --page` for a new one.",
+        f"This link is not valid any more: it signs in for {CODE_SECONDS / 60:.0f} minutes, until the master ends. For "
+        "a new one, run det open --page.",
     )
 
 
