@@ -210,14 +210,14 @@ function Relations({ view: { id, experiment } }: { view: ExperimentView }) {
   const forks = useLoad(`forks of ${id}`, signal =>
     transport.get<Experiment[]>(
       'master/experiments',
-      { limit: 1000, archived: true },
+      { query: `forked_from = ${id}`, limit: 100, archived: true },
       signal
     )
   );
   const schedules = useLoad('schedules', signal =>
     transport.get<Schedule[]>('master/schedules', { all: true }, signal)
   );
-  const made = (forks.data ?? []).filter(each => each.forked_from === id);
+  const made = forks.data ?? [];
   const schedule = (schedules.data ?? []).find(
     ({ last_experiment }) => last_experiment === id
   );

@@ -22,6 +22,8 @@ export interface LiveExperiment {
   readonly gone: boolean;
   /** Change what people write of it; rejects with words for the user. */
   change(change: ExperimentChange): Promise<void>;
+  /** Ask for it once more, now. */
+  refresh(): void;
 }
 
 /** Whether an experiment exists no more, as a feed knows it. */
@@ -60,17 +62,13 @@ export function useExperiment(id: ExperimentId): LiveExperiment {
   }, [feed]);
   useEffect(() => (seen ? feed.resume() : feed.pause()), [feed, seen]);
 
-  const ended = view.connection.kind === 'ended';
-  useEffect(() => {
-    if (!ended || isLocalId(id)) {
-      return undefined; // its own stream tells what happens
-    }
+  const refresh = useCallback(() => {
     const look = async () => {
+      const base = feed.view.experiment;
       try {
-        const values = await transport.get<ExperimentDetail>(
-          experimentPath(id)
-        );
-        setNewer({ values, base: feed.view.experiment });
+        const path = experimentPath(id);
+        const values = await transport.get<ExperimentDetail>(path);
+        setNewer({ values, base });
       } catch (error) {
         // Without an answer the page goes on with what it knows; the frame says that the connection is lost.
         if (error instanceof RequestError && error.status === 404) {
@@ -78,12 +76,20 @@ export function useExperiment(id: ExperimentId): LiveExperiment {
         }
       }
     };
+    void look();
+  }, [transport, id, feed]);
+
+  const ended = view.connection.kind === 'ended';
+  useEffect(() => {
+    if (!ended || isLocalId(id)) {
+      return undefined; // its own stream tells what happens
+    }
     return live.subscribe(changed => {
       if (changed.size === 0 || changed.has(id as number)) {
-        void look();
+        refresh();
       }
     });
-  }, [ended, live, transport, id]);
+  }, [ended, live, id, refresh]);
 
   const change = useCallback(
     async (wanted: ExperimentChange) => {
@@ -107,7 +113,7 @@ export function useExperiment(id: ExperimentId): LiveExperiment {
   );
 
   const shown = useMemo(() => withNewer(view, newer), [view, newer]);
-  return { feed, view: shown, gone: gone || isGone(shown), change };
+  return { feed, view: shown, gone: gone || isGone(shown), change, refresh };
 }
 
 /** Values that are newer than what the feed has said by then: `base`. */
