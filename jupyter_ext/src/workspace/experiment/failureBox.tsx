@@ -3,7 +3,7 @@
 import type { ExperimentView } from '../../shared/model';
 import { addressText, type Tab } from '../app/address';
 import { Link } from '../parts/link';
-import { causesOf, type Failure, trialsText } from './failures';
+import { causesOf, type Failure, namesOf } from './failures';
 
 const MOST_CAUSES = 5;
 
@@ -44,18 +44,14 @@ export function FailureBox({
     failure;
   const to = (tab: Tab, parameters: Record<string, string>) =>
     addressText({ page: 'experiment', id: view.id, tab }, parameters);
-  const single = view.trials.length <= 1;
-  const who = single
-    ? 'Failed'
-    : trials.length === 0
-      ? 'The experiment failed'
-      : `Failed: ${trialsText(trials)}`;
   const again = retried ? '; it is tried again' : '';
+  const named = trials.length > 1 ? `: ${namesOf(trials)}` : '';
   return (
     <div class="det-error det-exp-failure" role="alert">
       <p class="det-error-title">
-        {who} {when}
+        {whoText(failure, view)} failed {when}
         {again}
+        {named}
       </p>
       <p class="det-exp-failure-message">
         {type && <strong>{type}: </strong>}
@@ -95,4 +91,14 @@ export function FailureBox({
       )}
     </div>
   );
+}
+
+/** `Trial 4`, `12 trials`, `The experiment`. */
+function whoText({ trials }: Failure, view: ExperimentView): string {
+  if (trials.length === 0 || view.trials.length <= 1) {
+    return 'The experiment';
+  }
+  return trials.length === 1
+    ? `Trial ${trials[0]}`
+    : `${trials.length.toLocaleString('en')} trials`;
 }

@@ -140,15 +140,8 @@ export function framesOf(traceback: string): Frame[] {
 
 const MOST_NAMED = 8;
 
-/** `trial 4`, `12 trials: 1, 2, 3…`. */
-export function trialsText(trials: readonly number[]): string {
-  if (trials.length === 0) {
-    return 'the experiment';
-  }
-  if (trials.length === 1) {
-    return `trial ${trials[0]}`;
-  }
-  const named = trials.slice(0, MOST_NAMED).join(', ');
+/** `1, 2, 3`; of many the first ones. */
+export function namesOf(trials: readonly number[]): string {
   const more = trials.length > MOST_NAMED ? '…' : '';
-  return `${trials.length.toLocaleString('en')} trials: ${named}${more}`;
+  return trials.slice(0, MOST_NAMED).join(', ') + more;
 }

@@ -51,7 +51,7 @@ export function trialColumns(
   const lasts = new Map(
     summaries.map(({ trial_id, metrics: found }) => [
       trial_id,
-      new Map(found.map(each => [metricKey(each), each.last]))
+      new Map((found ?? []).map(each => [metricKey(each), each.last]))
     ])
   );
   return [
@@ -142,7 +142,10 @@ export function trialColumns(
 }
 
 /** `training loss`: the same name may be measured twice. */
-function metricKey({ kind, name }: TrialSummary['metrics'][number]): string {
+function metricKey({
+  kind,
+  name
+}: components['schemas']['MetricSummary']): string {
   return `${kind} ${name}`;
 }
 

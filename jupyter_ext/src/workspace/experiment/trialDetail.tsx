@@ -61,7 +61,7 @@ export function TrialDetail({
           <IconButton icon="close" label="Close" onClick={onClose} />
         </div>
       </div>
-      {cause && <FailureBox failure={cause} view={{ ...view, trials: [trial] }} />}
+      {cause && <FailureBox failure={cause} view={view} />}
       {trial.warning && <p class="det-exp-notice">{trial.warning}</p>}
       <div class="det-exp-columns">
         <dl class="det-facts">
