@@ -15,6 +15,7 @@ from det_native.master.api.gate import PUBLIC, Gate
 from det_native.master.api.routes import (
     bundles,
     checkpoints,
+    configuration,
     data,
     environment,
     events,
@@ -65,6 +66,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         runs,
         master,
         environment,
+        configuration,
         data,
         bundles,
         finding,
