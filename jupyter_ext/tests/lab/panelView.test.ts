@@ -41,6 +41,7 @@ async function panelWith(answers: Record<string, unknown> = {}) {
   });
   const feed = new AllExperiments(transport);
   const calls = {
+    onOpenAll: vi.fn(),
     onOpen: vi.fn(),
     onSubmit: vi.fn(),
     onStart: vi.fn(() => feed.start())
@@ -71,7 +72,7 @@ describe('the panel', () => {
     ]);
     expect(panel.activeExperiment?.id).toBe(8);
     expect(nameOf(node)).toBe('Experiments of det_native');
-    expect(nameOf(node.querySelector('.det-Panel-header button')!)).toBe(
+    expect(nameOf(node.querySelector('.det-Panel-refresh')!)).toBe(
       'Refresh the list of experiments'
     );
   });

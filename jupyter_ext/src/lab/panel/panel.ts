@@ -3,11 +3,12 @@ import { refreshIcon } from '@jupyterlab/ui-components';
 import type { Message as LuminoMessage } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
-import { button, make, setText } from '../../shared/dom';
+import { button, make, prose, setText } from '../../shared/dom';
 import type { AllExperiments } from '../../shared/allExperiments';
 import type { Experiment, ExperimentId } from '../../shared/model';
 import { makeWaiting } from '../dom';
 import { Presence } from '../presence';
+import { changesOf } from './changes';
 import { ExperimentList } from './list';
 import { rowOf } from './rows';
 import {
@@ -28,6 +29,8 @@ export interface PanelOptions {
   slots: SlotsWatch;
   version: string;
   onOpen: (experimentId: ExperimentId) => void;
+  /** Open the table of all experiments. */
+  onOpenAll: () => void;
   onSubmit: () => void;
   /** Whether there is a notebook to submit. */
   canSubmit: () => boolean;
@@ -130,6 +133,10 @@ export class ExperimentsPanel extends Widget {
     refresh.append(
       refreshIcon.element({ tag: 'span', stylesheet: 'toolbarButton' })
     );
+    const all = button('det-Panel-all', 'All experiments', () =>
+      this._options.onOpenAll()
+    );
+    all.title = 'Table of all experiments, models, queue and cluster';
     refresh.title = 'Refresh';
     refresh.setAttribute('aria-label', 'Refresh the list of experiments');
     return make(
@@ -137,7 +144,7 @@ export class ExperimentsPanel extends Widget {
       'det-Panel-header',
       {},
       make('h2', '', {}, 'Experiments'),
-      refresh
+      make('div', 'det-Panel-tools', {}, all, refresh)
     );
   }
 
@@ -186,8 +193,11 @@ export class ExperimentsPanel extends Widget {
     this._list.element.classList.toggle('det-mod-stale', screen.stale);
     this._drawNotice(screen.notice);
     const now = Date.now();
+    const changes = changesOf(screen.experiments);
     this._list.setRows(
-      screen.experiments.map(experiment => rowOf(experiment, now))
+      screen.experiments.map(experiment =>
+        rowOf(experiment, now, changes.get(experiment.id))
+      )
     );
   }
 
@@ -205,7 +215,10 @@ export class ExperimentsPanel extends Widget {
     const title = screen.busy
       ? makeWaiting(screen.title)
       : make('h3', '', {}, screen.title);
-    this._message.replaceChildren(title, make('p', '', {}, screen.body));
+    this._message.replaceChildren(
+      title,
+      make('p', '', {}, ...prose(screen.body))
+    );
     this._message.dataset.tone = screen.tone;
     if (action !== null) {
       this._message.append(this._makeAction(action, 'jp-mod-accept'));
@@ -226,7 +239,7 @@ export class ExperimentsPanel extends Widget {
     this._notice.replaceChildren();
     if (notice !== null) {
       this._notice.append(
-        make('p', '', {}, notice.text),
+        make('p', '', {}, ...prose(notice.text)),
         this._makeAction(notice.action, '')
       );
     }
