@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from det_native.client.short_forms import batches_of, format_value, whole_percent
-from det_native.client.state_words import experiment_word, state_text, trial_word, waits_text
+from det_native.client.state_words import experiment_word, state_text, trial_notice, trial_word, waits_text
 from det_native.client.tables import facts, plain, shown_table
 from det_native.schema import rest
 from det_native.schema.ranking import trials_best_first
@@ -185,7 +185,7 @@ def exact_trial_facts(
 
 def _state(trial: rest.Trial, experiment: rest.Experiment) -> str:
     waits = waits_text(experiment) if trial.state is TrialState.QUEUED else ""
-    return ", ".join(filter(None, (trial_word(trial, experiment.state), waits, trial.notice)))
+    return ", ".join(filter(None, (trial_word(trial, experiment.state), waits, trial_notice(trial))))
 
 
 def _times(experiment: rest.Experiment | rest.Trial) -> Iterable[tuple[str, object]]:
@@ -207,7 +207,7 @@ def trials_rows(
     return [
         (
             trial_name(shown_id, trial.shown_number),
-            ", ".join(filter(None, (trial_word(trial, experiment.state), trial.notice))),
+            ", ".join(filter(None, (trial_word(trial, experiment.state), trial_notice(trial)))),
             batches_of(trial),
             "" if trial.best_validation is None else format_value(trial.best_validation),
             json.dumps(trial.hparams, sort_keys=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from det_native.client.state_words import trial_word
+from det_native.client.state_words import trial_notice, trial_word
 from det_native.client.tables import plain
 from det_native.past_history import as_number
 from det_native.schema import rest
@@ -28,8 +28,8 @@ def format_value(value: Any) -> str:
 
 
 def batches_of(trial: rest.Trial) -> str:
-    """Return how far a trial is: ``30/100``, or the first alone where nobody has said how long it trains."""
-    return f"{trial.batches}/{trial.target_batches}" if trial.target_batches else str(trial.batches)
+    """Return how far a trial is: ``30/2,694``, or the first alone where nobody has said how long it trains."""
+    return f"{trial.batches:,}/{trial.target_batches:,}" if trial.target_batches else f"{trial.batches:,}"
 
 
 def whole_percent(fraction: float) -> int:
@@ -56,7 +56,7 @@ def trial_words(
         The state of its experiment.
     """
     state = f"{trial_word(trial, experiment).lower()}{note}"
-    words = [state, *filter(None, [trial.notice]), f"{batches_of(trial)} batches"]
+    words = [state, *filter(None, [trial_notice(trial)]), f"{batches_of(trial)} batches"]
     if trial.best_validation is not None:
         words.append(f"best {metric or 'validation'} {format_value(trial.best_validation)}")
     return words

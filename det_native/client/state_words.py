@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from det_native.schema import rest
+from det_native.schema.stage_words import STOPPED_EARLY
 from det_native.schema.states import ExperimentState, TrialState
 
 
@@ -38,6 +39,15 @@ def state_text(experiment: rest.Experiment) -> str:
 
 def trial_word(trial: rest.Trial, experiment: ExperimentState | None = None) -> str:
     """Return the word for a trial; one that waits while its experiment (its state) is paused waits for no slot."""
+    if trial.stopped_early:
+        return "Stopped early"
     if trial.state is TrialState.QUEUED and experiment is ExperimentState.PAUSED:
         return experiment.value
     return trial.state.value
+
+
+def trial_notice(trial: rest.Trial) -> str:
+    """Return what is said after the word for a trial: of one that its search ended early only when that was."""
+    if not trial.stopped_early:
+        return trial.notice
+    return trial.notice.removeprefix(f"{STOPPED_EARLY}, ").partition(":")[0]

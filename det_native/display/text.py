@@ -9,7 +9,14 @@ from det_native.client.loaded import loaded_text
 from det_native.client.pareto import compared
 from det_native.client.selection import best_trial
 from det_native.client.short_forms import batches_of, format_value, trial_words, whole_percent
-from det_native.client.state_words import experiment_word, failed_trials_text, state_text, trial_word, waits_text
+from det_native.client.state_words import (
+    experiment_word,
+    failed_trials_text,
+    state_text,
+    trial_notice,
+    trial_word,
+    waits_text,
+)
 from det_native.client.tables import plain
 from det_native.display.failures import Failure, failures_of, headlines
 from det_native.display.feed import outputs_trial
@@ -19,6 +26,7 @@ from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
 from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import ExperimentState, TrialState
+from det_native.schema.time_left import about
 
 MAX_ROWS = 12
 
@@ -60,7 +68,7 @@ def trial_state(trial: rest.Trial, experiment: ExperimentState | None = None, *,
         words.append(f"on {len(trial.slots)} slots")
     if trial.restarts:
         words.append(f"{trial.restarts} restart{'s' if trial.restarts > 1 else ''}")
-    words += filter(None, [trial.notice])
+    words += filter(None, [trial_notice(trial)])
     return ", ".join(words)
 
 
@@ -97,15 +105,6 @@ def trial_facts(
     return facts
 
 
-def format_seconds(seconds: float) -> str:
-    """Return a length of time as ``12 s``, ``4:05`` or ``1:02:03``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    hours, minutes = whole // 3600, whole // 60 % 60
-    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
-
-
 def experiment_line(
     experiment_id: int | str, detail: rest.ExperimentDetail, note: str = "", failures: Sequence[Failure] = ()
 ) -> str:
@@ -124,7 +123,7 @@ def experiment_line(
     words = [experiment_word(detail).lower(), *filter(None, [waits_text(detail), detail.notice])]
     if not detail.state.terminal:
         words.append(f"{whole_percent(detail.progress)}% done")
-        words += [f"about {format_seconds(detail.seconds_left)} left"] if detail.seconds_left is not None else []
+        words += [f"{about(detail.seconds_left)} left"] if detail.seconds_left is not None else []
     if detail.trials > 1:
         words.append(failed_trials_text(detail) or f"{detail.trials} trials")
     if detail.best_validation is not None:

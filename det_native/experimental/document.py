@@ -38,6 +38,8 @@ The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answ
                                                # (never in the kernel), to learn what is no literal; `why` of the last
                                                # says what for
      "config": {...}|null, "slots": int,       # null: known only once the cells have run; slots as far as literals tell
+     "trials": int|null,                       # how many it trains; null where that is not known yet
+     "cells_in_all": int,                      # code cells that are not empty
      "written": {"place": "cluster"|"here", "test": bool},     # what the document itself says
      "here": {"before": str, "cells": [id], "after": str},     # see below
      "problems": [...]}                        # not empty: submit would refuse, with these

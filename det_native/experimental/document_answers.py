@@ -37,6 +37,7 @@ from det_native.experimental.scheduled import Scheduled, scheduling
 from det_native.experimental.worker_environment import fit_to_workers, notices_of
 from det_native.schema.effects import unsearched_ranges
 from det_native.schema.rest import BundleCreated, CaptureRow, HashList
+from det_native.search.make import planned_trials
 
 _MODULE = "det_native.experimental.document"
 _MARK = re.compile(r"\[(\d+)\]")
@@ -126,6 +127,8 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
         "changed": _changed(document),
         "must_run": _must_run(reading) if reading.must_run else [],
         "config": plan.config.model_dump(mode="json") if plan.config is not None else None,
+        "trials": planned_trials(plan.config) if plan.config is not None else None,
+        "cells_in_all": sum(bool(cell.source.strip()) for cell in document.cells),
         "slots": plan.slots,
         "written": {"place": "here" if plan.written.local else "cluster", "test": plan.written.test},
         "here": here(document, test=request.test),

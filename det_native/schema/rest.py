@@ -277,7 +277,8 @@ class Trial(Answer):
     the checkpoint of another trial whose weights it begins with. `stages` are the lengths to which a search that
     decides in stages has had it trained, in the unit of the search, the last being that of now; empty for others.
     `best_at` is when `best_validation` was reported; None where that is not known. `number` is its place in its
-    experiment, from 1, which is what people read; 0 from a version that does not tell it.
+    experiment, from 1, which is what people read; 0 from a version that does not tell it. `stopped_early` says that it
+    has completed less than the whole length, since its search went on with others.
     """
 
     id: int
@@ -300,6 +301,7 @@ class Trial(Answer):
     warning: str | None = None
     warm_start: str | None = None
     stages: list[int] = Field(default_factory=list)
+    stopped_early: bool = False
     best_at: str | None = None
 
     @property

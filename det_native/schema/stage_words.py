@@ -5,6 +5,8 @@ from __future__ import annotations
 from det_native.schema.lengths import Length
 from det_native.schema.manifests import CheckpointManifest
 
+STOPPED_EARLY = "stopped early by the search"
+
 
 def trained_on(length: Length) -> str:
     """Return the line of a trial that goes on."""
@@ -21,7 +23,7 @@ def units_done(length: Length, batches: int, target_batches: int) -> int:
 
 def stopped_early(done: Length) -> str:
     """Return what is to be known of a trial that its search has stopped."""
-    return f"stopped early by the search, after {done.units:,} {done.unit}: others had come to more by then"
+    return f"{STOPPED_EARLY}, after {done.units:,} {done.unit}: others had come to more by then"
 
 
 def begins_with(trial: int | str | None, source: CheckpointManifest) -> str:

@@ -92,6 +92,8 @@ class AskTellSearcher:
         """Whether it is to be told of validations of trials that train on."""
         return self._searcher.prunes
 
+    last_stage = 0.0
+
     def has_stopped(self, request: int) -> bool:
         """Return whether it has had the trial of a request end early."""
         return request in self._pruned

@@ -120,6 +120,10 @@ class Searcher(Protocol):
     def watches_validations(self) -> bool:
         """Whether it is to be told of validations of trials that train on."""
 
+    @property
+    def last_stage(self) -> float:
+        """Share of all training that the last stage of one trial is, which may run alone; 0 without stages."""
+
     def has_stopped(self, request: int) -> bool:
         """Return whether it has had the trial of a request end early."""
 

@@ -107,6 +107,7 @@ def make_searcher(config: ExperimentConfig, snapshot: Mapping[str, Any] | None =
                 searcher.name,
                 make_method(searcher),
                 seed=seed,
+                last_units=_last_units(searcher),
                 hparams=partial(_hparams, space, searcher),
                 smaller_is_better=searcher.smaller_is_better,
                 snapshot=snapshot,
@@ -185,6 +186,13 @@ def _check_first_stage(config: ExperimentConfig, searcher: StagedConfig) -> None
         what = f"has trials train for {records} first, which is less than one batch (of {size.val})."
         remedy = "Use a greater length, fewer rungs or a smaller hyperparameters.global_batch_size."
         raise ConfigurationError("The experiment configuration is not valid:", [Problem("searcher", what, remedy)])
+
+
+def _last_units(searcher: StagedConfig) -> int:
+    """Return how long a trial trains that was decided on for the last time, where it is likely to do so alone."""
+    if not isinstance(searcher, AsyncHalvingSearcher | AdaptiveAshaSearcher):
+        return 0  # the others take all that are left to the end together
+    return round(searcher.max_length.units * (1 - 1 / searcher.divisor))
 
 
 def _first_units(searcher: StagedConfig) -> int:

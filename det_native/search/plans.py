@@ -134,6 +134,7 @@ class PlannedSearcher:
             )
 
     watches_validations = False
+    last_stage = 0.0
 
     def has_stopped(self, request: int) -> bool:
         """Return whether it has had the trial of a request end early: never."""

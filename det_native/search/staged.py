@@ -58,6 +58,8 @@ class StagedSearcher:
         In its first state.
     seed : int
         The experiment's; it gives the trials' seeds.
+    last_units : int
+        How long the last stage of a trial is, where it is likely to train alone.
     hparams : callable
         Gives the hyperparameters for a trial's seed, and those of its parent (None for a trial that has none).
     smaller_is_better : bool
@@ -76,11 +78,12 @@ class StagedSearcher:
         method: Method,
         *,
         seed: int,
+        last_units: int = 0,
         hparams: Callable[[int, dict[str, Any] | None], dict[str, Any]],
         smaller_is_better: bool,
         snapshot: Mapping[str, Any] | None = None,
     ) -> None:
-        self._name, self._method = name, method
+        self._name, self._method, self._last_units = name, method, last_units
         self._draw, self._smaller_is_better = hparams, smaller_is_better
         self._all_seeds = trial_seeds(seed)
         self._seeds: list[int] = []
@@ -98,6 +101,11 @@ class StagedSearcher:
         self._open = sum(not request.closed for request in self._requests)
 
     watches_validations = False
+
+    @property
+    def last_stage(self) -> float:
+        """Share of all training that the last stage of one trial is, which may run alone."""
+        return min(self._last_units / max(self._method.total_units, 1), 1.0)
 
     def has_stopped(self, request: int) -> bool:
         """Return whether it has had the trial of a request end early: never."""

@@ -104,7 +104,7 @@ def test_a_running_experiment_moves_in_the_list_and_is_acted_on_from_there(
     screen.page.get_by_role("menuitem", name="Resume", exact=True).click()
     expect(row.locator(".det-Row-state")).to_contain_text("Running")
     choose(screen, row, "Stop")
-    screen.page.get_by_role("button", name="Go on").click()
+    screen.page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()
     expect(row.locator(".det-Row-state")).to_contain_text("Running")
     choose(screen, row, "Stop")
     screen.page.locator(".jp-Dialog").get_by_role("button", name="Stop", exact=True).click()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -90,6 +91,8 @@ def remarks(dialog: Locator, heading: str) -> list[str]:
 
 def rows(dialog: Locator) -> dict[str, list[str]]:
     """Return the table of what travels: by its first column, the others."""
+    if not dialog.locator("details[open]").count():
+        dialog.get_by_text("Details", exact=True).click()
     found = {}
     for row in dialog.locator("tbody tr").all():
         first, *others = row.locator("td").all_inner_texts()
@@ -114,6 +117,9 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     retype(screen, 2, CONFIG.replace("as saved", name).replace('"max_restarts"', TWO_SLOTS))
     dialog = open_dialog(screen)
     expect(dialog).to_contain_text("Submit sent.ipynb")
+    expect(dialog.locator(".det-Submit-line")).to_have_text(
+        re.compile(r"Sends 4 cells and 1 file \(.+\) and trains 1 trial\.")
+    )
     expect(dialog).to_contain_text("Sends create() of PyTorch, code cell 4, line 1, and every Python cell above.")
     assert remarks(dialog, "Not what last ran") == [
         "Code cell 1: text differs from what last ran",
@@ -148,7 +154,6 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     assert config["resources"]["slots_per_trial"] == 1
     assert float(row.locator(".det-Row-metric").inner_text()) == pytest.approx(experiment["best_validation"], rel=1e-2)
     assert "as saved" in path.read_text(), "the file is as it was"
-    screen.page.get_by_role("button", name="Open").click()
     expect(screen.page.locator(".det-page .det-title")).to_have_text(f"Experiment {experiment['id']}")
 
     screen.open_beside(path)
@@ -175,7 +180,7 @@ def test_what_stands_in_the_way_is_said_with_its_cell(screen: Screen, lab: Lab, 
     dialog = open_dialog(screen)
     problem = dialog.locator(".det-Submit-problems li")
     expect(problem.locator("strong")).to_have_text("Code cell 1, line 5")
-    expect(problem).to_contain_text("`api_key` holds a string that looks like a secret")
+    expect(problem).to_contain_text("api_key holds a string that looks like a secret")
     expect(problem).to_contain_text("os.environ")
     expect(accept(dialog)).to_be_disabled()
     keep(screen, "submit-secret")

@@ -64,7 +64,7 @@ def test_the_models_that_have_its_weights_are_named(monkeypatch: pytest.MonkeyPa
 def test_what_goes_on_is_said_with_the_time() -> None:
     with going_on(write_experiment(name="digits"), seconds_left=75.0) as experiment:
         trial = experiment.trials[0]
-        for handle, words in ((experiment, "running, 25% done, about 1:15 left"), (trial, "running, 1/4 batches")):
+        for handle, words in ((experiment, "running, 25% done, about 1 min left"), (trial, "running, 1/4 batches")):
             bundle = last_state(handle)
             assert words in bundle["text/plain"]
             assert AS_OF.search(bundle["text/plain"])

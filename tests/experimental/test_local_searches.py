@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 import det_native as det  # noqa: E402 (after the check for torch)
 from det_native.client.handles import Experiment  # noqa: E402
+from det_native.client.state_words import trial_word  # noqa: E402
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext  # noqa: E402
 from det_native.schema.config import ExperimentConfig  # noqa: E402
 from det_native.schema.loading import ConfigurationWarning  # noqa: E402
@@ -138,6 +139,10 @@ def test_it_decides_as_the_pure_searcher_on_one_slot(name: str, capsys: pytest.C
     assert [trial.detail().stages for trial in experiment.trials] == units
     assert [trial.hparams for trial in experiment.trials] == hparams
     assert max(map(len, units)) > 1, "somebody is trained on"
+    for trial, stages in zip(experiment.trials, units, strict=True):
+        detail, short = trial.detail(), stages[-1] < experiment.config.searcher.max_length.units
+        assert detail.stopped_early == (short and trial.state is TrialState.COMPLETED)
+        assert trial_word(detail) == ("Stopped early" if detail.stopped_early else detail.state.value)
     check_training(experiment, units, parents)
     said = capsys.readouterr().out
     goes_on = next(number for number, lengths in enumerate(units, start=1) if len(lengths) > 1)

@@ -296,6 +296,7 @@ def test_killing_what_is_being_stopped_ends_it_now(master: Master) -> None:
 
 def test_the_time_left_is_unknown_while_paused(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("det_native.schema.time_left.SHORTEST_SECONDS", 0.0)
+    monkeypatch.setattr("det_native.schema.time_left.LEAST_GAINS", 0)
     experiment, worker = begin(master)
     path = f"/experiments/{experiment['id']}"
     known = master.get(path)
@@ -303,7 +304,9 @@ def test_the_time_left_is_unknown_while_paused(master: Master, monkeypatch: pyte
     assert known["seconds_left"] is None
     worker.train(1, 10)
     master.until(path, lambda found: found["progress"] >= 0.1)
-    worker.train(11, 50)
+    worker.train(11, 30)
+    master.until(path, lambda found: found["progress"] >= 0.3)
+    worker.train(31, 50)
     assert master.until(path, lambda found: found["seconds_left"] is not None)["seconds_left"] > 0
     ask(master, experiment, "pause")
     assert master.get(path)["seconds_left"] is None

@@ -15,6 +15,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.hidden import hidden
 from det_native.schema.manifests import Framework
 from det_native.schema.refused import is_refused, refused_because
+from det_native.schema.stage_words import STOPPED_EARLY
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.time_left import TimeLeft
 
@@ -124,6 +125,13 @@ class Record:
     def note(self, number: int, text: str) -> None:
         """Keep what is to be known of a trial beside its state; it is written with what the trial reports next."""
         self._notices[number] = text
+
+    def stop_early(self, number: int, text: str) -> None:
+        """Write that a search does not train a completed trial on; one that has ended by itself is left alone."""
+        trial = self._trials[number - 1]
+        if trial.state is TrialState.COMPLETED and trial.batches >= trial.target_batches:
+            self._trials[number - 1] = trial.model_copy(update={"notice": text, "stopped_early": True})
+            self._store.write_trial(self._trials[number - 1])
 
     def begin(self, planned: int | None, share_done: Callable[[Mapping[int, float]], float] | None = None) -> None:
         """Begin the experiment.
@@ -235,6 +243,8 @@ class Record:
             # fit() counts the smaller last batch of each epoch, which a length in records does not know; and a script
             # says by itself how long it trains.
             changes["target_batches"] = batches
+        noted = changes.get("notice", trial.notice)
+        changes["stopped_early"] = state is TrialState.COMPLETED and noted.startswith(STOPPED_EARLY)
         trial = trial.model_copy(update=self._best(reporter) | {"warning": reporter.told} | changes)
         self._trials[self._at] = trial
         self._store.write_trial(trial)

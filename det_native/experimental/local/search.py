@@ -10,6 +10,7 @@ from functools import partial
 from det_native.client.handles import Experiment
 from det_native.errors import DivergedError, InvalidHP
 from det_native.experimental.local.experiment import LocalExperiment
+from det_native.experimental.local.record import Record
 from det_native.experimental.local.samples import Sample, Stage
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.lengths import Length
@@ -18,6 +19,7 @@ from det_native.schema.stage_words import stopped_early, units_done
 from det_native.schema.states import TrialState
 from det_native.search import (
     Action,
+    Close,
     CreateTrial,
     Event,
     Searcher,
@@ -122,6 +124,14 @@ class LocalSearch:
             self._searcher = make_searcher(record.config, self._searcher.snapshot())
         for action in self._searcher.handle(event):
             self._take(action)
+            if isinstance(action, Close):
+                self._close(action.request, record)
+
+    def _close(self, request: int, record: Record) -> None:
+        """Say of a trial that has completed a stage, and is not trained on, that it has not had the whole length."""
+        units, length = self._requests[request].units, self._config.searcher.max_length
+        if units is not None and units < length.units:
+            record.stop_early(request + 1, stopped_early(Length(unit=length.unit, units=units)))
 
     def _take(self, action: Action) -> None:
         match action:

@@ -26,7 +26,7 @@ from det_native.schema.metric_names import metric_names
 from det_native.schema.refused import is_refused
 from det_native.schema.stage_words import begins_with, stopped_early, trained_on, units_done
 from det_native.schema.states import ExperimentState, TrialState
-from det_native.schema.time_left import TimeLeft
+from det_native.schema.time_left import Course, TimeLeft
 from det_native.schema.trial_names import trial_name
 from det_native.search import (
     Close,
@@ -255,15 +255,21 @@ class Experiments:
             experiment = experiments.get(connection, experiment_id)
             if experiment.state.terminal:
                 return
-            done = {
-                request: trial.batches / trial.target_batches
-                for request, trial in trials.by_request(connection, experiment_id).items()
-                if trial.target_batches and not trial.state.terminal
-            }
-        progress = self._searchers.of(experiment).progress(done)
+            known = trials.by_request(connection, experiment_id)
+        done = {
+            request: trial.batches / trial.target_batches
+            for request, trial in known.items()
+            if trial.target_batches and not trial.state.terminal
+        }
+        searcher = self._searchers.of(experiment)
+        progress = searcher.progress(done)
         seconds_left = None
         if experiment.state is ExperimentState.ACTIVE:
-            seconds_left = self._time_left.setdefault(experiment_id, TimeLeft()).observe(time.monotonic(), progress)
+            running = sum(trial.state is TrialState.RUNNING for trial in known.values())
+            planned = planned_trials(ExperimentConfig.model_validate(experiment.config)) or len(known)
+            course = Course(planned / max(running, 1), running, searcher.last_stage)
+            time_left = self._time_left.setdefault(experiment_id, TimeLeft())
+            seconds_left = time_left.observe(time.monotonic(), progress, course)
         if abs(progress - experiment.progress) < PROGRESS_STEP:
             return
         with self._context.database.write() as transaction:
@@ -339,8 +345,8 @@ class Experiments:
                     self._create_trial(transaction, experiment, action)
                 case TrainTo(request, units):
                     self._extend_trial(transaction, experiment, request, units)
-                case Close():
-                    pass  # it has completed, and is not trained on
+                case Close(request):
+                    self._close_trial(transaction, experiment, request)
                 case Stop(request):
                     self._stop_trial(transaction, experiment, request)
                 case Shutdown(failed):
@@ -389,6 +395,15 @@ class Experiments:
             if self._validated.get(trial.id, 0) < done < length.units and not searcher.has_stopped(request):
                 self._tell(transaction, experiment, TrialValidated(request, done, value))
                 self._validated[trial.id] = done
+
+    def _close_trial(self, transaction: Transaction, experiment: rest.Experiment, request: int) -> None:
+        """Say of a trial that has completed a stage, and is not trained on, that it has not had the whole length."""
+        trial = trials.with_request(transaction.connection, experiment.id, request)
+        length = ExperimentConfig.model_validate(experiment.config).searcher.max_length
+        if trial.stages and trial.stages[-1] < length.units and trial.batches >= trial.target_batches:
+            done = Length(unit=length.unit, units=trial.stages[-1])
+            trials.set_notice(transaction, trial.id, stopped_early(done))
+            tell_trial(transaction, trial.id)
 
     def _stop_trial(self, transaction: Transaction, experiment: rest.Experiment, request: int) -> None:
         """Have a trial end early: its run, if it has one, is asked to, and is then taken as completed."""

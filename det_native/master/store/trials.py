@@ -12,6 +12,7 @@ from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import not_before, now
 from det_native.master.store.tables import experiments, runs, trials
 from det_native.schema import rest
+from det_native.schema.stage_words import STOPPED_EARLY
 from det_native.schema.states import TrialState
 from det_native.schema.trial_names import trial_name
 
@@ -254,6 +255,7 @@ def _trial(row: Row[Any]) -> rest.Trial:
         slots=(row.slots or []) if row.state == TrialState.RUNNING else [],
         notice="; ".join(filter(None, (row.waiting, row.notice))),
         warning=row.warning,
+        stopped_early=row.state == TrialState.COMPLETED and STOPPED_EARLY in (row.notice or ""),
     )
 
 

@@ -141,7 +141,7 @@ function makePanel(
     slots: new SlotsWatch(transport),
     version: VERSION,
     onOpen: id => void app.commands.execute(CommandIds.open, { id }),
-    onAll: () => void app.commands.execute(CommandIds.workspace),
+    onOpenAll: () => void app.commands.execute(CommandIds.workspace),
     onSubmit: () => void app.commands.execute(CommandIds.submit),
     canSubmit: () => notebooks.currentWidget !== null,
     onStart

@@ -23,6 +23,7 @@ export class ChartGrid {
   private _curves: readonly MetricCurve[] | null = null;
   private _best: number | null = null;
   private _highlighted: number | null = null;
+  private _pointed: number | null = null;
   private _numbers: ReadonlyMap<number, number> = new Map();
   private _all = false;
   private _metric = '';
@@ -51,10 +52,15 @@ export class ChartGrid {
     this._empty.hidden = this._charts.size > 0 || view.experiment === null;
   }
 
-  /** Show the curves of this trial over all others, those of none if it is null. */
-  highlight(trialId: number | null): void {
-    if (this._highlighted !== trialId) {
+  /**
+   * Show the curves of this trial over all others, those of none if it is null.
+   *
+   * @param pointed - A trial that is only pointed at: its curves stand out, and nothing else changes.
+   */
+  highlight(trialId: number | null, pointed: number | null = null): void {
+    if (this._highlighted !== trialId || this._pointed !== pointed) {
       this._highlighted = trialId;
+      this._pointed = pointed;
       this._draw(this._metric);
     }
   }
@@ -89,7 +95,8 @@ export class ChartGrid {
         trials,
         numbers: this._numbers,
         best: this._best,
-        highlighted: this._highlighted
+        highlighted: this._highlighted,
+        pointed: this._pointed
       });
     });
     const hidden = groups.size - shown.length;

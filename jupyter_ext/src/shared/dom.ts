@@ -20,6 +20,36 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** The parts of a text: what stands between backticks in it is code. */
+export function proseParts(
+  text: string
+): Array<{ text: string; code: boolean }> {
+  return text
+    .split(/`([^`\n]+)`/)
+    .map((part, index) => ({ text: part, code: index % 2 === 1 }));
+}
+
+/** The nodes of such a text. */
+export function prose(text: string): Node[] {
+  return proseParts(text).map(part =>
+    part.code
+      ? make('code', '', {}, part.text)
+      : document.createTextNode(part.text)
+  );
+}
+
+/** A text without the backticks around code, for where only plain text can stand. */
+export function plainText(text: string): string {
+  return text.replace(/`([^`\n]+)`/g, '$1');
+}
+
+/** Show a text with the code in it, only if it differs. */
+export function setProse(element: Element, text: string): void {
+  if (element.textContent !== plainText(text)) {
+    element.replaceChildren(...prose(text));
+  }
+}
+
 /** Set text only if it differs: screen readers and selections are not disturbed for nothing. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) {

@@ -1,7 +1,7 @@
 /** One experiment as DOM, for a notebook's cell and for a page of JupyterLab. */
 
 import { ChartGrid } from './chartGrid';
-import { button, make, setText } from './dom';
+import { button, make, setProse, setText } from './dom';
 import { Header } from './header';
 import { LogSection } from './logSection';
 import { shownTrial } from './facts';
@@ -61,10 +61,10 @@ export class ExperimentElement {
     this._log = new LogSection(source);
     this._media = new MediaSection(source);
     this._sections = [
-      new TrialsSection(trialId => {
-        this._charts.highlight(trialId);
-        this._search.highlight(trialId);
-        this._log.highlight(trialId);
+      new TrialsSection((held, pointed) => {
+        this._charts.highlight(held, pointed);
+        this._search.highlight(pointed ?? held);
+        this._log.highlight(pointed ?? held);
       }),
       this._media,
       new CheckpointsSection(page, options.onLoad),
@@ -171,7 +171,7 @@ class Notice implements Part {
         ? ''
         : connectionText(connection);
     const missing = connection.kind === 'missing';
-    setText(this._text, missing ? missingText(view) : text);
+    setProse(this._text, missing ? missingText(view) : text);
     const lost = connection.kind === 'lost' ? connection.state : '';
     this.root.hidden = text === '' && !missing;
     this._start.hidden = lost !== 'none' || this._source.start === undefined;

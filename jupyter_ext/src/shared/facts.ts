@@ -1,6 +1,6 @@
 /** What follows from a view. Pure. */
 
-import { cellName } from './format';
+import { cellName, formatCount } from './format';
 import type {
   Checkpoint,
   ExperimentView,
@@ -199,7 +199,7 @@ export function lineText(line: LogLine): string {
 /** ` at batch 30, in cell [4], line 2, on rank 1`; batches are counted from 1. */
 export function whereText(error: UserErrorInfo): string {
   const when = error.batch
-    ? ` at batch ${error.batch}`
+    ? ` at batch ${formatCount(error.batch)}`
     : ' before its first batch';
   const cell =
     typeof error.cell === 'number' ? cellName(error.cell, error.prompts) : '';

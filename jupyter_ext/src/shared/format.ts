@@ -27,6 +27,35 @@ export function formatDuration(seconds: number | null | undefined): string {
     : `${minutes}:${two(whole % 60)}`;
 }
 
+/** `2,694`: how many. */
+export function formatCount(count: number): string {
+  return count.toLocaleString('en');
+}
+
+/** A time left as people say it: `about 20 s`, `about 2 min`, `about 1 h 30 min`; as `about` of Python has it. */
+export function formatLeft(seconds: number): string {
+  if (seconds < 10) {
+    return 'a few seconds';
+  }
+  if (seconds < 55) {
+    return `about ${Math.round(seconds / 5) * 5} s`;
+  }
+  const minutes = Math.max(Math.round(seconds / 60), 1);
+  if (minutes < 58) {
+    return `about ${minutes < 10 ? minutes : Math.round(minutes / 5) * 5} min`;
+  }
+  const tens = Math.round(minutes / 10);
+  const hours = Math.floor(tens / 6);
+  if (hours < 5) {
+    const rest = (tens % 6) * 10;
+    return `about ${hours} h${rest > 0 ? ` ${rest} min` : ''}`;
+  }
+  const whole = Math.round(minutes / 60);
+  return whole < 48
+    ? `about ${whole} h`
+    : `about ${Math.round(whole / 24)} days`;
+}
+
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
 /** Bytes in the largest unit that leaves at least 1 before the point (powers of 1000). */

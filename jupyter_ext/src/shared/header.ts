@@ -2,7 +2,9 @@
 
 import { button, make, setName, setText } from './dom';
 import {
+  formatCount,
   formatDuration,
+  formatLeft,
   formatPercent,
   formatValue,
   wholePercent
@@ -336,7 +338,7 @@ function factsOf(
     experiment.seconds_left !== null &&
     experiment.seconds_left !== undefined
   ) {
-    facts.push(`about ${formatDuration(experiment.seconds_left)} left`);
+    facts.push(`${formatLeft(experiment.seconds_left)} left`);
   }
   facts.push(
     ...(trial ? trialFacts(trial, experiment) : searchFacts(view, experiment))
@@ -375,8 +377,10 @@ function searchFacts(
     view.trials.filter(trial => states.includes(trial.state)).length;
   const failed = of('ERROR') > 0 ? `, ${of('ERROR')} failed` : '';
   const stopped = of('CANCELED') > 0 ? `, ${of('CANCELED')} stopped` : '';
-  const done = `${of('COMPLETED', 'ERROR')} of ${count} trials done`;
-  return [`${name}${done}${failed}${stopped}`];
+  const early = view.trials.filter(trial => trial.stopped_early).length;
+  const short = early > 0 ? `, ${formatCount(early)} stopped early` : '';
+  const done = `${formatCount(of('COMPLETED', 'ERROR'))} of ${formatCount(count)} trials done`;
+  return [`${name}${done}${short}${failed}${stopped}`];
 }
 
 function trialFacts(
@@ -384,7 +388,7 @@ function trialFacts(
   experiment: ExperimentView['experiment']
 ): string[] {
   const facts = [
-    `batch ${trial.batches.toLocaleString('en')} of ${trial.target_batches.toLocaleString('en')}`
+    `batch ${formatCount(trial.batches)} of ${formatCount(trial.target_batches)}`
   ];
   const hparams = formatHparams(trial.hparams);
   const short = hparams.length <= 80 ? hparams : '';

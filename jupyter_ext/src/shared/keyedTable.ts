@@ -22,8 +22,8 @@ export interface TableOptions<T> {
   /** Element at the end of each row, such as a button. */
   readonly action?: (item: T) => HTMLElement | null;
   readonly emphasised?: (item: T) => boolean;
-  /** Lets one point at rows and hold one: told its key, null when it is none any more. */
-  readonly onHighlight?: (key: string | null) => void;
+  /** Lets one point at rows and hold one: told the keys of both, null when it is none any more. */
+  readonly onHighlight?: (held: string | null, pointed: string | null) => void;
 }
 
 interface Row {
@@ -62,8 +62,8 @@ export class KeyedTable<T> {
     const { onHighlight } = _options;
     if (onHighlight) {
       table.setAttribute('role', 'grid');
-      this._highlight = new RowHighlight(this._body, row =>
-        onHighlight(row?.dataset.key ?? null)
+      this._highlight = new RowHighlight(this._body, (held, pointed) =>
+        onHighlight(held?.dataset.key ?? null, pointed?.dataset.key ?? null)
       );
     }
     table.append(make('thead', '', {}, head), this._body);

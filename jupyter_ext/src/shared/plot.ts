@@ -50,6 +50,8 @@ export interface ChartContext {
   readonly trials: readonly number[];
   readonly best: number | null;
   readonly highlighted?: number | null;
+  /** One that is only pointed at: it stands out, and order and axes stay. */
+  readonly pointed?: number | null;
   /** The numbers of the trials inside the experiment, by their ids. */
   readonly numbers?: ReadonlyMap<number, number>;
 }
@@ -71,6 +73,8 @@ export class Chart {
   /** Their indices in the order in which they are told. */
   private _order: readonly number[] = [];
   private _styles: readonly LineStyle[] = [];
+  /** Whether there is a band, by line. What is only pointed at does not change it: the axis would, too. */
+  private _bands: readonly boolean[] = [];
   private _palette: Palette | null = null;
   private _means: Values[] = [];
   private _drawn = '';
@@ -115,12 +119,26 @@ export class Chart {
   /** Draw now. */
   draw(): void {
     const lines = this._curves.map(curve => asLine(curve, this._logarithmic));
-    const { best, highlighted = null } = this._context;
-    this._lines = putLast(lines, best, highlighted);
+    const { best, highlighted = null, pointed = null } = this._context;
+    this._lines = putLast(lines, best, pointed ?? highlighted);
     this._order = putFirst(lines, best, highlighted).map(line =>
       this._lines.indexOf(line)
     );
-    this._styles = this._style();
+    const held = this._style(highlighted);
+    this._styles =
+      pointed === null
+        ? held
+        : this._style(pointed).map((style, index) =>
+            this._lines[index]?.trialId === highlighted && style.background
+              ? { ...style, ...held[index]!, faded: true }
+              : style
+          );
+    const plain = this._style(null);
+    this._bands = this._lines.map(
+      ({ band, trialId }, index) =>
+        band !== null &&
+        (plain[index]?.background !== true || trialId === highlighted)
+    );
     this._nothing.hidden = hasNumbers(this._curves);
     this._log.disabled = !this._logarithmic && !hasPositive(this._curves);
     const shape = this._shape();
@@ -135,7 +153,7 @@ export class Chart {
       this._build(data);
       this._legend.setLines(
         this._order.flatMap(at => this._styles[at] ?? []),
-        highlighted !== null
+        highlighted !== null || pointed !== null
       );
     }
     this._describe();
@@ -159,8 +177,8 @@ export class Chart {
     this.root.remove();
   }
 
-  private _style(): LineStyle[] {
-    const { trials, best, highlighted, numbers } = this._context;
+  private _style(highlighted: number | null): LineStyle[] {
+    const { trials, best, numbers } = this._context;
     this._palette = readPalette(this.root);
     return styleLines(
       this._lines,
@@ -178,7 +196,7 @@ export class Chart {
       const style = this._styles[index];
       return `${line.key}:${line.band ? 'b' : ''}:${style?.label}:${style?.colour}:${style?.points}:${style?.width}:${style?.faded}`;
     });
-    return `${this._logarithmic}|${this._palette?.text}|${looks.join('|')}`;
+    return `${this._logarithmic}|${this._palette?.text}|${this._order.join()}|${looks.join('|')}`;
   }
 
   private _data(): uPlot.AlignedData {
@@ -196,10 +214,7 @@ export class Chart {
   }
 
   private _hasBand(index: number): boolean {
-    const style = this._styles[index];
-    return (
-      this._lines[index]?.band !== null && !style?.background && !style?.faded
-    );
+    return this._bands[index] === true;
   }
 
   private _build(data: uPlot.AlignedData): void {
@@ -215,8 +230,10 @@ export class Chart {
       series.push(lineSeries(style));
       if (this._hasBand(index)) {
         series.push(edgeSeries(style), edgeSeries(style));
-        const fill = style.colour + BAND_ALPHA;
-        bands.push({ series: [series.length - 2, series.length - 1], fill });
+        if (!style.faded) {
+          const fill = style.colour + BAND_ALPHA;
+          bands.push({ series: [series.length - 2, series.length - 1], fill });
+        }
       }
     });
     this._plot = new uPlot(
@@ -396,6 +413,7 @@ function lineSeries(style: LineStyle): uPlot.Series {
   };
 }
 
-function edgeSeries({ colour }: LineStyle): uPlot.Series {
-  return { stroke: colour + EDGE_ALPHA, width: 1, points: { show: false } };
+function edgeSeries({ colour, faded }: LineStyle): uPlot.Series {
+  const stroke = faded ? 'transparent' : colour + EDGE_ALPHA;
+  return { stroke, width: 1, points: { show: false } };
 }

@@ -4084,7 +4084,8 @@ export interface components {
      *     the checkpoint of another trial whose weights it begins with. `stages` are the lengths to which a search that
      *     decides in stages has had it trained, in the unit of the search, the last being that of now; empty for others.
      *     `best_at` is when `best_validation` was reported; None where that is not known. `number` is its place in its
-     *     experiment, from 1, which is what people read; 0 from a version that does not tell it.
+     *     experiment, from 1, which is what people read; 0 from a version that does not tell it. `stopped_early` says that it
+     *     has completed less than the whole length, since its search went on with others.
      */
     Trial: {
       /** Batches */
@@ -4129,6 +4130,11 @@ export interface components {
       /** Started */
       started: string | null;
       state: components['schemas']['TrialState'];
+      /**
+       * Stopped Early
+       * @default false
+       */
+      stopped_early: boolean;
       /** Target Batches */
       target_batches: number;
       /** Warm Start */

@@ -5,12 +5,15 @@ export class RowHighlight {
   private _held: HTMLElement | null = null;
   /** The one row that Tab stops at. */
   private _stop: HTMLElement | null = null;
-  private _reported: HTMLElement | null = null;
+  private _reported: ReadonlyArray<HTMLElement | null> = [null, null];
 
-  /** `tell` is called with the row that is highlighted, null when it is none any more. */
+  /** `tell` is called with the row that is held and the one that is pointed at, null where it is none any more. */
   constructor(
     private readonly _body: HTMLElement,
-    private readonly _tell: (row: HTMLElement | null) => void
+    private readonly _tell: (
+      held: HTMLElement | null,
+      pointed: HTMLElement | null
+    ) => void
   ) {
     _body.addEventListener('pointerover', event => this._point(rowOf(event)));
     _body.addEventListener('pointerleave', () => this._point(null));
@@ -102,10 +105,10 @@ export class RowHighlight {
   }
 
   private _show(): void {
-    const row = this._pointed ?? this._held;
-    if (row !== this._reported) {
-      this._reported = row;
-      this._tell(row);
+    const [held, pointed] = this._reported;
+    if (held !== this._held || pointed !== this._pointed) {
+      this._reported = [this._held, this._pointed];
+      this._tell(this._held, this._pointed);
     }
   }
 }

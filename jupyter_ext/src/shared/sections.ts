@@ -1,6 +1,6 @@
 /** Trials, checkpoints and errors: the lower part of an experiment's view. */
 
-import { button, make, setText } from './dom';
+import { button, make, prose, setText } from './dom';
 import {
   bestCheckpoint,
   bestFirst,
@@ -9,14 +9,14 @@ import {
   failuresOf,
   slotsText
 } from './facts';
-import { formatBytes, formatValue, shortUuid } from './format';
+import { formatBytes, formatCount, formatValue, shortUuid } from './format';
 import type { HparamTexts } from './hparams';
 import { hparamTexts } from './hparams';
 import type { Column } from './keyedTable';
 import { KeyedTable } from './keyedTable';
 import type { Checkpoint, ExperimentView, Trial } from './model';
 import { isTerminal } from './model';
-import { TEXTS, trialStateText } from './texts';
+import { TEXTS, trialNotice, trialStateText } from './texts';
 import { trialNumber } from './trialNumbers';
 
 /** A part that folds, with a word for when there is nothing in it. */
@@ -68,8 +68,10 @@ export class TrialsSection {
   private _experiment: ExperimentView['experiment'] = null;
   private _hparams: HparamTexts = hparamTexts([]);
 
-  /** `onHighlight` is told the trial whose row is pointed at or held, null when it is none any more. */
-  constructor(onHighlight: (trialId: number | null) => void) {
+  /** `onHighlight` is told the trials whose rows are held and pointed at, null when it is none any more. */
+  constructor(
+    onHighlight: (held: number | null, pointed: number | null) => void
+  ) {
     const state = (trial: Trial) => trialStateText(trial, this._experiment);
     const columns: Array<Column<Trial>> = [
       {
@@ -85,7 +87,7 @@ export class TrialsSection {
             state(trial).word,
             slotsText(trial, this._experiment),
             restartsText(trial),
-            trial.notice
+            trialNotice(trial)
           ]
             .filter(Boolean)
             .join(', '),
@@ -93,7 +95,8 @@ export class TrialsSection {
       },
       {
         title: 'Batches',
-        text: trial => `${trial.batches} / ${trial.target_batches}`,
+        text: trial =>
+          `${formatCount(trial.batches)} / ${formatCount(trial.target_batches)}`,
         value: trial => trial.batches,
         numeric: true
       },
@@ -114,7 +117,11 @@ export class TrialsSection {
       key: trial => String(trial.id),
       columns,
       emphasised: trial => trial.id === this._best,
-      onHighlight: key => onHighlight(key === null ? null : Number(key))
+      onHighlight: (held, pointed) =>
+        onHighlight(
+          held === null ? null : Number(held),
+          pointed === null ? null : Number(pointed)
+        )
     });
     const body = make('div', '', {}, this._table.root, this._common);
     this._section = new Section(body, true);
@@ -129,7 +136,7 @@ export class TrialsSection {
     this._best = bestTrial(view)?.id ?? null;
     this._experiment = view.experiment;
     this._section.show(
-      `Trials (${view.trials.length})`,
+      `Trials (${formatCount(view.trials.length)})`,
       view.trials.length ? null : TEXTS.noTrials
     );
     this._hparams = hparamTexts(view.trials);
@@ -170,7 +177,12 @@ export class CheckpointsSection {
         text: each => String(each.trial_number || each.trial_id),
         numeric: true
       },
-      { title: 'Batch', text: each => String(each.batch), numeric: true },
+      {
+        title: 'Batch',
+        text: each => formatCount(each.batch),
+        value: each => each.batch,
+        numeric: true
+      },
       {
         title: VALIDATION,
         text: each => this._metricText(each),
@@ -211,7 +223,7 @@ export class CheckpointsSection {
         : null;
     const empty = ended(view) ? TEXTS.noCheckpointsEnded : TEXTS.noCheckpoints;
     this._section.show(
-      `Checkpoints (${found.length})`,
+      `Checkpoints (${formatCount(found.length)})`,
       found.length > 0 ? null : empty
     );
     this._table.setItems(newestFirst);
@@ -266,7 +278,7 @@ export class FailureSection {
         'div',
         'det-failure',
         { role: 'alert' },
-        make('b', '', {}, failure.headline),
+        make('b', '', {}, ...prose(failure.headline)),
         ...(failure.traceback === ''
           ? []
           : [

@@ -74,7 +74,8 @@ function noted(
 
 /** Word for a trial; one that waits while its experiment is paused waits for no slot. */
 export function trialStateText(
-  trial: Pick<Trial, 'state'> & Partial<Pick<Trial, 'notice'>>,
+  trial: Pick<Trial, 'state'> &
+    Partial<Pick<Trial, 'notice' | 'stopped_early'>>,
   experiment?:
     (Pick<Experiment, 'state'> & Partial<Pick<Experiment, 'waits_for'>>) | null
 ): StateText {
@@ -83,7 +84,25 @@ export function trialStateText(
     const text = experimentStateText(experiment);
     return trial.notice ? { ...text, note: trial.notice } : text;
   }
+  if (trial.stopped_early) {
+    const note = trialNotice(trial);
+    return { word: 'Stopped early', tone: 'neutral', ...(note && { note }) };
+  }
   return noted(TRIAL_TEXTS, trial.state, trial.notice);
+}
+
+const EARLY = 'stopped early by the search, ';
+
+/** What is said after the word for a trial: of one that its search ended early only when that was. */
+export function trialNotice(
+  trial: Partial<Pick<Trial, 'notice' | 'stopped_early'>>
+): string {
+  const { notice = '', stopped_early } = trial;
+  if (!stopped_early) {
+    return notice;
+  }
+  const after = notice.startsWith(EARLY) ? notice.slice(EARLY.length) : notice;
+  return after.split(':')[0] ?? '';
 }
 
 /** What is said of a lost connection, and what goes on behind it; empty while all is well. */

@@ -64,7 +64,7 @@ describe('the dialog', () => {
     const { node, texts, show, model } = shown(inspected({ problems }));
     const parts = [...node.children];
     const line = node.querySelector('.det-Submit-line')!;
-    expect(line.textContent).toContain('Sends fit() of Keras');
+    expect(line.textContent).toContain('Sends 5 cells (1.6 kB)');
     const content = node.querySelector('.det-Submit-content')!;
     node.scrollTop = 30;
     const again = show(next(model, { type: 'reread' }));
@@ -73,12 +73,33 @@ describe('the dialog', () => {
     expect(texts('.det-Submit-problems li')).toEqual(['cell 1 holds a secret']);
     expect(content.textContent).toContain('What travels');
     show(next(again, inspected()));
-    expect(line.textContent).toContain('Sends fit() of Keras');
+    expect(line.textContent).toContain('Sends 5 cells (1.6 kB)');
     expect(texts('.det-Submit-problems li')).toEqual([]);
     expect([node.querySelector('.det-Submit-line'), node.scrollTop]).toEqual([
       line,
       30
     ]);
+  });
+
+  it('says in a line what is sent, folds the rest, and keeps it unfolded', () => {
+    const { node, show, model } = shown(inspected());
+    const details = () => node.querySelector('details')!;
+    expect(details().open).toBe(false);
+    expect(details().textContent).toContain('Sends fit() of Keras');
+    details().open = true;
+    details().dispatchEvent(new Event('toggle'));
+    show(next(next(model, { type: 'reread' }), inspected()));
+    expect(details().open).toBe(true);
+  });
+
+  it('shows code as code, without backticks', () => {
+    const what = '`api_key` holds a secret';
+    const { node } = shown(
+      inspected({ problems: [{ where: 'cell 1', what, remedy: '' }] })
+    );
+    const problem = node.querySelector('.det-Submit-problems li')!;
+    expect(problem.textContent).toBe('cell 1 api_key holds a secret');
+    expect(problem.querySelector('code')?.textContent).toBe('api_key');
   });
 
   it('has the tables of the views', () => {

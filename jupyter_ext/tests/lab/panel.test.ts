@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { fits } from '../../src/lab/fits';
+import { changesOf } from '../../src/lab/panel/changes';
 import { rowAfterKey } from '../../src/lab/panel/keys';
 import { problemLine, rowOf } from '../../src/lab/panel/rows';
 import { headerText, screenOf } from '../../src/lab/panel/screen';
@@ -27,12 +28,12 @@ const LOCAL = {
 describe('a row', () => {
   it('says state, progress, time left and the best metric of what runs', () => {
     const row = rowOf(experiment(), NOW);
-    expect(row.detail).toBe('Running · 45 % · 2:05 left');
+    expect(row.detail).toBe('Running · 45 % · about 2 min left');
     expect([row.metric, row.metricName]).toEqual(['0.9871', '↑ val_accuracy']);
     expect(row.shape).toBe('running');
     expect(row.progress).toBe(0.456);
     expect(row.label).toBe(
-      'Experiment 7, digits, Running · 45 % · 2:05 left, best val_accuracy 0.9871, higher is better'
+      'Experiment 7, digits, Running · 45 % · about 2 min left, best val_accuracy 0.9871, higher is better'
     );
     const lower = rowOf(experiment({ smaller_is_better: true }), NOW);
     expect(lower.metricName).toBe('↓ val_accuracy');
@@ -329,8 +330,7 @@ describe('the screen', () => {
   it('says below the list how many are not in it', () => {
     const view = listView({ experiments: [experiment()], others: 120 });
     expect(screenOf(view, '0.1.0')).toMatchObject({
-      others:
-        '120 older ones are not listed: det.experiments(limit=None) has all.'
+      others: '120 older experiments are under “All experiments”.'
     });
   });
 
@@ -425,5 +425,39 @@ describe('an action', () => {
     expect(
       actions.filter(action => fits(action, experiment({ state })))
     ).toEqual(expected);
+  });
+});
+
+describe('rows of one name', () => {
+  const run = (id: number, config: object, change: object = {}) =>
+    experiment({ id, config: config as Record<string, unknown>, ...change });
+  const training = (rate: unknown, batches = 100) => ({
+    hyperparameters: { rate, opt: { units: 32 } },
+    searcher: { name: 'single', max_length: { batches } },
+    reproducibility: { experiment_seed: rate }
+  });
+
+  it('say by what each differs from the run of that name before it', () => {
+    const changes = changesOf([
+      run(4, training({ type: 'log', minval: -4, maxval: -1 })),
+      run(3, training({ type: 'const', val: 0.2 }, 2694)),
+      run(2, training(0.1), { name: 'another' }),
+      run(1, training(0.1))
+    ]);
+    expect([...changes]).toEqual([
+      [3, 'rate=0.2, max_length.batches=2694'],
+      [4, 'rate=10^-4 to 10^-1, max_length.batches=100']
+    ]);
+  });
+
+  it('say of a fork what was changed in it, whatever its name is', () => {
+    const changes = changesOf([
+      run(3, training(0.3), { name: 'mine', forked_from: 1 }),
+      run(2, training(0.9), { name: 'mine' }),
+      run(1, training(0.1))
+    ]);
+    expect(changes.get(3)).toBe('rate=0.3');
+    const row = rowOf(experiment(), NOW, 'rate=0.3');
+    expect(row.label).toContain('digits, rate=0.3, Running');
   });
 });

@@ -6,11 +6,41 @@ import {
   remarks,
   sizeText,
   statusText,
+  summaryText,
   totalText
 } from '../../src/lab/submission/summary';
 import { after, inspected, inspection } from './facts';
 
 describe('what the dialog says', () => {
+  it('counts cells, values, files and trials in one line', () => {
+    const row = (what: string, how: string, status = 'new') => ({
+      what,
+      how,
+      size: 1,
+      cell: '',
+      note: '',
+      status: status as 'new'
+    });
+    const rows = [
+      row('4 cells', 'source'),
+      row('scaler', 'pickle'),
+      row('table', 'value'),
+      row('data.csv', 'file'),
+      row('large.csv', 'file', 'not sent'),
+      row('cell 1', 'runs again')
+    ];
+    const many = { rows, total: 3_200_000, cells_in_all: 6, trials: 4 };
+    expect(summaryText(inspection(many), 'cluster', false)).toBe(
+      'Sends 4 of 6 cells, 2 values and 1 file (3.2 MB) and trains 4 trials.'
+    );
+    expect(summaryText(inspection(many), 'here', true)).toBe(
+      'Runs 2 of 6 cells in this kernel and tests one minimal loop.'
+    );
+    expect(summaryText(inspection({ trials: 1 }), 'cluster', false)).toBe(
+      'Sends 5 cells (1.6 kB) and trains 1 trial.'
+    );
+  });
+
   it('names the call and the size', () => {
     expect(callText(inspection(), 'cluster')).toBe(
       'Sends fit() of Keras, cell [5], line 2, and every Python cell above.'

@@ -36,6 +36,7 @@ export function trial(change: Partial<Trial> = {}): Trial {
     seed: 1,
     restarts: 0,
     notice: '',
+    stopped_early: false,
     batches: 40,
     target_batches: 100,
     best_validation: 0.9,

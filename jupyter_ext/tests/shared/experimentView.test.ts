@@ -35,7 +35,7 @@ describe('the view of an experiment', () => {
     expect(root.querySelector<HTMLElement>('.det-name')?.title).toBe('digits');
     expect(text('.det-badge')).toBe('Running');
     expect(text('.det-facts')).toBe(
-      '45 % · about 2:05 left · batch 40 of 100 · units=32 · best val_accuracy 0.9871'
+      '45 % · about 2 min left · batch 40 of 100 · units=32 · best val_accuracy 0.9871'
     );
     const bar = root.querySelector('[role=progressbar]');
     expect(bar?.getAttribute('aria-valuenow')).toBe('45');

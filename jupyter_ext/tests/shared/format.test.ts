@@ -1,3 +1,4 @@
+import { formatCount, formatLeft } from '../../src/shared/format';
 import { describe, expect, it } from 'vitest';
 
 import {
@@ -157,4 +158,24 @@ describe('a time', () => {
 it('an id is known by its first eight characters', () => {
   expect(shortUuid('0123456789abcdef')).toBe('01234567');
   expect(shortUuid('ab')).toBe('ab');
+});
+
+describe('what people read', () => {
+  it.each([
+    [4, 'a few seconds'],
+    [18, 'about 20 s'],
+    [58, 'about 1 min'],
+    [125, 'about 2 min'],
+    [17 * 60, 'about 15 min'],
+    [59 * 60, 'about 1 h'],
+    [92 * 60, 'about 1 h 30 min'],
+    [11.2 * 3600, 'about 11 h'],
+    [71 * 3600, 'about 3 days']
+  ])('%s seconds left are %s, as in Python', (seconds, text) => {
+    expect(formatLeft(seconds)).toBe(text);
+  });
+
+  it('a count has commas', () => {
+    expect([formatCount(12), formatCount(2694)]).toEqual(['12', '2,694']);
+  });
 });

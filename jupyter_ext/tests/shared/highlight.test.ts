@@ -65,19 +65,24 @@ const seven = [
   ['trial 7 0.7', 'trial 5 (best) 0.5', '10 more curves'],
   ['trial 7 0.07', 'trial 5 (best) 0.05', '10 more curves']
 ];
+/** While it is only pointed at: in its place. */
+const atSeven = [
+  ['trial 5 (best) 0.5', 'trial 7 0.7', '10 more curves'],
+  ['trial 5 (best) 0.05', 'trial 7 0.07', '10 more curves']
+];
 
 describe("a trial's row", () => {
   it('shows the curves of its trial in all charts while it is pointed at', async () => {
     const { legends, point, leave, root } = await search();
     expect(legends()).toEqual(plain);
     await point(7);
-    expect(legends()).toEqual(seven);
+    expect(legends()).toEqual(atSeven);
     const picture = root.querySelector('[role=img]')!;
     expect(picture.getAttribute('aria-label')).toMatch(
-      /last values: trial 7 0.7; trial 5 \(best\) 0.5; trial 1 0.1; /
+      /last values: trial 5 \(best\) 0.5; trial 1 0.1; /
     );
     await point(8);
-    expect(legends()[0]?.[0]).toBe('trial 8 0.8');
+    expect(legends()[0]?.[1]).toBe('trial 8 0.8');
     await leave();
     expect(legends()).toEqual(plain);
   });
@@ -112,7 +117,7 @@ describe("a trial's row", () => {
     await leave();
     expect([legends(), selected()]).toEqual([seven, ['7']]);
     await point(8);
-    expect(legends()[0]?.[0]).toBe('trial 8 0.8');
+    expect(legends()[0]?.[0]).toBe('trial 7 0.7');
     await leave();
     expect(legends()).toEqual(seven);
     await tell('click', rowOf(8));
@@ -140,7 +145,7 @@ describe("a trial's row", () => {
     expect(stops()).toEqual(['5']);
     rowOf(1).focus();
     await frame();
-    expect(legends()[0]?.[0]).toBe('trial 1 0.1');
+    expect(legends()[0]?.[1]).toBe('trial 1 0.1');
     for (const key of ['ArrowDown', 'End', 'ArrowDown', 'ArrowUp', 'Home']) {
       expect(await press(key)).toBe(true);
     }
@@ -149,7 +154,7 @@ describe("a trial's row", () => {
       await press('ArrowDown');
     }
     expect(stops()).toEqual(['7']);
-    expect(legends()).toEqual(seven);
+    expect(legends()).toEqual(atSeven);
     await press('Enter');
     rowOf(7).blur();
     await frame();
@@ -237,13 +242,37 @@ describe("a trial's row", () => {
       2 * 2 * 2 // two lines in two charts, and their points
     );
     expect(legends()[0]?.map(text => text.slice(0, 7))).toEqual([
-      'trial 2',
       'trial 1',
+      'trial 2',
       'trial 3'
     ]);
     expect(
       root.querySelector('.det-legend')!.classList.contains('det-crowded')
     ).toBe(false);
+  });
+
+  it('changes neither the axis nor the order of a chart while it is only pointed at', async () => {
+    const { point, show, tell, rowOf } = await search();
+    const peaks = CURVES.filter(each => each.trial_id < 4).map(each => ({
+      ...each,
+      maximum: [each.trial_id * 100, 1]
+    }));
+    const ticks: string[] = [];
+    const context = document.createElement('canvas').getContext('2d')!;
+    Object.defineProperty(context, 'fillText', {
+      configurable: true,
+      value: (text: string) => void ticks.push(text)
+    });
+    await show({ trials: TRIALS.slice(0, 3), curves: peaks });
+    await frame();
+    const shown = () => [...new Set(ticks.splice(0))].toSorted();
+    const before = shown();
+    expect(before.some(text => Number(text) >= 300)).toBe(true);
+    await point(2);
+    expect(shown()).toEqual(before);
+    await tell('click', rowOf(1));
+    expect(shown()).toEqual(before);
+    delete (context as { fillText?: unknown }).fillText;
   });
 
   it('leaves a chart at what it is zoomed to', async () => {

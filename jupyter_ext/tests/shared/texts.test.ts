@@ -15,6 +15,20 @@ import {
 } from '../../src/shared/texts';
 import { experiment, statesOf, status, trial } from './examples';
 
+describe('a trial that its search ended early', () => {
+  it('is neither completed nor stopped by somebody', () => {
+    const notice =
+      'stopped early by the search, after 50 batches: others had come to more by then';
+    expect(
+      trialStateText({ state: 'COMPLETED', stopped_early: true, notice })
+    ).toEqual({
+      word: 'Stopped early',
+      tone: 'neutral',
+      note: 'after 50 batches'
+    });
+  });
+});
+
 describe('each state has its words', () => {
   it('of an experiment', () => {
     const words = statesOf('ExperimentState').map(state => {

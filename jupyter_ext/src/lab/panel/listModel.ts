@@ -6,7 +6,7 @@ import type { Row } from './rows';
 
 /** Heights of a row in CSS pixels; the style sheet has the same. */
 export const ROW_HEIGHT = 48;
-export const PROBLEM_HEIGHT = 18;
+export const LINE_HEIGHT = 18;
 
 /** How many rows more are drawn on either side of those that are seen. */
 const SPARE_ROWS = 4;
@@ -44,5 +44,6 @@ export class ExperimentListModel extends WindowedListModel {
 }
 
 function heightOf(row: Row): number {
-  return ROW_HEIGHT + (row.problem === '' ? 0 : PROBLEM_HEIGHT);
+  const lines = [row.changes, row.problem].filter(text => text !== '').length;
+  return ROW_HEIGHT + lines * LINE_HEIGHT;
 }

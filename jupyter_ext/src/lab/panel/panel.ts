@@ -1,13 +1,14 @@
 /** The side panel: the experiments of the master and of this machine, live while it is seen. */
-import { refreshIcon, tableRowsIcon } from '@jupyterlab/ui-components';
+import { refreshIcon } from '@jupyterlab/ui-components';
 import type { Message as LuminoMessage } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
-import { button, make, setText } from '../../shared/dom';
+import { button, make, prose, setText } from '../../shared/dom';
 import type { AllExperiments } from '../../shared/allExperiments';
 import type { Experiment, ExperimentId } from '../../shared/model';
 import { makeWaiting } from '../dom';
 import { Presence } from '../presence';
+import { changesOf } from './changes';
 import { ExperimentList } from './list';
 import { rowOf } from './rows';
 import {
@@ -29,7 +30,7 @@ export interface PanelOptions {
   version: string;
   onOpen: (experimentId: ExperimentId) => void;
   /** Open the table of all experiments. */
-  onAll: () => void;
+  onOpenAll: () => void;
   onSubmit: () => void;
   /** Whether there is a notebook to submit. */
   canSubmit: () => boolean;
@@ -124,14 +125,6 @@ export class ExperimentsPanel extends Widget {
   }
 
   private _makeHeader(): HTMLElement {
-    const all = button('jp-Button jp-mod-minimal det-Panel-all', '', () =>
-      this._options.onAll()
-    );
-    all.append(
-      tableRowsIcon.element({ tag: 'span', stylesheet: 'toolbarButton' })
-    );
-    all.title = 'Open the table of all experiments';
-    all.setAttribute('aria-label', all.title);
     const refresh = button(
       'jp-Button jp-mod-minimal det-Panel-refresh',
       '',
@@ -140,6 +133,10 @@ export class ExperimentsPanel extends Widget {
     refresh.append(
       refreshIcon.element({ tag: 'span', stylesheet: 'toolbarButton' })
     );
+    const all = button('det-Panel-all', 'All experiments', () =>
+      this._options.onOpenAll()
+    );
+    all.title = 'Table of all experiments, models, queue and cluster';
     refresh.title = 'Refresh';
     refresh.setAttribute('aria-label', 'Refresh the list of experiments');
     return make(
@@ -147,8 +144,7 @@ export class ExperimentsPanel extends Widget {
       'det-Panel-header',
       {},
       make('h2', '', {}, 'Experiments'),
-      all,
-      refresh
+      make('div', 'det-Panel-tools', {}, all, refresh)
     );
   }
 
@@ -197,8 +193,11 @@ export class ExperimentsPanel extends Widget {
     this._list.element.classList.toggle('det-mod-stale', screen.stale);
     this._drawNotice(screen.notice);
     const now = Date.now();
+    const changes = changesOf(screen.experiments);
     this._list.setRows(
-      screen.experiments.map(experiment => rowOf(experiment, now))
+      screen.experiments.map(experiment =>
+        rowOf(experiment, now, changes.get(experiment.id))
+      )
     );
   }
 
@@ -216,7 +215,10 @@ export class ExperimentsPanel extends Widget {
     const title = screen.busy
       ? makeWaiting(screen.title)
       : make('h3', '', {}, screen.title);
-    this._message.replaceChildren(title, make('p', '', {}, screen.body));
+    this._message.replaceChildren(
+      title,
+      make('p', '', {}, ...prose(screen.body))
+    );
     this._message.dataset.tone = screen.tone;
     if (action !== null) {
       this._message.append(this._makeAction(action, 'jp-mod-accept'));
@@ -237,7 +239,7 @@ export class ExperimentsPanel extends Widget {
     this._notice.replaceChildren();
     if (notice !== null) {
       this._notice.append(
-        make('p', '', {}, notice.text),
+        make('p', '', {}, ...prose(notice.text)),
         this._makeAction(notice.action, '')
       );
     }

@@ -1,5 +1,5 @@
 /** One row of the list of experiments, as DOM; names and errors are text, never HTML. */
-import { make, setName, setText } from '../../shared/dom';
+import { make, plainText, setName, setText } from '../../shared/dom';
 import type { ExperimentId } from '../../shared/model';
 import { type Shape, stateIcons } from '../icons';
 import type { Row } from './rows';
@@ -20,6 +20,7 @@ export class RowView {
   private readonly _metric = part('span', 'det-Row-metric');
   private readonly _state = part('span', 'det-Row-state');
   private readonly _metricName = part('span', 'det-Row-metricName');
+  private readonly _changes = part('div', 'det-Row-changes');
   private readonly _problem = part('div', 'det-Row-problem');
   private readonly _bar = part('div', 'det-Row-bar det-bar');
   private readonly _barFill = part('div', 'det-bar-fill');
@@ -42,7 +43,14 @@ export class RowView {
       this._state,
       this._metricName
     );
-    const main = part('div', 'det-Row-main', first, second, this._problem);
+    const main = part(
+      'div',
+      'det-Row-main',
+      first,
+      this._changes,
+      second,
+      this._problem
+    );
     this._bar.append(this._barFill);
     this.element.append(this._icon, main, this._bar);
     this._icon.setAttribute('aria-hidden', 'true');
@@ -67,7 +75,9 @@ export class RowView {
     setText(this._metric, row.metric);
     setText(this._state, row.detail);
     setText(this._metricName, row.metricName);
-    setText(this._problem, row.problem);
+    setText(this._changes, row.changes);
+    this._changes.hidden = row.changes === '';
+    setText(this._problem, plainText(row.problem));
     this._problem.hidden = row.problem === '';
     this._bar.hidden = row.progress === null;
     this._bar.dataset.tone = row.shape === 'running' ? 'active' : 'waiting';

@@ -3,7 +3,8 @@ import {
   capitalised,
   cellName,
   formatAgo,
-  formatDuration,
+  formatCount,
+  formatLeft,
   formatPercent,
   formatValue
 } from '../../shared/format';
@@ -30,6 +31,8 @@ export interface Row {
   metricName: string;
   /** State, progress and time. */
   detail: string;
+  /** By what it differs from the run before it. */
+  changes: string;
   /** Why it failed, in one line. */
   problem: string;
   /** From 0 to 1; null where it says nothing any more. */
@@ -55,8 +58,9 @@ const SHAPES: Readonly<Record<string, Shape>> = {
  * Put an experiment into a row.
  *
  * @param now - Milliseconds since 1970.
+ * @param changes - By what it differs from the run before it.
  */
-export function rowOf(experiment: Experiment, now: number): Row {
+export function rowOf(experiment: Experiment, now: number, changes = ''): Row {
   const { word, note = '' } = experimentStateText(experiment);
   const known = experiment.best_validation !== null;
   const metric = known ? formatValue(experiment.best_validation) : '';
@@ -76,16 +80,19 @@ export function rowOf(experiment: Experiment, now: number): Row {
     metric,
     metricName: known ? `${lower ? '↓' : '↑'} ${experiment.metric}` : '',
     detail,
+    changes,
     problem,
     progress: isTerminal(experiment.state) ? null : experiment.progress,
     title: filled(
       `Experiment ${experiment.id}: ${experiment.name}`,
+      changes,
       detail,
       best,
       problem
     ).join('\n'),
     label: filled(
       `Experiment ${experiment.id}, ${experiment.name}`,
+      changes,
       detail,
       best,
       problem
@@ -112,7 +119,7 @@ export function problemLine(error: UserErrorInfo): string {
     return `${capitalised(cellName(error.cell, error.prompts))}: ${said}`;
   }
   return error.batch && !error.traceback
-    ? `At batch ${error.batch}: ${said}`
+    ? `At batch ${formatCount(error.batch)}: ${said}`
     : said;
 }
 
@@ -128,7 +135,7 @@ function detailOf(experiment: Experiment, word: string, now: number): string {
     return filled(word, test, formatAgo(experiment.created, now)).join(' · ');
   }
   const left = experiment.seconds_left ?? null;
-  const time = left === null ? '' : `${formatDuration(left)} left`;
+  const time = left === null ? '' : `${formatLeft(left)} left`;
   return filled(word, test, formatPercent(experiment.progress), time).join(
     ' · '
   );

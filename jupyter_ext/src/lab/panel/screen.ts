@@ -1,5 +1,5 @@
 /** What the side panel shows: always something, in words, with a button where one helps. Pure. */
-import { formatClock } from '../../shared/format';
+import { formatClock, formatCount } from '../../shared/format';
 import type { ListView } from '../../shared/listFeed';
 import type { Connection, Experiment, MasterStatus } from '../../shared/model';
 import { experimentStateText, masterText, TEXTS } from '../../shared/texts';
@@ -95,7 +95,7 @@ export function headerText(
 function othersText(count: number): string {
   return count === 0
     ? ''
-    : `${count} older ${count === 1 ? 'one is' : 'ones are'} not listed: det.experiments(limit=None) has all.`;
+    : `${formatCount(count)} older ${count === 1 ? 'experiment is' : 'experiments are'} under “All experiments”.`;
 }
 
 const LOOKING: Message = {

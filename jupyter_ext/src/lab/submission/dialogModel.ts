@@ -1,4 +1,5 @@
 /** The submit dialog as data: what it knows, what was chosen, and what follows from an event. No DOM here. */
+import { formatCount } from '../../shared/format';
 import type { Inspection, Place } from './inspection';
 import type { Refusal } from './refusals';
 
@@ -171,5 +172,5 @@ export function waitingText(model: DialogModel): string {
 
 /** `1 slot`, `3 slots`. */
 export function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
+  return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }

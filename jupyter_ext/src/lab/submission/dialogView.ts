@@ -1,7 +1,7 @@
 /** The body of the submit dialog. */
 import { Widget } from '@lumino/widgets';
 
-import { button, make, setText } from '../../shared/dom';
+import { button, make, prose, setText } from '../../shared/dom';
 import { makeWaiting } from '../dom';
 import {
   blockedText,
@@ -16,6 +16,7 @@ import {
   remarks,
   sizeText,
   statusText,
+  summaryText,
   totalText
 } from './summary';
 import type { Inspection, ProblemInfo } from './inspection';
@@ -29,6 +30,8 @@ export class DialogView extends Widget {
   private readonly _problems = make('div');
   private readonly _content = make('div', 'det-Submit-content');
   private _shownInspection: Inspection | null = null;
+  /** Whether the details are unfolded; they stay so when the notebook is read again. */
+  private _open = false;
 
   constructor(private readonly _send: (event: DialogEvent) => void) {
     super();
@@ -50,7 +53,10 @@ export class DialogView extends Widget {
       this._line.replaceChildren(makeWaiting(waiting));
     } else {
       const { inspection } = model;
-      setText(this._line, inspection ? callText(inspection, place) : '');
+      setText(
+        this._line,
+        inspection ? summaryText(inspection, place, model.choice.test) : ''
+      );
     }
     this._problems.replaceChildren(...this._problemParts(model));
     this.node.classList.toggle('det-mod-stale', model.phase === 'inspecting');
@@ -61,7 +67,9 @@ export class DialogView extends Widget {
       this._shownInspection = model.inspection;
       this._content.dataset.place = place;
       const { scrollTop } = this.node;
-      this._content.replaceChildren(...contentParts(model));
+      this._content.replaceChildren(
+        ...contentParts(model, this._open, isOpen => (this._open = isOpen))
+      );
       this.node.scrollTop = scrollTop;
     }
   }
@@ -72,8 +80,8 @@ export class DialogView extends Widget {
       const { message, remedy, problems, canRetry } = model.refusal;
       const retry = () => this._send({ type: 'retried' });
       return [
-        make('p', 'det-Submit-error', {}, message),
-        ...(remedy === '' ? [] : [make('p', '', {}, remedy)]),
+        make('p', 'det-Submit-error', {}, ...prose(message)),
+        ...(remedy === '' ? [] : [make('p', '', {}, ...prose(remedy))]),
         ...problemList(problems),
         ...(canRetry
           ? [
@@ -100,21 +108,37 @@ export class DialogView extends Widget {
   }
 }
 
-function contentParts(model: DialogModel): Node[] {
+function contentParts(
+  model: DialogModel,
+  open: boolean,
+  onToggle: (open: boolean) => void
+): Node[] {
   const { inspection } = model;
   if (inspection === null) {
     return [];
   }
-  const groups = remarks(model).map(remarkGroup);
-  if (model.choice.place === 'here') {
-    return groups;
+  const { place } = model.choice;
+  const all = remarks(model);
+  const urgent = all.filter(({ kind }) => kind !== 'must-run');
+  const folded = all.filter(({ kind }) => kind === 'must-run');
+  const details = make(
+    'details',
+    'det-Submit-details',
+    {},
+    make('summary', '', {}, 'Details'),
+    make('p', '', {}, callText(inspection, place)),
+    ...folded.map(remarkGroup)
+  );
+  if (place === 'cluster') {
+    details.append(
+      make('h3', '', {}, 'What travels'),
+      make('p', 'det-Submit-total', {}, ...prose(totalText(inspection))),
+      reportTable(inspection)
+    );
   }
-  return [
-    ...groups,
-    make('h3', '', {}, 'What travels'),
-    make('p', 'det-Submit-total', {}, totalText(inspection)),
-    reportTable(inspection)
-  ];
+  details.open = open;
+  details.addEventListener('toggle', () => onToggle(details.open));
+  return [...urgent.map(remarkGroup), details];
 }
 
 function problemList(problems: readonly ProblemInfo[]): Node[] {
@@ -127,15 +151,17 @@ function problemList(problems: readonly ProblemInfo[]): Node[] {
       '',
       {},
       ...(where ? [make('strong', '', {}, where), ' '] : []),
-      what,
-      ...(remedy ? [make('div', 'det-Submit-remedy', {}, remedy)] : [])
+      ...prose(what),
+      ...(remedy
+        ? [make('div', 'det-Submit-remedy', {}, ...prose(remedy))]
+        : [])
     )
   );
   return [make('ul', 'det-Submit-problems', {}, ...items)];
 }
 
 function remarkGroup({ kind, heading, lines }: Remarks): HTMLElement {
-  const items = lines.map(line => make('li', '', {}, line));
+  const items = lines.map(line => make('li', '', {}, ...prose(line)));
   const list = make('ul', '', {}, ...items);
   const group = make(
     'div',
@@ -159,7 +185,7 @@ function reportTable({ rows, prompts }: Inspection): HTMLElement {
   const body = rows.map(row => {
     const what = make('td', '', {}, row.what);
     if (row.note) {
-      what.append(make('div', 'det-Submit-note', {}, row.note));
+      what.append(make('div', 'det-Submit-note', {}, ...prose(row.note)));
     }
     const texts = [row.how, sizeText(row), row.cell ?? '', statusText(row)];
     const line = make(

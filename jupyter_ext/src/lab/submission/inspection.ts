@@ -65,6 +65,10 @@ export interface Inspection {
   changed: CellRemark[];
   must_run: CellRemark[];
   config: Record<string, unknown> | null;
+  /** How many trials it trains; null where that is not known. An older det_native says nothing. */
+  trials?: number | null;
+  /** Code cells of the notebook that are not empty. An older det_native says nothing. */
+  cells_in_all?: number;
   /** Null: known only once cells have run. */
   slots: number | null;
   /** What the document itself says. */

@@ -74,11 +74,9 @@ function announce(
   }
   const { id, name } = outcome.experiment;
   Notification.success(`Submitted experiment ${id}: ${name}`, {
-    autoClose: 8000,
-    actions: [
-      { label: 'Open', callback: () => onOpen(id), displayType: 'accent' }
-    ]
+    autoClose: 8000
   });
+  onOpen(id);
 }
 
 function documentOf(

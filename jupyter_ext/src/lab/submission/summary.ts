@@ -22,6 +22,78 @@ const FRAMEWORKS: Readonly<Record<string, string>> = {
   estimator: 'Estimator'
 };
 
+/** One line: what is sent, and what for. `Sends 4 of 6 cells, 2 values and 1 file (3.2 MB) and trains 4 trials.` */
+export function summaryText(
+  inspection: Inspection,
+  place: Place,
+  test: boolean
+): string {
+  const { here, total, rows, cells_in_all: all = null } = inspection;
+  const trains = test ? 'tests one minimal loop' : trainsText(inspection);
+  const count = (kind: string) => rows.filter(row => row.how === kind).length;
+  const cells =
+    place === 'here' || count('source') === 0
+      ? here.cells.length
+      : numberIn(rows.find(row => row.how === 'source')?.what ?? '');
+  const of =
+    all !== null && all > cells
+      ? `${cells} of ${counted(all, 'cell')}`
+      : counted(cells, 'cell');
+  if (place === 'here') {
+    return `Runs ${of} in this kernel and ${trains}.`;
+  }
+  const sent = rows.filter(row => row.status !== 'not sent');
+  const values = sum(sent.map(valuesIn));
+  const files = sum(sent.map(filesIn));
+  const parts = [
+    of,
+    ...(values > 0 ? [counted(values, 'value')] : []),
+    ...(files > 0 ? [counted(files, 'file')] : [])
+  ];
+  const last = parts.pop() ?? '';
+  const list = parts.length > 0 ? `${parts.join(', ')} and ${last}` : last;
+  return `Sends ${list} (${formatBytes(total)}) and ${trains}.`;
+}
+
+function trainsText({ trials = null, config }: Inspection): string {
+  if (trials !== null) {
+    return `trains ${counted(trials, 'trial')}`;
+  }
+  return config === null
+    ? 'trains'
+    : 'trains as many trials as its search needs';
+}
+
+/** What a row says that is no value: the program itself, and what is only told of it. */
+const NO_VALUES = new Set([
+  'source',
+  'script',
+  'runs again',
+  'made again',
+  'requirement',
+  'file',
+  'folder'
+]);
+
+function valuesIn({ how }: CaptureRow): number {
+  if (/^\d+ values?$/.test(how)) {
+    return numberIn(how);
+  }
+  return NO_VALUES.has(how) || filesIn({ how }) > 0 ? 0 : 1;
+}
+
+function filesIn({ how }: Pick<CaptureRow, 'how'>): number {
+  return /^\d+ files?$/.test(how) ? numberIn(how) : Number(how === 'file');
+}
+
+function numberIn(text: string): number {
+  return Number.parseInt(text, 10) || 0;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((one, other) => one + other, 0);
+}
+
 /** One sentence: which call is sent or run, and with what. */
 export function callText(inspection: Inspection, place: Place): string {
   const { call, prompts } = inspection;

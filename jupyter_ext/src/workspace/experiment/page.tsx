@@ -61,11 +61,7 @@ export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
           continued or moved.
         </p>
       )}
-      <TabList
-        label={`Experiment ${id}`}
-        tabs={tabsOf(view)}
-        current={tab}
-      />
+      <TabList label={`Experiment ${id}`} tabs={tabsOf(view)} current={tab} />
       <section class="det-exp-tab" data-tab={tab} key={tab}>
         {missingTab(view, tab) === null ? (
           <TabOf tab={tab} live={live} />

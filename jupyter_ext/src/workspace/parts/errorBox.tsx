@@ -2,6 +2,7 @@
 
 import { RequestError } from '../../shared/transport';
 import { Button } from './button';
+import { Prose } from './prose';
 
 export interface ErrorBoxProps {
   /** What was to be done, such as `The experiments could not be loaded.` */
@@ -17,13 +18,14 @@ export function ErrorBox({ title, error, onRetry }: ErrorBoxProps) {
     <div class="det-error" role="alert">
       <p class="det-error-title">{title}</p>
       <p class="det-error-message">
-        {message} {request?.remedy}
+        <Prose text={`${message} ${request?.remedy ?? ''}`} />
       </p>
       {request !== null && request.problems.length > 0 && (
         <ul class="det-error-problems">
           {request.problems.map(({ where, what, remedy }) => (
             <li key={where + what}>
-              {where && <code>{where}</code>} {what} {remedy}
+              {where && <code>{where}</code>}{' '}
+              <Prose text={`${what} ${remedy}`} />
             </li>
           ))}
         </ul>
