@@ -13,6 +13,7 @@ from det_native._version import __version__
 from det_native.master.api import errors
 from det_native.master.api.gate import PUBLIC, Gate
 from det_native.master.api.routes import (
+    analysis,
     bundles,
     checkpoints,
     data,
@@ -65,6 +66,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         bundles,
         finding,
         experiments,
+        analysis,
         life,
         trials,
         checkpoints,

@@ -633,6 +633,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/experiments/{experiment_id}/importance': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Importance
+     * @description Return how much each hyperparameter explains of a metric, over the trials that have ended.
+     */
+    get: operations['get_importance'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/experiments/{experiment_id}/kill': {
     parameters: {
       query?: never;
@@ -2630,6 +2650,44 @@ export interface components {
       status: 'ok';
       /** Version */
       version: string;
+    };
+    /**
+     * HyperparameterImportance
+     * @description The share of a metric's variance that one hyperparameter explains, from 0 to 1.
+     */
+    HyperparameterImportance: {
+      /** Importance */
+      importance: number;
+      /** Name */
+      name: string;
+    };
+    /**
+     * Importance
+     * @description Importance of the hyperparameters of an experiment, greatest first.
+     *
+     *     Attributes
+     *     ----------
+     *     metric : str
+     *     trials : int
+     *         How many trials it was worked out from.
+     *     total : int
+     *         How many trials have a value of the metric.
+     *     importances : list of HyperparameterImportance
+     *         Empty where it cannot be worked out.
+     *     notes : list of str
+     *         Sentences: why there is none, what was left out, how sure it is.
+     */
+    Importance: {
+      /** Importances */
+      importances?: components['schemas']['HyperparameterImportance'][];
+      /** Metric */
+      metric: string;
+      /** Notes */
+      notes?: string[];
+      /** Total */
+      total: number;
+      /** Trials */
+      trials: number;
     };
     /**
      * InputFact
@@ -7814,6 +7872,104 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_importance: {
+    parameters: {
+      query?: {
+        /** @description Of which metric; that of the search by default. */
+        metric?: string | null;
+      };
+      header?: never;
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Importance'];
         };
       };
       /** @description The token is missing or wrong. */
