@@ -44,10 +44,10 @@ export interface Series {
   /** Dashed anyway, whatever the colour; training beside validation, say. */
   readonly dashed?: boolean;
   /** Ascending, as many as values. What is not known is missing: a chart offers axes that all of its series have. Time is in seconds (`time`: since 1970). */
-  readonly x: Readonly<Partial<Record<Axis, readonly number[]>>> & {
-    readonly batch: readonly number[];
-  };
+  readonly x: Readonly<Partial<Record<Axis, readonly number[]>>>;
   readonly values: readonly Value[];
+  /** The newest value as it was reported, where what is drawn is the mean of several. */
+  readonly last?: number | null;
   /** From and to around the values, such as minimum and maximum or a deviation; of as many. */
   readonly band?: {
     readonly minimum: readonly Value[];
@@ -125,9 +125,10 @@ export function axesOf(charts: readonly ChartData[]): Axis[] {
   return AXES.filter(axis => series.every(({ x }) => x[axis] !== undefined));
 }
 
-/** The axis on which these series are drawn: the wanted one, or batches where a series does not have that. */
+/** The axis on which these series are drawn: the wanted one, or the first that all of them have. */
 export function usedAxis(series: readonly Series[], wanted: Axis): Axis {
-  return series.every(({ x }) => x[wanted] !== undefined) ? wanted : 'batch';
+  const known = axesOf([{ key: '', title: '', series }]);
+  return known.includes(wanted) ? wanted : (known[0] ?? 'batch');
 }
 
 /** What is highlighted together with a series. */

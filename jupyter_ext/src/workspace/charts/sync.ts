@@ -8,12 +8,19 @@ export interface Shared {
   readonly zoom: Zoom;
   /** The group of series that stands out. */
   readonly highlighted: string | null;
+  /** The group that stands out while nothing else is pointed at: chosen by a click on its name. */
+  readonly pinned: string | null;
 }
 
 /** The state that charts of a board have in common. */
 export class ChartSync {
   private readonly _listeners = new Set<(shared: Shared) => void>();
-  private _shared: Shared = { cursor: null, zoom: null, highlighted: null };
+  private _shared: Shared = {
+    cursor: null,
+    zoom: null,
+    highlighted: null,
+    pinned: null
+  };
 
   get shared(): Shared {
     return this._shared;
@@ -34,6 +41,7 @@ export class ChartSync {
     const same =
       next.cursor === this._shared.cursor &&
       next.highlighted === this._shared.highlighted &&
+      next.pinned === this._shared.pinned &&
       next.zoom?.[0] === this._shared.zoom?.[0] &&
       next.zoom?.[1] === this._shared.zoom?.[1];
     if (!same) {
