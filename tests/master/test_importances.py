@@ -7,39 +7,46 @@ from typing import Any
 import pytest
 from master_parts import Master, Worker
 
-from det_native.master import importances
 from det_native.schema.importance import Importance
+from det_native.search.importance import importance
+
+# At once: what it sets in the environment when it is imported stays.
+pytest.importorskip("sklearn.ensemble")
 
 
 def searched(master: Master, values: list[float]) -> Any:
     """Return an experiment whose trials have come to these values."""
     experiment = master.create(
         {
-            "hyperparameters": {"rate": {"type": "log", "minval": -4, "maxval": 0}, "deep": {"width": 8}},
+            "hyperparameters": {
+                "global_batch_size": 32,
+                "rate": {"type": "log", "minval": -4, "maxval": 0},
+                "deep": {"width": 8},
+            },
             "searcher": {"name": "random", "max_trials": len(values), "metric": "loss"},
         }
     )
-    for job, value in zip(master.world.wait_for_jobs(len(values)), values, strict=True):
-        worker = Worker(master, job)
+    for at, value in enumerate(values):
+        worker = Worker(master, master.world.wait_for_jobs(at + 1)[at])
         worker.start()
-        worker.metrics("validation", [100], loss=[value], accuracy=[1 - value])
-        worker.finish()
-    return experiment
+        worker.train(1, 100)
+        worker.validate(100, loss=value, accuracy=1 - value)
+        worker.exit(batch=100)
+    return master.until_state(experiment["id"], "COMPLETED")
 
 
 def test_importance_over_http(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = searched(master, [0.5, 0.25, 0.125, 0.75])
-    path = f"/experiments/{experiment.id}/importance"
+    path = f"/experiments/{experiment['id']}/importance"
     calls: list[str] = []
-    real = importances.importance
 
     def counted(metric: str, rows: Any, powers: frozenset[str]) -> Importance:
         calls.append(metric)
         assert powers == {"rate"}
-        assert [set(hparams) for hparams, _ in rows] == [{"rate", "deep.width"}] * len(rows)
-        return real(metric, rows, powers)
+        assert [set(hparams) for hparams, _ in rows] == [{"rate", "deep.width", "global_batch_size"}] * len(rows)
+        return importance(metric, rows, powers)
 
-    monkeypatch.setattr(importances, "importance", counted)
+    monkeypatch.setattr("det_native.master.importances.importance", counted)
     found = master.get(path)
     assert found["metric"] == "loss"
     assert found["importances"] == [{"name": "rate", "importance": 1.0}]

