@@ -31,7 +31,7 @@ export function svgFile(
 }
 
 /** The chart as it is drawn now, in pixels; rejects where the browser cannot draw it. */
-export async function pngFile(
+export function pngFile(
   chart: CurveChartProps,
   zoom: Zoom,
   near: Element
@@ -42,6 +42,15 @@ export async function pngFile(
     pictureColours(near),
     SIZE
   );
+  return pngOfSvg(text, width, height);
+}
+
+/** An SVG file in pixels; rejects where the browser cannot draw it. */
+export async function pngOfSvg(
+  text: string,
+  width: number,
+  height: number
+): Promise<Blob> {
   const picture = new Image();
   picture.width = width;
   picture.height = height;
