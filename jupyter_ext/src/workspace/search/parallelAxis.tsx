@@ -4,7 +4,7 @@ import type { JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 
 import type { ParallelAxis, ParallelScene } from './parallelScene';
-import { placeWords } from './scales';
+import { placeWords, type Scale } from './scales';
 import { clipped } from './shapes';
 import type { Brush } from './trials';
 
@@ -33,11 +33,11 @@ export function AxisNames({
     ids.splice(to, 0, ...ids.splice(from, 1));
     onOrder(ids);
     // The name goes with its axis, and keeps the keyboard.
-    requestAnimationFrame(() =>
-      row.current
-        ?.querySelectorAll<HTMLElement>('.det-parallel-name')
-        [to]?.focus()
-    );
+    requestAnimationFrame(() => {
+      const names =
+        row.current?.querySelectorAll<HTMLElement>('.det-parallel-name');
+      names?.item(to).focus();
+    });
   };
   const indexAt = (x: number) =>
     axes.reduce(
@@ -178,7 +178,7 @@ export function AxisControls({
             aria-valuemin={0}
             aria-valuemax={100}
             aria-valuenow={Math.round(place * 100)}
-            aria-valuetext={placeWords(scale, inner(place, end, scale.step))}
+            aria-valuetext={placeWords(scale, inner(place, end, scale))}
             style={{ top: `${(1 - place) * length}px` }}
             onKeyDown={event => {
               const to = movedBy(event.key, place, scale.step);
@@ -204,9 +204,9 @@ export function AxisControls({
   );
 }
 
-/** The outermost category inside of an end. */
-function inner(place: number, end: 'high' | 'low', step: number): number {
-  const by = Math.min(step / 2, 0.5);
+/** Of categories the outermost that is inside of an end. */
+function inner(place: number, end: 'high' | 'low', scale: Scale): number {
+  const by = scale.kind === 'category' ? scale.step / 2 : 0;
   return Math.min(1, Math.max(0, end === 'high' ? place - by : place + by));
 }
 

@@ -62,8 +62,10 @@ export function ParallelPlot(props: ParallelPlotProps) {
   );
   const size = { width, height: HEIGHT };
   const change = (id: string, brush: Brush | null, done: boolean) => {
-    const { [id]: _, ...others } = brushes;
-    const next = brush === null ? others : { ...others, [id]: brush };
+    const others = Object.entries(brushes).filter(([name]) => name !== id);
+    const next: Brushes = Object.fromEntries(
+      brush === null ? others : [...others, [id, brush]]
+    );
     if (done) {
       props.onBrushes(next);
     } else {
