@@ -15,6 +15,7 @@ from det_native.master.api.gate import PUBLIC, Gate
 from det_native.master.api.routes import (
     bundles,
     checkpoints,
+    clocks,
     data,
     environment,
     events,
@@ -73,6 +74,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         space,
         notify,
         schedules,
+        clocks,
     ):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)

@@ -13,9 +13,9 @@ const SETTLED_MILLISECONDS = 250;
 
 export interface Board {
   readonly state: BoardState;
-  change(change: Partial<BoardState>): void;
+  readonly change: (change: Partial<BoardState>) => void;
   /** What charts over this axis share. */
-  syncOf(axis: Axis): ChartSync;
+  readonly syncOf: (axis: Axis) => ChartSync;
 }
 
 /** @param prefix - Before the names of the parameters, where an address tells of several boards. */
