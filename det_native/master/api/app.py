@@ -16,6 +16,7 @@ from det_native.master.api.routes import (
     analysis,
     bundles,
     checkpoints,
+    clocks,
     data,
     environment,
     events,
@@ -75,6 +76,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         space,
         notify,
         schedules,
+        clocks,
     ):
         app.include_router(module.router, prefix=PREFIX)
     errors.install(app, service.log)

@@ -150,6 +150,7 @@ function PlotPlace({
   focused,
   onFocus
 }: PlotPlaceProps) {
+  const { cursor } = useShared(sync);
   const from = state?.x[0] ?? 0;
   const to = state?.x[1] ?? 1;
   return (
@@ -162,7 +163,7 @@ function PlotPlace({
       aria-label={`${shortTitle(title)}, over ${state ? xTitle(state.axis, null) : 'batches'}`}
       aria-valuemin={from}
       aria-valuemax={to}
-      {...(focused && state ? spoken(state, sync) : quiet(state, to))}
+      {...(focused && state ? spoken(state, cursor) : quiet(state, to))}
       onFocus={() => onFocus(true)}
       onBlur={() => {
         onFocus(false);
@@ -186,23 +187,11 @@ function PlotPlace({
       }}
     >
       <div ref={place} class="det-curve-plot" />
-      {focused && <Spoken sync={sync} state={state} />}
     </div>
   );
 }
 
-/** Drawn again with the cursor, so that its words are said. */
-function Spoken({ sync, state }: { sync: ChartSync; state: PlotState | null }) {
-  const { cursor } = useShared(sync);
-  return (
-    <span class="det-hidden" role="status">
-      {state !== null && cursor !== null ? wordsAt(state, cursor) : ''}
-    </span>
-  );
-}
-
-function spoken(state: PlotState, sync: ChartSync) {
-  const { cursor } = sync.shared;
+function spoken(state: PlotState, cursor: number | null) {
   return cursor === null
     ? quiet(state, state.x[1])
     : { 'aria-valuenow': cursor, 'aria-valuetext': wordsAt(state, cursor) };
