@@ -169,12 +169,14 @@ class ExperimentChange(Sent):
 
     Everything but `resources` may change at any time, also once the experiment has ended. `labels` are all that it has
     then; `add_labels` and `remove_labels` change single ones, so that two people who label do not undo each other.
+    With `notes_before`, `notes` are taken only in place of those: 409 if somebody has written others meanwhile.
     """
 
     resources: ResourcesChange | None = None
     name: str | None = Field(default=None, min_length=1, max_length=1_000)
     description: str | None = Field(default=None, max_length=10_000)
     notes: str | None = Field(default=None, max_length=1_000_000)
+    notes_before: str | None = Field(default=None, max_length=1_000_000)
     project: str | None = Field(default=None, max_length=1_000)
     labels: list[Label] | None = Field(default=None, max_length=1_000)
     add_labels: list[Label] = Field(default_factory=list, max_length=1_000)

@@ -17,7 +17,7 @@ _READ = re.compile(
     rf"|trials/{_NUMBER}/(artifacts|media/{_NUMBER})/content"
     rf"|checkpoints/{_UUID}(/models|/files/.+)?"
     rf"|{_MODEL}(/versions(/{_NUMBER})?)?"
-    rf"|bundles/{_SHA}|blobs/{_SHA}",
+    rf"|bundles/{_SHA}|blobs/{_SHA}|configuration-schema",
     re.DOTALL,
 )
 _ASKED = re.compile(

@@ -33,6 +33,7 @@ def test_what_a_user_interface_reads_is_passed_on(path: str) -> None:
     [
         *(("GET", path) for path in ("space", "models", "models/digits", "models/digits/versions/2", "messages")),
         *(("GET", path) for path in ("trial-summaries", f"bundles/{SHA}", f"blobs/{SHA}", "experiments/7/deletion")),
+        ("GET", "configuration-schema"),
         *((method, "experiments/7") for method in ("PATCH", "DELETE")),
         *((method, "models/digits/versions/2") for method in ("PATCH", "DELETE")),
         *(("POST", f"experiments/7/{verb}") for verb in ("fork", "continue")),

@@ -16,7 +16,11 @@ from det_native.master.api.routes import (
     analysis,
     bundles,
     checkpoints,
+<<<<<<< HEAD
     clocks,
+=======
+    configuration,
+>>>>>>> c50fcaf2e5dd5e2f0ffe9d21633b694339f880ee
     data,
     environment,
     events,
@@ -63,6 +67,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         runs,
         master,
         environment,
+        configuration,
         data,
         bundles,
         finding,

@@ -34,7 +34,7 @@ def describe(context: Context, experiment_id: int, owner: str, change: rest.Expe
     NotFoundError
         If there is no such experiment of this owner.
     RequestError
-        If it is to be archived and goes on.
+        If it is to be archived and goes on, or its notes are others than those that the change was made of.
     ArgumentError
         If it would have an empty name or label.
     """
@@ -47,8 +47,17 @@ def describe(context: Context, experiment_id: int, owner: str, change: rest.Expe
                 f"Experiment {experiment_id} goes on and cannot be archived: archive it once it has ended, or end it "
                 f"by det.experiment({experiment_id}).kill().",
             )
+        if change.notes_before is not None:
+            _check_notes(experiments.get_notes(transaction.connection, experiment_id), change)
         life.describe(transaction, experiment_id, values)
         return tell_experiment(transaction, experiment_id) if values else experiment
+
+
+def _check_notes(notes: str, change: rest.ExperimentChange) -> None:
+    if notes not in (change.notes_before, change.notes):
+        raise RequestError(
+            409, "notes: somebody else has changed them meanwhile; read them again, then write what both of you mean."
+        )
 
 
 def fork(

@@ -132,12 +132,17 @@ def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.E
         If there is no such experiment.
     """
     experiment = get(connection, experiment_id, owner)
-    notes = connection.execute(select(experiments.c.notes).where(experiments.c.id == experiment_id)).scalar()
     return rest.ExperimentDetail(
         **experiment.model_dump(),
         report=[rest.CaptureRow.model_validate(row) for row in _report(connection, experiment_id)],
-        notes=notes or "",
+        notes=get_notes(connection, experiment_id),
     )
+
+
+def get_notes(connection: Connection, experiment_id: int) -> str:
+    """Return what people have written about an experiment; empty if there is none."""
+    query = select(experiments.c.notes).where(experiments.c.id == experiment_id)
+    return connection.execute(query).scalar() or ""
 
 
 def with_ids(connection: Connection, ids: Sequence[int]) -> list[rest.Experiment]:

@@ -47,6 +47,8 @@ export class ExperimentElement {
   private readonly _unsubscribe: () => void;
   private _frame = 0;
   private _ended = false;
+  private readonly _page: boolean;
+  private _folded = false;
 
   constructor(
     host: HTMLElement,
@@ -55,6 +57,7 @@ export class ExperimentElement {
   ) {
     const source = this._source;
     const page = options.page ?? false;
+    this._page = page;
     this._log = new LogSection(source);
     this._media = new MediaSection(source);
     this._sections = [
@@ -104,6 +107,20 @@ export class ExperimentElement {
     this.root.remove();
   }
 
+  /** Under a cell, a failure is told in few lines, and all else is there to be unfolded. */
+  private _fold(): void {
+    this._folded = true;
+    this._sections.forEach(({ root }) => root.removeAttribute('open'));
+    const folded = make(
+      'details',
+      'det-section',
+      {},
+      make('summary', '', {}, 'Charts')
+    );
+    this._charts.root.before(folded);
+    folded.append(this._charts.root, this._search.root);
+  }
+
   private _updateSoon(): void {
     this._frame ||= requestAnimationFrame(() => {
       this._frame = 0;
@@ -112,6 +129,9 @@ export class ExperimentElement {
   }
 
   private _update(view: ExperimentView): void {
+    if (!this._folded && !this._page && view.experiment?.state === 'ERROR') {
+      this._fold();
+    }
     this._sections.forEach(({ root }) => (root.hidden = false));
     this._parts.forEach(part => part.update(view));
     if (view.experiment === null) {

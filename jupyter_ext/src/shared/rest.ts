@@ -252,6 +252,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/configuration-schema': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Configuration Schema
+     * @description Return the JSON schema of a configuration: its fields with their defaults and what is valid.
+     */
+    get: operations['get_configuration_schema'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/data': {
     parameters: {
       query?: never;
@@ -2423,6 +2443,7 @@ export interface components {
      *
      *     Everything but `resources` may change at any time, also once the experiment has ended. `labels` are all that it has
      *     then; `add_labels` and `remove_labels` change single ones, so that two people who label do not undo each other.
+     *     With `notes_before`, `notes` are taken only in place of those: 409 if somebody has written others meanwhile.
      */
     ExperimentChange: {
       /** Add Labels */
@@ -2437,6 +2458,8 @@ export interface components {
       name?: string | null;
       /** Notes */
       notes?: string | null;
+      /** Notes Before */
+      notes_before?: string | null;
       /** Project */
       project?: string | null;
       /** Remove Labels */
@@ -5734,6 +5757,28 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_configuration_schema: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': {
+            [key: string]: unknown;
+          };
         };
       };
     };

@@ -267,7 +267,17 @@ export class FailureSection {
         'det-failure',
         { role: 'alert' },
         make('b', '', {}, failure.headline),
-        ...(failure.traceback === '' ? [] : [traceback])
+        ...(failure.traceback === ''
+          ? []
+          : [
+              make(
+                'details',
+                'det-failure-more',
+                {},
+                make('summary', '', {}, 'Traceback'),
+                traceback
+              )
+            ])
       );
     });
     this.root.replaceChildren(...parts);

@@ -1,43 +1,136 @@
-/** One experiment: its tabs, live. */
+/** One experiment: its head, and a tab that is loaded once it is opened. */
 
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 
-import { ExperimentElement } from '../../shared/experimentView';
-import { ExperimentFeed } from '../../shared/feed';
 import { shortened } from '../../shared/format';
 import type { ExperimentId } from '../../shared/model';
-import { shortName } from '../../shared/paths';
-import type { Tab } from '../app/address';
-import { useSeen, useWorkspace } from '../app/context';
+import { isLocalId, shortName } from '../../shared/paths';
+import { HOME, type Tab } from '../app/address';
+import { useWorkspace } from '../app/context';
+import { ChartsTab } from '../charts/chartsTab';
+import { Button } from '../parts/button';
+import { Link } from '../parts/link';
+import { Empty, Loading } from '../parts/state';
+import { TabList } from '../parts/tabs';
+import { SearchTab } from '../search/searchTab';
+import { CheckpointsTab } from './checkpoints';
+import { CodeTab } from './code';
+import { ConfigurationTab } from './configuration';
+import { FilesTab } from './files';
+import { Head } from './head';
+import { LogsTab } from './logs';
+import { NotesTab } from './notes';
+import { Overview } from './overview';
+import { ReportTab } from './report';
+import { SystemTab } from './system';
+import { missingTab, tabsOf } from './tabs';
+import { TrialsTab } from './trials';
+import { type LiveExperiment, useExperiment } from './useExperiment';
 
-export function ExperimentPage({ id }: { id: ExperimentId; tab: Tab }) {
+export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
   const { host } = useWorkspace();
-  const root = useRef<HTMLDivElement>(null);
-  const feed = useMemo(
-    () => new ExperimentFeed(host.transport, id),
-    [host, id]
-  );
-  const seen = useSeen();
-  useEffect(() => (seen ? feed.resume() : feed.pause()), [feed, seen]);
-  useEffect(() => {
-    const element = new ExperimentElement(root.current!, feed, {
-      page: true,
-      onLoad:
-        host.loadIntoNotebook &&
-        (checkpoint => void host.loadIntoNotebook?.(id, checkpoint))
-    });
-    const end = feed.subscribe(({ experiment }) =>
+  const live = useExperiment(id);
+  const { view, gone, feed } = live;
+  const name = view.experiment?.name ?? '';
+  useEffect(
+    () =>
       // JupyterLab's status bar shows the title whole, and has room for no more.
       host.setTitle(
-        `${shortName(id)} ${shortened(experiment?.name ?? '')}`.trim(),
-        `Experiment ${id}: ${experiment?.name ?? ''}`
-      )
+        `${shortName(id)} ${shortened(name)}`.trim(),
+        `Experiment ${id}: ${name}`
+      ),
+    [host, id, name]
+  );
+  if (gone) {
+    return (
+      <Empty title={`Experiment ${id} was deleted.`}>
+        <Link to={HOME}>All experiments</Link>
+      </Empty>
     );
-    return () => {
-      end();
-      element.dispose();
-      feed.dispose();
-    };
-  }, [host, id, feed]);
-  return <div ref={root} class="det-page-body" />;
+  }
+  if (view.experiment === null) {
+    return <NotKnown live={live} />;
+  }
+  return (
+    <div class="det-page-body det-exp" data-experiment={id}>
+      <Head live={live} />
+      {isLocalId(id) && (
+        <p class="det-exp-local">
+          A run of this machine: a kernel or script trains it by itself. It has
+          no copy of its code, no notes and no report, and cannot be forked,
+          continued or moved.
+        </p>
+      )}
+      <TabList
+        label={`Experiment ${id}`}
+        tabs={tabsOf(view)}
+        current={tab}
+      />
+      <section class="det-exp-tab" data-tab={tab} key={tab}>
+        {missingTab(view, tab) === null ? (
+          <TabOf tab={tab} live={live} />
+        ) : (
+          <Empty title={missingTab(view, tab) ?? ''}>
+            <Button onClick={() => feed.retry()}>Look again</Button>
+          </Empty>
+        )}
+      </section>
+    </div>
+  );
+}
+
+/** Nothing is known of the experiment: it loads, there is none, or nobody can be asked. */
+function NotKnown({ live: { view, feed } }: { live: LiveExperiment }) {
+  const { connection, id } = view;
+  if (connection.kind === 'missing') {
+    return (
+      <Empty title={`There is no experiment ${id}.`}>
+        <p>It was deleted, or its number is that of another master.</p>
+        <p>
+          <Link to={HOME}>All experiments</Link>
+        </p>
+      </Empty>
+    );
+  }
+  if (connection.kind === 'lost') {
+    return (
+      <Empty title={`Experiment ${id} cannot be shown now.`}>
+        <p>
+          {connection.message} {connection.remedy}
+        </p>
+        <Button onClick={() => feed.retry()}>Try now</Button>
+      </Empty>
+    );
+  }
+  return <Loading rows={8} label={`Loading experiment ${id}…`} />;
+}
+
+function TabOf({ tab, live }: { tab: Tab; live: LiveExperiment }) {
+  const { view, feed } = live;
+  switch (tab) {
+    case 'overview':
+      return <Overview live={live} />;
+    case 'trials':
+      return <TrialsTab view={view} />;
+    case 'charts':
+      return <ChartsTab view={view} feed={feed} />;
+    case 'search':
+      return <SearchTab view={view} feed={feed} />;
+    case 'checkpoints':
+      return <CheckpointsTab view={view} />;
+    case 'code':
+      return <CodeTab view={view} />;
+    case 'configuration':
+      return <ConfigurationTab view={view} />;
+    case 'files':
+      return <FilesTab view={view} />;
+    case 'logs':
+      return <LogsTab view={view} />;
+    case 'system':
+      return <SystemTab view={view} feed={feed} />;
+    case 'notes':
+      return <NotesTab live={live} />;
+    case 'report':
+      return <ReportTab view={view} />;
+  }
 }

@@ -39,7 +39,7 @@ export function Field({ label, hint, problem, children }: FieldProps) {
 }
 
 type InputAttributes = Omit<
-  JSX.HTMLAttributes<HTMLInputElement>,
+  JSX.InputHTMLAttributes<HTMLInputElement>,
   'onChange' | 'onInput' | 'value' | 'label'
 >;
 
@@ -49,7 +49,7 @@ export interface TextFieldProps extends InputAttributes {
   hint?: string;
   problem?: string;
   onChange: (value: string) => void;
-  type?: 'text' | 'number' | 'search' | 'date';
+  type?: 'text' | 'number' | 'search' | 'date' | 'datetime-local';
   placeholder?: string;
 }
 
