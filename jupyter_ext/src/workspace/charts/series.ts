@@ -53,6 +53,12 @@ export interface Series {
     readonly minimum: readonly Value[];
     readonly maximum: readonly Value[];
   } | null;
+  /** Which metric of which trial it is; what is worked out from several has no such source. */
+  readonly source?: {
+    readonly trialId: number;
+    readonly kind: string;
+    readonly name: string;
+  };
   /** Not every value that was reported is here: the master has taken neighbours together. */
   readonly reduced?: boolean;
 }
