@@ -16,11 +16,8 @@ from det_native.master.api.routes import (
     analysis,
     bundles,
     checkpoints,
-<<<<<<< HEAD
     clocks,
-=======
     configuration,
->>>>>>> c50fcaf2e5dd5e2f0ffe9d21633b694339f880ee
     data,
     environment,
     events,
