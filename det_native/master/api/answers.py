@@ -18,6 +18,8 @@ LARGEST = 2**53 - 1
 
 ExperimentId = Annotated[int, Path(ge=1, le=LARGEST, description="Id of an experiment.")]
 TrialId = Annotated[int, Path(ge=1, le=LARGEST, description="Id of a trial.")]
+FirstBatch = Annotated[int, Query(ge=0, le=LARGEST, description="Only from this batch on.")]
+LastBatch = Annotated[int, Query(ge=0, le=LARGEST, description="Only up to this batch.")]
 _SHA256 = r"^[0-9a-f]{64}$"
 Hash = Annotated[str, Path(pattern=_SHA256, description="SHA-256 in lower-case hexadecimal digits.")]
 BundleHash = Annotated[str, Query(pattern=_SHA256, description="Id of a bundle.")]
@@ -72,6 +74,11 @@ TheShared = Annotated[SharedAnswers, Depends(the_shared)]
 def kinds_of(kind: MetricKind | None) -> list[MetricKind]:
     """Return the kinds of metrics that are asked for: the one given, all without one."""
     return list(MetricKind) if kind is None else [kind]
+
+
+def stretch(first: int, last: int) -> tuple[int, int] | None:
+    """Return a stretch of batches; None for all."""
+    return None if first <= 0 and last >= LARGEST else (first, last)
 
 
 def reply(model: BaseModel, status: int = 200) -> Response:

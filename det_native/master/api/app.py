@@ -13,8 +13,10 @@ from det_native._version import __version__
 from det_native.master.api import errors, static_page
 from det_native.master.api.gate import PUBLIC, Gate
 from det_native.master.api.routes import (
+    analysis,
     bundles,
     checkpoints,
+    clocks,
     configuration,
     data,
     environment,
@@ -71,6 +73,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         bundles,
         finding,
         experiments,
+        analysis,
         life,
         trials,
         checkpoints,
@@ -80,6 +83,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         notify,
         schedules,
         page,
+        clocks,
     ):
         app.include_router(module.router, prefix=PREFIX)
     app.include_router(static_page.router)

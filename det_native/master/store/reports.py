@@ -15,6 +15,7 @@ from det_native.errors import FencedError, NotFoundError, RequestError
 from det_native.master.store import (
     artifacts,
     checkpoints,
+    clocks,
     epochs,
     events,
     logged,
@@ -108,6 +109,8 @@ def accept(transaction: Transaction, run_id: str, batch: rest.ReportBatch) -> Ac
         run_store.update_row(transaction, run_id, last_seq=through, batches=run.batches, **run.changes)
         _keep_best(transaction, run)
         summaries.refresh(transaction, run.row.trial_id, run.outdated)
+        if run.batches > row.batches:
+            clocks.note(transaction, row.trial_id, row.number, run.batches, created=row.created)
         for hint in run.hints.values():
             events.emit(transaction, row.owner, "metrics", row.experiment_id, row.trial_id, hint)
     return Accepted(through, _must_stop(row), run.decisive)
@@ -193,6 +196,7 @@ _FACTS = (
         runs.c.state,
         runs.c.trial_id,
         runs.c.batches,
+        runs.c.created,
         *(runs.c[f"{kind}_{column}"] for kind in MetricKind for column in ("rows", "last")),
         runs.c.exit,
         runs.c.stop_asked,

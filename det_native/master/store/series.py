@@ -29,6 +29,8 @@ _LOOKED_AT = 3
 Wanted = tuple[int, MetricKind, str | None, int]
 Parts = dict[str, list[Summary]]
 Points = tuple[list[int], list[float | None], list[float | None], list[float | None]]
+# The first and the last batch of a stretch that is looked at.
+Within = tuple[int, int]
 # By number of run: the batch it began after, and how many rows it has.
 Stored = dict[int, tuple[int, int]]
 
@@ -54,6 +56,7 @@ _BUCKETS = (
     .where(*_OF_RUN, buckets.c.level == bindparam("level"), buckets.c.position < bindparam("until"))
     .order_by(buckets.c.name, buckets.c.position)
 )
+_BUCKETS_WITHIN = _BUCKETS.where(buckets.c.last_batch >= bindparam("from"), buckets.c.first_batch <= bindparam("to"))
 _ALONE = (
     select(buckets.c.name, *SUMMARY_COLUMNS)
     .where(
@@ -71,6 +74,13 @@ _ROWS_OF_RUN = (
     metrics.c.kind == bindparam("kind"),
 )
 _LATER = select(func.count()).select_from(metrics).where(*_ROWS_OF_RUN, metrics.c.batch > bindparam("last"))
+_FEW = select(func.count()).select_from(
+    select(metrics.c.batch)
+    .where(*_ROWS_OF_RUN, metrics.c.batch >= bindparam("first"), metrics.c.batch <= bindparam("last"))
+    .limit(bindparam("most"))
+    .subquery()
+)
+_NEWEST = select(func.max(metrics.c.batch)).where(*_ROWS_OF_RUN)
 _LAST_ROWS = (
     select(metrics.c.batch, metrics.c["values"])
     .where(*_ROWS_OF_RUN, metrics.c.batch >= bindparam("first"), metrics.c.batch <= bindparam("last"))
@@ -96,16 +106,29 @@ def read(
 
 
 def curves(
-    connection: Connection, trial_id: int, kinds: Iterable[MetricKind], *, points: int, name: str | None = None
+    connection: Connection,
+    trial_id: int,
+    kinds: Iterable[MetricKind],
+    *,
+    points: int,
+    name: str | None = None,
+    within: Within | None = None,
 ) -> list[MetricCurve]:
-    """Return what :func:`read` returns, of every metric of these kinds by name; only of `name` if it is given."""
+    """Return what :func:`read` returns, of every metric of these kinds by name; only of `name` if it is given.
+
+    Parameters
+    ----------
+    within : (int, int), optional
+        Only batches from the first to the last, both included: the shorter the stretch, the finer its points. A bucket
+        that reaches beyond an end of it is there.
+    """
     found = []
     for kind in kinds:
         stored = _stored(connection, trial_id, kind)
         if not any(rows for _, rows in stored.values()):
             continue
         newest = last_row(connection, trial_id, kind)
-        for metric, parts in sorted(_parts(connection, trial_id, kind, name, points, stored).items()):
+        for metric, parts in sorted(_parts(connection, trial_id, kind, name, points, stored, within).items()):
             batch, minimum, maximum, mean = _points(parts, points)
             if batch:
                 curve = MetricCurve(
@@ -117,7 +140,13 @@ def curves(
 
 
 def curves_of_many(
-    connection: Connection, trial_ids: Sequence[int], kinds: Sequence[MetricKind], *, points: int, name: str | None
+    connection: Connection,
+    trial_ids: Sequence[int],
+    kinds: Sequence[MetricKind],
+    *,
+    points: int,
+    name: str | None,
+    within: Within | None = None,
 ) -> list[MetricCurve]:
     """Return :func:`curves` of several trials, oldest first, with fewer points each where there would be very many."""
     # Trials of an experiment report alike, unless they fail early.
@@ -125,7 +154,11 @@ def curves_of_many(
     each = max((len(found) for found in oldest), default=0)
     fair = MOST_POINTS // max(1, each * len(trial_ids))
     points = min(points, max(fair, LEAST_POINTS))
-    return [curve for trial_id in trial_ids for curve in curves(connection, trial_id, kinds, points=points, name=name)]
+    return [
+        curve
+        for trial_id in trial_ids
+        for curve in curves(connection, trial_id, kinds, points=points, name=name, within=within)
+    ]
 
 
 def _points(parts: Iterable[Summary], points: int) -> Points:
@@ -143,19 +176,69 @@ def _points(parts: Iterable[Summary], points: int) -> Points:
 
 
 def _parts(
-    connection: Connection, trial_id: int, kind: MetricKind, name: str | None, points: int, stored: Stored
+    connection: Connection,
+    trial_id: int,
+    kind: MetricKind,
+    name: str | None,
+    points: int,
+    stored: Stored,
+    within: Within | None = None,
 ) -> Parts:
     """Return by name the summaries that cover what is shown, at least `points` of them where there are so many rows."""
     shown = [
         (segment, _rows_in(connection, trial_id, kind, segment, stored[segment.run][1]))
         for segment in segments_of(connection, trial_id, kind, [(run, start) for run, (start, _) in stored.items()])
     ]
+    if within is not None:
+        return _stretch(connection, (trial_id, kind, name, points), shown, within)
     level = _level(sum(rows for _, rows in shown), points)
     parts: Parts = {}
     for segment, rows in shown:
         if rows:
             _cover(connection, (trial_id, kind, name, points), segment, rows, level, parts)
     return parts
+
+
+def _stretch(connection: Connection, wanted: Wanted, shown: Sequence[tuple[Segment, int]], within: Within) -> Parts:
+    """Return what :func:`_parts` returns, of a stretch of batches: its rows if they are few, else finer buckets."""
+    trial_id, kind, _, points = wanted
+    first, last = within
+    cut = []
+    for segment, rows in shown:
+        end = last if segment.last is None else min(segment.last, last)
+        if rows and max(segment.first, first) <= end:
+            cut.append(Segment(segment.run, max(segment.first, first), end))
+    values: dict[str, Any] = {"trial": trial_id, "kind": kind.value, "most": points * ROWS_PER_BUCKET}
+    ends = [values | {"run": part.run, "first": part.first, "last": part.last} for part in cut]
+    counts = [int(connection.execute(_FEW, end).scalar_one()) for end in ends]
+    parts: Parts = {}
+    if sum(counts) < points * ROWS_PER_BUCKET:
+        for part, rows in zip(cut, counts, strict=True):
+            if rows:
+                _add_rows(connection, wanted, part, rows, parts)
+        return parts
+    level = _level(_rows_within(connection, wanted, shown, within), points)
+    whole: Parts = {}
+    for segment, rows in shown:
+        if rows:
+            _cover(connection, wanted, segment, rows, max(level, 0), whole, within)
+    for name, found in whole.items():
+        inside = [each for each in found if each.last_batch >= first and each.first_batch <= last]
+        if inside:
+            parts[name] = inside
+    return parts
+
+
+def _rows_within(connection: Connection, wanted: Wanted, shown: Sequence[tuple[Segment, int]], within: Within) -> int:
+    """Return about how many rows lie in a stretch: as if they were evenly spread over all batches."""
+    trial_id, kind, _, _ = wanted
+    rows = sum(count for _, count in shown)
+    newest, _ = shown[-1]
+    mine = {"trial": trial_id, "run": newest.run, "kind": kind.value}
+    end = connection.execute(_NEWEST, mine).scalar() if newest.last is None else newest.last
+    length = max((end or 0) - shown[0][0].first, 1)
+    share = min((within[1] - within[0] + 1) / length, 1.0)
+    return max(1, round(rows * share))
 
 
 def _stored(connection: Connection, trial_id: int, kind: MetricKind, owner: str | None = None) -> Stored:
@@ -188,7 +271,15 @@ def _level(rows: int, points: int) -> int:
     return next((level for level in range(LEVELS) if rows <= points * width(level)), LEVELS - 1)
 
 
-def _cover(connection: Connection, wanted: Wanted, segment: Segment, rows: int, level: int, parts: Parts) -> None:
+def _cover(
+    connection: Connection,
+    wanted: Wanted,
+    segment: Segment,
+    rows: int,
+    level: int,
+    parts: Parts,
+    within: Within | None = None,
+) -> None:
     """Add buckets of `level`, then of the levels below for the end that fills none, then rows.
 
     A bucket's position says which rows of its run it covers, so it follows from the number of rows which buckets are
@@ -200,7 +291,10 @@ def _cover(connection: Connection, wanted: Wanted, segment: Segment, rows: int, 
     if level >= 0 and names:
         whole = rows // width(level)
         values |= {"names": names, "level": level, "until": whole}
-        found = connection.execute(_BUCKETS, values).all() if whole else []
+        query = _BUCKETS if within is None else _BUCKETS_WITHIN
+        if within is not None:
+            values |= {"from": within[0], "to": within[1]}
+        found = connection.execute(query, values).all() if whole else []
         # Of every level below there is one bucket more than those above cover, or none.
         alone = [(below, rows // width(below) - 1) for below in range(level) if rows // width(below) % 2]
         if alone:

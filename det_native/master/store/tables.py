@@ -262,6 +262,18 @@ epochs = Table(
     sqlite_with_rowid=False,
 )
 
+# How many batches a run had done at a `time`, in milliseconds since 1970; see clocks.py.
+batch_times = Table(
+    "batch_times",
+    metadata,
+    Column("trial_id", Id, primary_key=True, autoincrement=False),
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("batch", BigInteger, nullable=False),
+    ForeignKeyConstraint(["trial_id", "run"], ["runs.trial_id", "runs.number"]),
+    sqlite_with_rowid=False,
+)
+
 # Files that the code of a run has written, as it wrote them last; `batch` are done when it was seen so. Their contents
 # are blobs; see artifacts.py.
 artifacts = Table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -102,6 +103,14 @@ def best_and_newest(connection: Connection, experiment: rest.Experiment, count: 
     if best is not None and best not in found:
         found[-1] = best
     return sorted(found)
+
+
+def chosen(connection: Connection, experiment: rest.Experiment, count: int, only: Sequence[int] | None) -> list[int]:
+    """Return the ids of at most `count` trials, oldest first: those in `only` that are the experiment's, if given."""
+    if only is None:
+        return best_and_newest(connection, experiment, count)
+    query = select(trials.c.id).where(trials.c.experiment_id == experiment.id, trials.c.id.in_(list(only)[:count]))
+    return list(connection.execute(query.order_by(trials.c.id)).scalars())
 
 
 def request_of(connection: Connection, trial_id: int) -> int:

@@ -68,6 +68,13 @@ export class MediaCard {
     this._draw();
   }
 
+  /** Show what was logged at a batch, or last before it; null: the newest. */
+  moveTo(batch: number | null): void {
+    this._batch = batch;
+    this._turnTo(momentAt(this._series?.moments ?? [], batch));
+    this._drawSoon(SETTLED_MILLISECONDS);
+  }
+
   dispose(): void {
     clearTimeout(this._timer);
     this._observer.disconnect();

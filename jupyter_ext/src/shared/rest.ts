@@ -531,6 +531,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/experiments/{experiment_id}/clocks': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Clocks
+     * @description Return the clocks of those trials of which `/curves` has the curves.
+     */
+    get: operations['get_clocks'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/experiments/{experiment_id}/continue': {
     parameters: {
       query?: never;
@@ -562,6 +582,7 @@ export interface paths {
      * Get Experiment Curves
      * @description Return the curves of the best trial and the newest ones, each down-sampled to at most `buckets` points.
      *
+     *     Of a stretch of batches the points are the finer, the shorter it is.
      *     Where there are very many curves (trials times metrics) each has fewer points, so that an answer stays small.
      */
     get: operations['get_experiment_curves'];
@@ -646,6 +667,26 @@ export interface paths {
      * @description Change how many checkpoints of an experiment stay; what is superfluous then goes.
      */
     put: operations['set_gc_policy'];
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiments/{experiment_id}/importance': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Importance
+     * @description Return how much each hyperparameter explains of a metric, over the trials that have ended.
+     */
+    get: operations['get_importance'];
+    put?: never;
     post?: never;
     delete?: never;
     options?: never;
@@ -1411,6 +1452,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/trials/{trial_id}/clock': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Clock
+     * @description Return when a trial had done how many batches, and after which its epochs ended.
+     */
+    get: operations['get_clock'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/trials/{trial_id}/curves': {
     parameters: {
       query?: never;
@@ -1421,6 +1482,8 @@ export interface paths {
     /**
      * Get Curves
      * @description Return every metric down-sampled to at most `buckets` points, minimum and maximum kept; of fewer rows, all.
+     *
+     *     Of a stretch of batches the points are the finer, the shorter it is.
      */
     get: operations['get_curves'];
     put?: never;
@@ -2721,6 +2784,44 @@ export interface components {
       status: 'ok';
       /** Version */
       version: string;
+    };
+    /**
+     * HyperparameterImportance
+     * @description The share of a metric's variance that one hyperparameter explains, from 0 to 1.
+     */
+    HyperparameterImportance: {
+      /** Importance */
+      importance: number;
+      /** Name */
+      name: string;
+    };
+    /**
+     * Importance
+     * @description Importance of the hyperparameters of an experiment, greatest first.
+     *
+     *     Attributes
+     *     ----------
+     *     metric : str
+     *     trials : int
+     *         How many trials it was worked out from.
+     *     total : int
+     *         How many trials have a value of the metric.
+     *     importances : list of HyperparameterImportance
+     *         Empty where it cannot be worked out.
+     *     notes : list of str
+     *         Sentences: why there is none, what was left out, how sure it is.
+     */
+    Importance: {
+      /** Importances */
+      importances?: components['schemas']['HyperparameterImportance'][];
+      /** Metric */
+      metric: string;
+      /** Notes */
+      notes?: string[];
+      /** Total */
+      total: number;
+      /** Trials */
+      trials: number;
     };
     /**
      * InputFact
@@ -4141,6 +4242,36 @@ export interface components {
       warm_start?: string | null;
       /** Warning */
       warning?: string | null;
+    };
+    /**
+     * TrialClock
+     * @description When the master heard of which batch of a trial, and after which batches its epochs ended.
+     *
+     *     Between two of its points a trial has gone on evenly as far as is known. What an earlier version has trained has no
+     *     points, and frameworks without a history of their own have no ends of epochs.
+     *
+     *     Attributes
+     *     ----------
+     *     started : float or None
+     *         When its first run started, in seconds since 1970.
+     *     batch, time : list
+     *         Batches done, ascending, and when the master had their report, in seconds since 1970.
+     *     epoch_batch, epoch : list
+     *         Batches done at the end of epochs, and how many epochs those are.
+     */
+    TrialClock: {
+      /** Batch */
+      batch?: number[];
+      /** Epoch */
+      epoch?: number[];
+      /** Epoch Batch */
+      epoch_batch?: number[];
+      /** Started */
+      started?: number | null;
+      /** Time */
+      time?: number[];
+      /** Trial Id */
+      trial_id: number;
     };
     /**
      * TrialState
@@ -7467,6 +7598,108 @@ export interface operations {
       };
     };
   };
+  get_clocks: {
+    parameters: {
+      query?: {
+        /** @description Of how many trials at most. */
+        trials?: number;
+        /** @description Of these trials alone; may be given often. */
+        only?: number[] | null;
+        /** @description At most so many points of each trial. */
+        points?: number;
+      };
+      header?: never;
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['TrialClock'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   continue_experiment: {
     parameters: {
       query?: never;
@@ -7596,6 +7829,12 @@ export interface operations {
         /** @description Of how many trials at most. */
         trials?: number;
         buckets?: number;
+        /** @description Of these trials alone; may be given often. */
+        only?: number[] | null;
+        /** @description Only from this batch on. */
+        first?: number;
+        /** @description Only up to this batch. */
+        last?: number;
       };
       header?: never;
       path: {
@@ -8030,6 +8269,104 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_importance: {
+    parameters: {
+      query?: {
+        /** @description Of which metric; that of the search by default. */
+        metric?: string | null;
+      };
+      header?: never;
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Importance'];
         };
       };
       /** @description The token is missing or wrong. */
@@ -12914,12 +13251,114 @@ export interface operations {
       };
     };
   };
+  get_clock: {
+    parameters: {
+      query?: {
+        /** @description At most so many points of each trial. */
+        points?: number;
+      };
+      header?: never;
+      path: {
+        /** @description Id of a trial. */
+        trial_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['TrialClock'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   get_curves: {
     parameters: {
       query?: {
         /** @description What the metrics measure; both kinds by default. */
         kind?: components['schemas']['MetricKind'] | null;
         buckets?: number;
+        /** @description Only from this batch on. */
+        first?: number;
+        /** @description Only up to this batch. */
+        last?: number;
       };
       header?: never;
       path: {

@@ -12,7 +12,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from det_native.master.api.answers import (
+    LARGEST,
     ExperimentId,
+    FirstBatch,
+    LastBatch,
     TheOwner,
     TheService,
     TheShared,
@@ -21,6 +24,7 @@ from det_native.master.api.answers import (
     refusals,
     reply,
     reply_list,
+    stretch,
 )
 from det_native.master.api.bodies import Route
 from det_native.master.flow.creation import Idempotency
@@ -138,25 +142,35 @@ async def get_experiment_curves(
     kind: Annotated[MetricKind | None, Query(description="What the metrics measure; both kinds by default.")] = None,
     newest: Annotated[int, Query(ge=1, le=1000, alias="trials", description="Of how many trials at most.")] = 50,
     buckets: Annotated[int, Query(ge=1, le=10_000)] = 500,
+    only: Annotated[list[int] | None, Query(description="Of these trials alone; may be given often.")] = None,
+    first: FirstBatch = 0,
+    last: LastBatch = LARGEST,
 ) -> Response:
     """Return the curves of the best trial and the newest ones, each down-sampled to at most `buckets` points.
 
+    Of a stretch of batches the points are the finer, the shorter it is.
     Where there are very many curves (trials times metrics) each has fewer points, so that an answer stays small.
     """
+
+    within = stretch(first, last)
+    chosen = None if only is None else tuple(only)
 
     def read() -> bytes:
         with service.database.read() as connection:
             experiment = experiments.get(connection, experiment_id, owner)
-            shown = trials.best_and_newest(connection, experiment, newest)
+            shown = trials.chosen(connection, experiment, newest, chosen)
             names = [None] if metric is None else names_to_read(metric, experiment.framework)
             found = [
                 curve
                 for name in names
-                for curve in series.curves_of_many(connection, shown, kinds_of(kind), points=buckets, name=name)
+                for curve in series.curves_of_many(
+                    connection, shown, kinds_of(kind), points=buckets, name=name, within=within
+                )
             ]
         return list_json(drawn(found, experiment.framework, validates=experiment.validates)).encode()
 
-    return await shared.answer(("curves of trials", owner, experiment_id, metric, kind, newest, buckets), read)
+    asked = ("curves of trials", owner, experiment_id, metric, kind, newest, buckets, chosen, within)
+    return await shared.answer(asked, read)
 
 
 @router.get("/{experiment_id}/trials", response_model=list[Trial], responses=refusals(404))

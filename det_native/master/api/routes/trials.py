@@ -10,6 +10,8 @@ from starlette.responses import Response, StreamingResponse
 from det_native.errors import NotFoundError
 from det_native.master.api.answers import (
     LARGEST,
+    FirstBatch,
+    LastBatch,
     TheOwner,
     TheService,
     TheShared,
@@ -20,6 +22,7 @@ from det_native.master.api.answers import (
     reply,
     reply_list,
     reply_text,
+    stretch,
 )
 from det_native.master.api.bodies import Route
 from det_native.master.api.contents import file_response
@@ -108,17 +111,23 @@ async def get_curves(
     owner: TheOwner,
     kind: Annotated[MetricKind | None, Query(description="What the metrics measure; both kinds by default.")] = None,
     buckets: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    first: FirstBatch = 0,
+    last: LastBatch = LARGEST,
 ) -> Response:
-    """Return every metric down-sampled to at most `buckets` points, minimum and maximum kept; of fewer rows, all."""
+    """Return every metric down-sampled to at most `buckets` points, minimum and maximum kept; of fewer rows, all.
+
+    Of a stretch of batches the points are the finer, the shorter it is.
+    """
+    within = stretch(first, last)
 
     def read() -> bytes:
         with service.database.read() as connection:
             trial = trials.get(connection, trial_id, owner)
             experiment = experiments.get(connection, trial.experiment_id)
-            found = series.curves(connection, trial_id, kinds_of(kind), points=buckets)
+            found = series.curves(connection, trial_id, kinds_of(kind), points=buckets, within=within)
         return list_json(drawn(found, experiment.framework, validates=experiment.validates)).encode()
 
-    return await shared.answer(("curves", owner, trial_id, kind, buckets), read)
+    return await shared.answer(("curves", owner, trial_id, kind, buckets, within), read)
 
 
 @router.get("/{trial_id}/epochs", response_model=list[EpochRow], responses=refusals(404))

@@ -15,7 +15,7 @@ import { useWidth } from './useWidth';
 
 const LEAST_WIDTH = 720;
 /** Of more rows than these, the rest is drawn when it is asked for. */
-const MOST_ROWS = 1000;
+const MOST_ROWS = 500;
 
 export interface DiffViewProps {
   before: string;
