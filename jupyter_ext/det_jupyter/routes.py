@@ -12,6 +12,7 @@ _SHA = r"[0-9a-f]{64}"
 _MODEL = r"models/[^/]{1,1000}"
 _READ = re.compile(
     r"health|master|events|space|trial-summaries|models|messages|schedules|data"
+    r"|experiment-(list|rows|groups|names|views)"
     rf"|experiments(/{_NUMBER}(/[a-z-]+)?)?"
     rf"|trials/{_NUMBER}(/[a-z]+)?"
     rf"|trials/{_NUMBER}/(artifacts|media/{_NUMBER})/content"
@@ -25,9 +26,10 @@ _ASKED = re.compile(
     rf"|checkpoints/{_UUID}/verify|models|{_MODEL}/versions"
 )
 _CHANGED = re.compile(rf"experiments/{_NUMBER}|checkpoints/{_UUID}|{_MODEL}(/versions/{_NUMBER})?")
-_PUT = re.compile(rf"experiments/{_NUMBER}/gc-policy")
+_DELETED = re.compile(rf"{_CHANGED.pattern}|experiment-views")
+_PUT = re.compile(rf"experiments/{_NUMBER}/gc-policy|experiment-views")
 _FILE = re.compile(r"checkpoints/[^/]+/files/.+|trials/[0-9]+/artifacts/content", re.DOTALL)
-_PATTERNS = {"GET": _READ, "POST": _ASKED, "PATCH": _CHANGED, "PUT": _PUT, "DELETE": _CHANGED}
+_PATTERNS = {"GET": _READ, "POST": _ASKED, "PATCH": _CHANGED, "PUT": _PUT, "DELETE": _DELETED}
 
 # What speaks to the Jupyter server, not to the master.
 _OURS = {"token", "_xsrf", "no_track_activity"}

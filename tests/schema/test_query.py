@@ -237,5 +237,5 @@ def test_orders() -> None:
         ("b", None),
     ]
     for wrong in ("", "lr", "metric:", "hp", "state"):
-        with pytest.raises(ArgumentError, match=r"is not known: there are id, name, created, duration, metric:<name>"):
+        with pytest.raises(ArgumentError, match=r"is not known: there are id, name, created, duration, best, "):
             parse_order(wrong)

@@ -19,7 +19,7 @@ from det_native.master.store.query_sql import Translator
 from det_native.master.store.tables import experiments
 from det_native.schema import rest
 from det_native.schema.query.matching import Facts, matches, metric_candidates
-from det_native.schema.query.ordering import NEWEST, Order, key_of, sorted_by_key
+from det_native.schema.query.ordering import NEWEST, TEXTS, VALUES, Order, key_of, sorted_by_key
 from det_native.schema.query.tree import Name, Node, names_of
 from det_native.schema.states import ExperimentState
 
@@ -107,6 +107,42 @@ def find(
     )
 
 
+@dataclass(frozen=True)
+class Listed:
+    """All experiments that were asked for, in order, up to a limit: their ids, and by what they are ordered.
+
+    Attributes
+    ----------
+    keys : list of (int, float or str or None)
+        What is None comes last.
+    total : int
+        How many there are, those beyond the limit included.
+    notice : str
+        What is to be known of the answer; empty for nothing.
+    """
+
+    keys: list[tuple[int, Key]]
+    total: int
+    notice: str
+
+    @property
+    def ids(self) -> list[int]:
+        """Their ids."""
+        return [number for number, _ in self.keys]
+
+
+def in_order(
+    connection: Connection, owner: str, tree: Node | None, now: datetime, *, order: Order = NEWEST, limit: int
+) -> Listed:
+    """Return which experiments a query holds for, without reading them."""
+    if order == NEWEST and all(name in _QUICK for name in names_of(tree)):
+        ids = newest(connection, owner, tree, now, limit=limit)
+        total = len(ids) if len(ids) < limit else count(connection, owner, tree, now)
+        return Listed([(number, number) for number in ids], total, "")
+    keys = _keys(connection, owner, tree, now, order)
+    return Listed(keys[:limit], len(keys), _notice(connection, tree, order, keys))
+
+
 def newest(
     connection: Connection, owner: str, tree: Node | None, now: datetime, *, limit: int, before: int | None = None
 ) -> list[int]:
@@ -152,12 +188,13 @@ def _keys(connection: Connection, owner: str, tree: Node | None, now: datetime, 
     columns: list[Any] = [experiments.c.id]
     if key is not None and order.kind != "id":
         columns.append(key)
-    if order.kind == "name":
-        columns.append(experiments.c.name)
+    if order.kind in TEXTS:
+        columns.append(experiments.c[order.kind])
     query = select(*columns).select_from(translator.source).where(*_of_owner(owner), condition)
     rows = connection.execute(query.order_by(experiments.c.id.desc())).all()
-    if translator.exact and order.kind == "name":
-        found = [(row[0], (row[1] or f"Experiment {row[0]}").lower()) for row in rows]
+    if translator.exact and order.kind in TEXTS:
+        otherwise = "Experiment {}" if order.kind == "name" else ""
+        found = [(row[0], (row[1] or otherwise.format(row[0])).lower()) for row in rows]
     elif translator.exact and (key is not None):
         found = [(row[0], row[-1]) for row in rows]
     else:
@@ -220,7 +257,7 @@ def _compare(a: tuple[int, Any], b: tuple[int, Any], order: Order) -> int:
 def _notice(connection: Connection, tree: Node | None, order: Order, keys: Sequence[tuple[int, Key]]) -> str:
     """Say what else is to be known of an answer."""
     found = []
-    by_metric = order.kind == "metric" or any(name.kind in ("metric", "bare") for name in names_of(tree))
+    by_metric = order.kind in ("metric", *VALUES) or any(name.kind in ("metric", "bare") for name in names_of(tree))
     if by_metric and (to_do := summaries.to_do(connection)):
         found.append(
             f"The metrics of {to_do} trials of an earlier version are still being read; until that is done, "
@@ -230,6 +267,6 @@ def _notice(connection: Connection, tree: Node | None, order: Order, keys: Seque
     names = {candidate for metric in metrics for _, candidate in metric_candidates(metric)}
     if not keys and names and not summaries.known_metrics(connection, names):
         found.append("No trial has a metric of this name.")
-    if keys and order.kind in ("metric", "hp") and all(key is None for _, key in keys):
+    if keys and order.name and all(key is None for _, key in keys):
         found.append(f"None of these experiments has a value for {order.text}: they are in the order of their ids.")
     return " ".join(found)

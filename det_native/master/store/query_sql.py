@@ -34,7 +34,7 @@ from det_native.master.store.tables import experiments, metric_summaries, trials
 from det_native.schema.query.fields import FIELDS
 from det_native.schema.query.matching import column_for, hyperparameter_paths, metric_candidates
 from det_native.schema.query.moments import seconds_of, span_of, stored
-from det_native.schema.query.ordering import Order
+from det_native.schema.query.ordering import VALUES, Order
 from det_native.schema.query.parser import is_yes, number_of
 from det_native.schema.query.tree import And, Comparison, Name, Node, Not, Or
 from det_native.schema.states import ExperimentState
@@ -125,9 +125,17 @@ class Translator:
                     return self._first(self._hyperparameter((order.name,)), "number")
                 case "metric":
                     return self._metric(order.name, order.column)
+                case "last" | "min" | "max":
+                    return self._summary(order.name, VALUES[order.kind])
+                case "best":
+                    return experiments.c.best_validation
+                case "progress":
+                    return experiments.c.progress
+                case "trials":
+                    return self._trials()
         except _NotInSqlError:
             pass
-        return None  # collations differ: names are ordered by Python
+        return None  # collations differ: texts are ordered by Python
 
     def _comparison(self, node: Comparison) -> Condition:
         if node.operator == "!=":
@@ -159,24 +167,27 @@ class Translator:
         return func.coalesce(compare(self._metric(name, column_for(operator)), number), false())
 
     @staticmethod
-    def _metric(name: str, column: str) -> ColumnElement[Any]:
-        def in_(column: str) -> ColumnElement[Any]:
-            places = [
-                select(metric_summaries.c[column])
-                .where(
-                    metric_summaries.c.trial_id == experiments.c.best_trial,
-                    metric_summaries.c.kind == kind.value,
-                    metric_summaries.c.name == candidate,
-                )
-                .scalar_subquery()
-                for kind, candidate in metric_candidates(name)
-            ]
-            return func.coalesce(*places)
+    def _summary(name: str, column: str) -> ColumnElement[Any]:
+        places = [
+            select(metric_summaries.c[column])
+            .where(
+                metric_summaries.c.trial_id == experiments.c.best_trial,
+                metric_summaries.c.kind == kind.value,
+                metric_summaries.c.name == candidate,
+            )
+            .scalar_subquery()
+            for kind, candidate in metric_candidates(name)
+        ]
+        return func.coalesce(*places)
 
+    @classmethod
+    def _metric(cls, name: str, column: str) -> ColumnElement[Any]:
         is_metric = experiments.c.metric.in_(sorted({candidate for _, candidate in metric_candidates(name)}))
         smaller = experiments.c.smaller_is_better
         return case(
-            (is_metric & smaller, in_("minimum")), (is_metric & not_(smaller), in_("maximum")), else_=in_(column)
+            (is_metric & smaller, cls._summary(name, "minimum")),
+            (is_metric & not_(smaller), cls._summary(name, "maximum")),
+            else_=cls._summary(name, column),
         )
 
     def _hyperparameter(self, parts: tuple[str, ...]) -> list[_Json]:
@@ -235,17 +246,17 @@ class Translator:
         return self._text(column, operator, value)
 
     @staticmethod
+    def _trials() -> ColumnElement[Any]:
+        return select(func.count()).where(trials.c.experiment_id == experiments.c.id).scalar_subquery()
+
+    @staticmethod
     def _number_field(name: str, operator: str, value: str) -> Condition:
         if value.startswith("local-"):
             return false()
         number = number_of(value)
         if number is None or abs(number) > _LARGEST:  # beyond what the column may have
             raise _NotInSqlError
-        if name == "trials":
-            mine = trials.c.experiment_id == experiments.c.id
-            column: ColumnElement[Any] = select(func.count()).where(mine).scalar_subquery()
-        else:
-            column = experiments.c[name]
+        column = Translator._trials() if name == "trials" else experiments.c[name]
         holds: Condition = _COMPARE[operator](cast(column, Double), number)
         return holds
 

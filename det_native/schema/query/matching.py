@@ -88,6 +88,11 @@ def metric_value(facts: Facts, name: str, column: str) -> float | None:
     experiment = facts.experiment
     if experiment.metric in {candidate for _, candidate in metric_candidates(name)}:
         column = "minimum" if experiment.smaller_is_better else "maximum"
+    return summary_value(facts, name, column)
+
+
+def summary_value(facts: Facts, name: str, column: str) -> float | None:
+    """Return a value of a metric in the best trial: ``last``, ``minimum`` or ``maximum``."""
     for kind, candidate in metric_candidates(name):
         summary = facts.summary(kind.value, candidate)
         value: float | None = None if summary is None else getattr(summary, column)
@@ -103,8 +108,13 @@ def column_for(operator: str) -> str:
 
 def hyperparameter(facts: Facts, parts: tuple[str, ...]) -> Any:
     """Return a hyperparameter of the best trial; :data:`_MISSING` if it has none of this name."""
+    return hyperparameter_in(facts.hyperparameters, parts)
+
+
+def hyperparameter_in(hyperparameters: Mapping[str, Any], parts: tuple[str, ...]) -> Any:
+    """Return one of these hyperparameters; :data:`_MISSING` if none has this name."""
     for path in hyperparameter_paths(parts):
-        found = _at(facts.hyperparameters, path)
+        found = _at(hyperparameters, path)
         if found is not _MISSING:
             return found
     return _MISSING

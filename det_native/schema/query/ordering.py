@@ -8,10 +8,14 @@ from typing import Any
 
 from det_native.errors import ArgumentError
 from det_native.schema.metric_names import greater_is_better
-from det_native.schema.query.matching import Facts, duration_milliseconds, hyperparameter, metric_value
+from det_native.schema.query.matching import Facts, duration_milliseconds, hyperparameter, metric_value, summary_value
 
-FIELDS = ("id", "name", "created", "duration")
-_NEWEST_FIRST = frozenset({"id", "created", "duration"})
+FIELDS = ("id", "name", "created", "duration", "best", "framework", "progress", "project", "trials")
+_GREATEST_FIRST = frozenset({"id", "created", "duration", "progress", "trials"})
+#: Which value of a metric counts, whether or not trials are compared by it.
+VALUES = {"last": "last", "min": "minimum", "max": "maximum"}
+#: Texts: collations of databases differ, so that these are ordered by Python.
+TEXTS = frozenset({"name", "framework", "project"})
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,15 @@ def parse_order(text: str) -> Order:
         if words.lower().endswith(end):
             words, direction = words[: -len(end)].rstrip(), end.strip()
     kind, _, name = words.partition(":")
-    if kind in ("metric", "hp") and name:
-        first = kind == "metric" and greater_is_better(name)
+    if kind in ("metric", "hp", *VALUES) and name:
+        first = kind in ("metric", *VALUES) and greater_is_better(name)
     elif words in FIELDS:
-        kind, name, first = words, "", words in _NEWEST_FIRST
+        kind, name, first = words, "", words in _GREATEST_FIRST
     else:
         hint = "" if ":" in words or not words else f" Did you mean 'metric:{words}' or 'hp:{words}'?"
         raise ArgumentError(
-            f"order_by={text!r} is not known: there are {', '.join(FIELDS)}, metric:<name> and hp:<name>, each also "
+            f"order_by={text!r} is not known: there are {', '.join(FIELDS)}, metric:<name>, last:<name>, min:<name>, "
+            f"max:<name> and hp:<name>, each also "
             f"with asc or desc after it.{hint}"
         )
     return Order(kind, name, first if not direction else direction == "desc")
@@ -83,9 +88,19 @@ def key_of(facts: Facts, order: Order, now: datetime) -> float | str | None:
             return experiment.created
         case "name":
             return experiment.name.lower()
+        case "framework" | "project":
+            return str(getattr(experiment, order.kind)).lower()
         case "duration":
             return duration_milliseconds(experiment, now)
+        case "best":
+            return experiment.best_validation
+        case "progress":
+            return experiment.progress
+        case "trials":
+            return experiment.trials
         case "hp":
             found: Any = hyperparameter(facts, (order.name,))
             return None if isinstance(found, bool) or not isinstance(found, int | float) else float(found)
+    if order.kind in VALUES:
+        return summary_value(facts, order.name, VALUES[order.kind])
     return metric_value(facts, order.name, order.column)

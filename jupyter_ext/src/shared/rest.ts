@@ -416,6 +416,114 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/experiment-groups': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Groups
+     * @description Return groups of the experiments that a query holds for, with mean, deviation and the best of a measure.
+     */
+    get: operations['list_experiment_groups'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiment-list': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Ids
+     * @description Return the ids of all experiments that a query holds for, in order, and the first of their rows.
+     */
+    get: operations['list_experiment_ids'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiment-names': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Names
+     * @description Return what a query may name: metrics, hyperparameters, labels, projects, with how many experiments have it.
+     */
+    get: operations['list_experiment_names'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiment-rows': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Rows
+     * @description Return rows of these experiments; those that are gone are left out.
+     */
+    get: operations['list_experiment_rows'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiment-views': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Views
+     * @description Return the views of the table of experiments that were saved, by name.
+     */
+    get: operations['list_experiment_views'];
+    /**
+     * Save Experiment View
+     * @description Save a view in the place of one of the same name; return all views.
+     */
+    put: operations['save_experiment_view'];
+    post?: never;
+    /**
+     * Delete Experiment View
+     * @description Delete a view; return those that are left.
+     */
+    delete: operations['delete_experiment_view'];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/experiments': {
     parameters: {
       query?: never;
@@ -2694,6 +2802,125 @@ export interface components {
       name?: string | null;
     };
     /**
+     * ExperimentGroup
+     * @description Experiments that have a name, a label or the value of a hyperparameter in common.
+     *
+     *     `value` is what they have in common, None where they lack it. Of the measure, `measured` of `count` experiments
+     *     have a value; `mean` and `deviation` (of a sample) are those of the finite ones. `ids` begins with the best one.
+     */
+    ExperimentGroup: {
+      /** Best */
+      best?: number | null;
+      /** Count */
+      count: number;
+      /** Deviation */
+      deviation?: number | null;
+      /** Ids */
+      ids: number[];
+      /** Mean */
+      mean?: number | null;
+      /** Measured */
+      measured: number;
+      /** Value */
+      value: unknown;
+    };
+    /**
+     * ExperimentGroups
+     * @description Groups of the experiments that a query holds for: the best first, then the larger.
+     *
+     *     `total` is how many experiments the query holds for, `grouped` how many of them were looked at; `other_groups` how
+     *     many groups are left out.
+     */
+    ExperimentGroups: {
+      /** Grouped */
+      grouped: number;
+      /** Groups */
+      groups: components['schemas']['ExperimentGroup'][];
+      /**
+       * Notice
+       * @default
+       */
+      notice: string;
+      /**
+       * Other Groups
+       * @default 0
+       */
+      other_groups: number;
+      /** Total */
+      total: number;
+    };
+    /**
+     * ExperimentList
+     * @description The ids of all experiments that a query holds for, in order, and the first of their rows.
+     *
+     *     `total` counts those beyond the limit, too. `notice` is what else is to be known of the answer.
+     */
+    ExperimentList: {
+      /** Ids */
+      ids: number[];
+      /**
+       * Notice
+       * @default
+       */
+      notice: string;
+      /** Rows */
+      rows?: components['schemas']['ExperimentRow'][];
+      /** Total */
+      total: number;
+    };
+    /**
+     * ExperimentNames
+     * @description What a query about the experiments of a user may name; the most frequent names come first.
+     *
+     *     `experiments` is how many of the newest ones were looked at for hyperparameters.
+     */
+    ExperimentNames: {
+      /** Experiments */
+      experiments: number;
+      /** Frameworks */
+      frameworks: components['schemas']['NameCount'][];
+      /** Hyperparameters */
+      hyperparameters: components['schemas']['NameCount'][];
+      /** Labels */
+      labels: components['schemas']['NameCount'][];
+      /** Metrics */
+      metrics: components['schemas']['NameCount'][];
+      /** Names */
+      names: components['schemas']['NameCount'][];
+      /** Projects */
+      projects: components['schemas']['NameCount'][];
+      /** Users */
+      users: components['schemas']['NameCount'][];
+    };
+    /**
+     * ExperimentRow
+     * @description An experiment with what columns may show of it.
+     *
+     *     `owner` is the user. `notes` is the first line of its notes. `size` counts the bytes of its checkpoints. `hparams`
+     *     and `metrics` are those of its best trial, as far as they were asked for.
+     */
+    ExperimentRow: {
+      experiment: components['schemas']['Experiment'];
+      /** Hparams */
+      hparams?: {
+        [key: string]: unknown;
+      };
+      /** Metrics */
+      metrics?: components['schemas']['MetricSummary'][];
+      /**
+       * Notes
+       * @default
+       */
+      notes: string;
+      /** Owner */
+      owner: string;
+      /**
+       * Size
+       * @default 0
+       */
+      size: number;
+    };
+    /**
      * ExperimentState
      * @description State of an experiment (names as in Determined).
      *
@@ -2711,6 +2938,32 @@ export interface components {
       | 'COMPLETED'
       | 'ERROR'
       | 'DELETED';
+    /**
+     * ExperimentView
+     * @description A view of the table of experiments that a user has saved.
+     */
+    ExperimentView: {
+      /** Name */
+      name: string;
+      /** Parameters */
+      parameters: {
+        [key: string]: string;
+      };
+      /** Updated */
+      updated: string;
+    };
+    /**
+     * ExperimentViewBody
+     * @description Body of PUT /experiment-views: a name, and what the table shows, as parameters of its address.
+     */
+    ExperimentViewBody: {
+      /** Name */
+      name: string;
+      /** Parameters */
+      parameters: {
+        [key: string]: string;
+      };
+    };
     /**
      * FileEntry
      * @description A file of the bundle; `path` is relative to the worker's working directory, with forward slashes.
@@ -3441,6 +3694,16 @@ export interface components {
       updated: string;
       /** Version */
       version: number;
+    };
+    /**
+     * NameCount
+     * @description A name, and how many experiments have it.
+     */
+    NameCount: {
+      /** Count */
+      count: number;
+      /** Name */
+      name: string;
     };
     /**
      * NoValidationReport
@@ -6741,6 +7004,665 @@ export interface operations {
       };
     };
   };
+  list_experiment_groups: {
+    parameters: {
+      query: {
+        /** @description name, project, framework, label or hp:<name>. */
+        by: string;
+        /** @description What is averaged, as an order: metric:<name>, duration. */
+        measure?: string | null;
+        /** @description What they are to be, as for `GET /experiments`. */
+        query?: string | null;
+        /** @description In this state, by either name. */
+        state?: string | null;
+        /** @description With all these labels. */
+        label?: string[] | null;
+        /** @description In this project or a folder of it. */
+        project?: string | null;
+        /** @description Created then or later: a date or an age. */
+        since?: string | null;
+        /** @description Archived ones, too. */
+        archived?: boolean;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentGroups'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_experiment_ids: {
+    parameters: {
+      query?: {
+        /** @description As for `GET /experiments`. */
+        order_by?: string | null;
+        /** @description With the first so many rows. */
+        rows?: number;
+        /** @description Rows with the hyperparameters of the best trial. */
+        hparams?: boolean;
+        /** @description Rows with these metrics of the best trial. */
+        metric?: string[] | null;
+        /** @description What they are to be, as for `GET /experiments`. */
+        query?: string | null;
+        /** @description In this state, by either name. */
+        state?: string | null;
+        /** @description With all these labels. */
+        label?: string[] | null;
+        /** @description In this project or a folder of it. */
+        project?: string | null;
+        /** @description Created then or later: a date or an age. */
+        since?: string | null;
+        /** @description Archived ones, too. */
+        archived?: boolean;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentList'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_experiment_names: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentNames'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_experiment_rows: {
+    parameters: {
+      query: {
+        id: number[];
+        /** @description Rows with the hyperparameters of the best trial. */
+        hparams?: boolean;
+        /** @description Rows with these metrics of the best trial. */
+        metric?: string[] | null;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentRow'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_experiment_views: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentView'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  save_experiment_view: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['ExperimentViewBody'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentView'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  delete_experiment_view: {
+    parameters: {
+      query: {
+        /** @description Name of a view. */
+        name: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentView'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   list_experiments: {
     parameters: {
       query?: {
@@ -6760,7 +7682,7 @@ export interface operations {
         since?: string | null;
         /** @description Archived ones, too. */
         archived?: boolean;
-        /** @description id, name, created, duration, metric:<name> or hp:<name>; with asc or desc. */
+        /** @description id, name, created, duration, best, project, metric:<name> or hp:<name>; with asc or desc. */
         order_by?: string | null;
         limit?: number;
         /** @description Only those with a smaller id. */

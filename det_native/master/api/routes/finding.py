@@ -43,7 +43,8 @@ def list_experiments(
     order_by: Annotated[
         str | None,
         Query(
-            max_length=1000, description="id, name, created, duration, metric:<name> or hp:<name>; with asc or desc."
+            max_length=1000,
+            description="id, name, created, duration, best, project, metric:<name> or hp:<name>; with asc or desc.",
         ),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,

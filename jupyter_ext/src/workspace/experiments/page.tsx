@@ -1,5 +1,146 @@
-import { Empty } from '../parts/state';
+/** The page of all experiments: search, filters, table, groups, and what is done with several. */
+
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+import { useTitle, useTransport, useWorkspace } from '../app/context';
+import { useLoad } from '../data/useLoad';
+import { BulkBar } from './bulkBar';
+import { ColumnChooser } from './columnChooser';
+import { needed } from './columns';
+import { Failures } from './failures';
+import { Chips, FilterMenus } from './filterBar';
+import { localFound } from './filters';
+import { GroupControl } from './groupControl';
+import { Results } from './results';
+import type { ExperimentNames } from './rows';
+import { RowMenu } from './rowMenu';
+import { rowActions } from './rowActions';
+import { SearchBox } from './searchBox';
+import { NOTHING } from './selection';
+import { Summary } from './summary';
+import { useTableState } from './tableState';
+import { useBook, useLocalRuns } from './useBook';
+import { useBulk } from './useBulk';
+import { useGroups } from './useGroups';
+import { useRows } from './useRows';
+import { Views } from './views';
 
 export function ExperimentsPage() {
-  return <Empty title="Nothing is here yet." />;
+  useTitle('Experiments');
+  const { host, toasts } = useWorkspace();
+  const transport = useTransport();
+  const root = useRef<HTMLDivElement>(null);
+  const width = useWidth(root);
+  const state = useTableState();
+  const { filters, sort, columns } = state;
+  const { book, view } = useBook({ filters, sort, ...needed(columns) });
+  const names = useLoad('names', signal =>
+    transport.get<ExperimentNames>('master/experiment-names', {}, signal)
+  );
+  const local = localFound(filters, useLocalRuns());
+  const groups = useGroups(state, names.data, view.rows);
+  const bulk = useBulk(root, () => {
+    book.reload();
+    names.reload();
+  });
+  const table = useRows(view, local ?? [], groups.data, state, host.navigation);
+  const menu = table.menu;
+  return (
+    <div ref={root} class="det-exp-page" data-narrow={width > 0 && width < 700}>
+      <h1 class="det-hidden">Experiments</h1>
+      <div class="det-exp-bar-top">
+        <SearchBox
+          query={filters.query}
+          names={names.data}
+          problem={view.problem}
+          onQuery={query => state.setFilters({ ...filters, query })}
+          onFocus={() => names.reload()}
+        />
+        <div class="det-exp-tools">
+          <FilterMenus
+            filters={filters}
+            names={names.data}
+            onFilters={state.setFilters}
+          />
+          <span class="det-exp-tools-end">
+            <GroupControl
+              group={state.group}
+              measure={groups.measure}
+              names={names.data}
+              onChange={state.change}
+            />
+            <ColumnChooser
+              columns={columns}
+              names={names.data}
+              onColumns={state.setColumns}
+            />
+            <Views state={state} />
+          </span>
+        </div>
+        <Chips filters={filters} onFilters={state.setFilters} />
+        {table.selection.ids.size > 0 ? (
+          <BulkBar
+            ids={[...table.selection.ids]}
+            rows={table.rows}
+            names={names.data}
+            bulk={bulk}
+            onClear={() => table.setSelection(NOTHING)}
+          />
+        ) : (
+          <Summary
+            view={view}
+            groups={state.group === '' ? null : groups.data}
+            local={local === null ? null : local.length}
+            busy={bulk.busy}
+          />
+        )}
+      </div>
+      <Results
+        book={book}
+        view={view}
+        groups={groups}
+        table={table}
+        state={state}
+        width={width}
+      />
+      {menu && (
+        <RowMenu
+          key={`${menu.id} ${menu.x} ${menu.y}`}
+          label={`Actions for ${String(menu.id)}`}
+          items={rowActions(menu.id, table.rows.get(menu.id), {
+            navigation: host.navigation,
+            toasts,
+            bulk
+          })}
+          x={menu.x}
+          y={menu.y}
+          onClose={() => {
+            table.closeMenu();
+            root.current
+              ?.querySelector<HTMLElement>('.det-exp-table')
+              ?.focus({ preventScroll: true });
+          }}
+        />
+      )}
+      {bulk.failures && (
+        <Failures {...bulk.failures} onClose={bulk.closeFailures} />
+      )}
+    </div>
+  );
+}
+
+/** The width of an element, followed; 0 where the browser does not tell. */
+function useWidth(element: { readonly current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const target = element.current;
+    if (target === null || typeof ResizeObserver === 'undefined') {
+      return undefined;
+    }
+    setWidth(target.clientWidth);
+    const observer = new ResizeObserver(() => setWidth(target.clientWidth));
+    observer.observe(target);
+    return () => observer.disconnect();
+  }, []);
+  return width;
 }

@@ -50,6 +50,8 @@ export interface TextFieldProps extends InputAttributes {
   problem?: string;
   onChange: (value: string) => void;
   type?: 'text' | 'number' | 'search' | 'date' | 'datetime-local';
+  /** Id of a datalist with suggestions. */
+  list?: string;
   placeholder?: string;
 }
 

@@ -34,38 +34,47 @@ export function Menu({ label, icon, compact, items, disabled }: MenuProps) {
       role="menu"
       disabled={disabled}
     >
-      {close => (
-        <div class="det-menu-items" onKeyDown={moveByKeys}>
-          {items.map(item => (
-            <button
-              key={item.label}
-              type="button"
-              class="det-menu-item"
-              role={
-                item.checked === undefined ? 'menuitem' : 'menuitemcheckbox'
-              }
-              aria-checked={item.checked}
-              aria-disabled={item.disabled !== undefined}
-              title={item.disabled}
-              data-danger={item.danger}
-              tabIndex={-1}
-              onClick={() => {
-                if (item.disabled === undefined) {
-                  if (item.checked === undefined) {
-                    close();
-                  }
-                  item.onChoose();
-                }
-              }}
-            >
-              {item.icon && <Icon name={item.icon} />}
-              <span>{item.label}</span>
-              {item.checked && <span aria-hidden="true">✓</span>}
-            </button>
-          ))}
-        </div>
-      )}
+      {close => <MenuItems items={items} close={close} />}
     </Popover>
+  );
+}
+
+/** The entries of a menu, for whatever opens them. */
+export function MenuItems({
+  items,
+  close
+}: {
+  items: readonly MenuItem[];
+  close: () => void;
+}) {
+  return (
+    <div class="det-menu-items" onKeyDown={moveByKeys}>
+      {items.map(item => (
+        <button
+          key={item.label}
+          type="button"
+          class="det-menu-item"
+          role={item.checked === undefined ? 'menuitem' : 'menuitemcheckbox'}
+          aria-checked={item.checked}
+          aria-disabled={item.disabled !== undefined}
+          title={item.disabled}
+          data-danger={item.danger}
+          tabIndex={-1}
+          onClick={() => {
+            if (item.disabled === undefined) {
+              if (item.checked === undefined) {
+                close();
+              }
+              item.onChoose();
+            }
+          }}
+        >
+          {item.icon && <Icon name={item.icon} />}
+          <span>{item.label}</span>
+          {item.checked && <span aria-hidden="true">✓</span>}
+        </button>
+      ))}
+    </div>
   );
 }
 

@@ -1,0 +1,112 @@
+/** What stands in a cell. */
+
+import { formatPercent, formatValue, shortened } from '../../shared/format';
+import { isLocalId, shortName } from '../../shared/paths';
+import { experimentStateText } from '../../shared/texts';
+import { experimentAddress } from '../app/address';
+import { Link } from '../parts/link';
+import { StateBadge } from '../parts/state';
+import type { Column } from './columns';
+import type { Row } from './rows';
+
+/** Letters of a name that are drawn; no cell is as wide. */
+const MOST_LETTERS = 300;
+
+export function CellContent({ column, row }: { column: Column; row: Row }) {
+  const { experiment } = row;
+  const text = column.text(row);
+  switch (column.look) {
+    case 'name':
+      return (
+        <>
+          <Link
+            class="det-exp-link"
+            to={experimentAddress(experiment.id)}
+            tabIndex={-1}
+            title={text.slice(0, 1000)}
+          >
+            {text.slice(0, MOST_LETTERS)}
+          </Link>
+          <span class="det-exp-id">
+            {isLocalId(experiment.id)
+              ? `${experiment.id} · this machine`
+              : shortName(experiment.id)}
+          </span>
+          {experiment.archived && <span class="det-exp-id">archived</span>}
+        </>
+      );
+    case 'state':
+      return <StateBadge state={experimentStateText(experiment)} />;
+    case 'progress':
+      return <Progress fraction={experiment.progress} />;
+    case 'labels':
+      return <Labels labels={experiment.labels ?? []} />;
+    case 'text':
+      return (
+        <span class="det-exp-text" title={text.slice(0, 1000)}>
+          {text.slice(0, MOST_LETTERS)}
+        </span>
+      );
+  }
+}
+
+function Progress({ fraction }: { fraction: number }) {
+  const percent = formatPercent(fraction);
+  return (
+    <span class="det-exp-progress">
+      <span class="det-exp-track" aria-hidden="true">
+        <span
+          class="det-exp-done"
+          style={{ width: `${Math.min(Math.max(fraction, 0), 1) * 100}%` }}
+        />
+      </span>
+      {percent}
+    </span>
+  );
+}
+
+function Labels({ labels }: { labels: readonly string[] }) {
+  return (
+    <span class="det-exp-labels" title={labels.join(', ').slice(0, 1000)}>
+      {labels.slice(0, 20).map(label => (
+        <span key={label} class="det-exp-label">
+          {shortened(label)}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+/** A row as a card, where there is no room for columns. */
+export function Card({ row }: { row: Row }) {
+  const { experiment } = row;
+  const { best_validation: best, metric, labels = [] } = experiment;
+  return (
+    <div class="det-exp-card">
+      <div class="det-exp-card-line">
+        <CellContent column={NAME} row={row} />
+      </div>
+      <div class="det-exp-card-line">
+        <StateBadge state={experimentStateText(experiment)} />
+        <span>{formatPercent(experiment.progress)}</span>
+        {best !== null && (
+          <span class="det-exp-text">
+            {shortened(metric)} {formatValue(best)}
+          </span>
+        )}
+        {labels.length > 0 && <Labels labels={labels} />}
+      </div>
+    </div>
+  );
+}
+
+const NAME: Column = {
+  key: 'name',
+  label: 'Name',
+  width: 0,
+  number: false,
+  look: 'name',
+  order: null,
+  descending: false,
+  text: ({ experiment }) => experiment.name || `Experiment ${experiment.id}`
+};

@@ -1,0 +1,228 @@
+/** What is searched for: the query and the quick filters, as the address and the master have them. Pure. */
+
+import type { Parameters } from '../app/address';
+import type { Experiment } from '../../shared/model';
+import type { Query } from '../../shared/transport';
+import { experimentStateText } from '../../shared/texts';
+import { nameOf } from './rows';
+
+/** Words that the query language has for states. */
+export const STATES = [
+  'Queued',
+  'Running',
+  'Paused',
+  'Stopping',
+  'Completed',
+  'Failed',
+  'Stopped'
+] as const;
+
+/** Times that can be chosen, and how they are called. */
+export const TIMES = [
+  { value: '1h', label: 'Last hour' },
+  { value: '1d', label: 'Last 24 hours' },
+  { value: '7d', label: 'Last 7 days' },
+  { value: '30d', label: 'Last 30 days' }
+] as const;
+
+/** What is searched for. */
+export interface Filters {
+  /** As it was typed: in the query language, or plain words. */
+  readonly query: string;
+  readonly states: readonly string[];
+  readonly labels: readonly string[];
+  readonly project: string;
+  readonly since: string;
+  readonly archived: boolean;
+}
+
+export function readFilters(parameters: Parameters): Filters {
+  return {
+    query: parameters.query ?? '',
+    states: listed(parameters.state),
+    labels: listed(parameters.label),
+    project: parameters.project ?? '',
+    since: parameters.since ?? '',
+    archived: parameters.archived === 'yes'
+  };
+}
+
+/** The parameters of the address that filters are; empty ones stand for nothing. */
+export function filterParameters(filters: Filters): Record<string, string> {
+  return {
+    query: filters.query,
+    state: filters.states.map(encodeURIComponent).join(','),
+    label: filters.labels.map(encodeURIComponent).join(','),
+    project: filters.project,
+    since: filters.since,
+    archived: filters.archived ? 'yes' : ''
+  };
+}
+
+export const NO_FILTERS: Filters = {
+  query: '',
+  states: [],
+  labels: [],
+  project: '',
+  since: '',
+  archived: false
+};
+
+export function isFiltered(filters: Filters): boolean {
+  const { query, states, labels, project, since } = filters;
+  return (
+    query.trim() + project + since !== '' || states.length + labels.length > 0
+  );
+}
+
+/** The words of a text that is no query of the language: they are searched for in names. Null for a query. */
+export function plainWords(text: string): string[] | null {
+  const words = text.trim().split(/\s+/).filter(Boolean);
+  const isQuery =
+    /[=<>~:"'()]/.test(text) ||
+    words.some(word => /^(and|or|not|in|contains)$/i.test(word));
+  return isQuery ? null : words;
+}
+
+/** A value as it stands in a query: in quotes where it needs some. */
+export function quoted(value: string): string {
+  const plain =
+    /^[A-Za-z0-9_./+%@:-]+$/.test(value) &&
+    !/^(and|or|not|in|contains)$/i.test(value);
+  return plain ? value : inQuotes(value);
+}
+
+export function inQuotes(value: string): string {
+  return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+}
+
+/** The query of the master for what was typed; empty for everything. */
+export function queryOf(text: string): string {
+  const words = plainWords(text);
+  return words === null ? text.trim() : words.map(wordQuery).join(' and ');
+}
+
+function wordQuery(word: string): string {
+  const number = /^#?(\d{1,15})$/.exec(word)?.[1];
+  const byName = `name ~ ${inQuotes(word)}`;
+  return number === undefined ? byName : `(id = ${number} or ${byName})`;
+}
+
+/** Parameters of the master's list. */
+export function listQuery(filters: Filters): Query {
+  const typed = queryOf(filters.query);
+  const states = `state in (${filters.states.join(', ')})`;
+  const several = filters.states.length > 1;
+  const query = !several
+    ? typed
+    : typed === ''
+      ? states
+      : `(${typed}) and ${states}`;
+  return {
+    query: query || null,
+    state: several ? null : (filters.states[0] ?? null),
+    label: filters.labels,
+    project: filters.project || null,
+    since: filters.since || null,
+    archived: filters.archived || null
+  };
+}
+
+/** Whether a change of an experiment may change which ones are found, or their order. */
+export function isSensitive(filters: Filters, sort: string): boolean {
+  return isFiltered(filters) || (sort !== '' && !/^(id|created) /.test(sort));
+}
+
+/** Which runs of this machine are shown; null where the query is one of the language, which only the master reads. */
+export function localFound(
+  filters: Filters,
+  runs: readonly Experiment[],
+  now: number = Date.now()
+): readonly Experiment[] | null {
+  const words = plainWords(filters.query);
+  if (words === null) {
+    return runs.length === 0 ? runs : null;
+  }
+  const since = secondsOf(filters.since);
+  const has = (run: Experiment) =>
+    words.every(word => holds(run, word)) &&
+    (filters.states.length === 0 ||
+      filters.states.includes(experimentStateText(run).word)) &&
+    filters.labels.every(label => (run.labels ?? []).includes(label)) &&
+    (filters.project === '' ||
+      `${run.project}/`.startsWith(`${filters.project}/`)) &&
+    (since === null || Date.parse(run.created) >= now - since * 1000) &&
+    (filters.archived || !run.archived);
+  return runs
+    .filter(has)
+    .toSorted((one, other) => other.created.localeCompare(one.created));
+}
+
+function holds(run: Experiment, word: string): boolean {
+  return [nameOf(run), String(run.id)].some(text =>
+    text.toLowerCase().includes(word.toLowerCase())
+  );
+}
+
+function secondsOf(age: string): number | null {
+  const found = /^(\d+)([smhdw])$/.exec(age);
+  const units = { s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
+  return found
+    ? Number(found[1]) * units[found[2] as keyof typeof units]
+    : null;
+}
+
+function listed(text: string | undefined): string[] {
+  return (text ?? '')
+    .split(',')
+    .filter(Boolean)
+    .map(part => {
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return part; // typed by hand
+      }
+    });
+}
+
+/** What is chosen, each with the filters that are left when it goes. */
+export function chips(
+  filters: Filters
+): ReadonlyArray<{ label: string; without: Filters }> {
+  const time = TIMES.find(({ value }) => value === filters.since);
+  const { states, labels, project, since } = filters;
+  return [
+    ...states.map(state => ({
+      label: `State: ${state}`,
+      without: { ...filters, states: states.filter(each => each !== state) }
+    })),
+    ...labels.map(label => ({
+      label: `Label: ${label}`,
+      without: { ...filters, labels: labels.filter(each => each !== label) }
+    })),
+    ...(project === ''
+      ? []
+      : [
+          {
+            label: `Project: ${project}`,
+            without: { ...filters, project: '' }
+          }
+        ]),
+    ...(since === ''
+      ? []
+      : [
+          {
+            label: time?.label ?? `Created since ${since}`,
+            without: { ...filters, since: '' }
+          }
+        ]),
+    ...(filters.archived
+      ? [
+          {
+            label: 'With archived ones',
+            without: { ...filters, archived: false }
+          }
+        ]
+      : [])
+  ];
+}

@@ -1,0 +1,48 @@
+/** How many experiments match, and what else is to be known of the table. */
+
+import { counted } from './columns';
+import { several } from './bulk';
+import type { Book } from './rowBook';
+import type { Groups } from './rows';
+
+export interface SummaryProps {
+  view: Book;
+  /** Where the table is grouped. */
+  groups: Groups | null;
+  /** Runs of this machine that are shown; null where the query leaves them out unread. */
+  local: number | null;
+  busy: string;
+}
+
+export function Summary({ view, groups, local, busy }: SummaryProps) {
+  const { total, ids, answered, notice } = view;
+  const parts = [
+    busy,
+    answered ? several(total) : 'Loading…',
+    groups === null || !answered
+      ? ''
+      : `${counted(groups.groups.length)} groups`,
+    groups && groups.grouped < groups.total
+      ? `Only the newest or best ${counted(groups.grouped)} are grouped.`
+      : '',
+    groups && (groups.other_groups ?? 0) > 0
+      ? `${counted(groups.other_groups ?? 0)} further groups are left out.`
+      : '',
+    answered && total > ids.length
+      ? `The first ${counted(ids.length)} are listed: search for others.`
+      : '',
+    local === null
+      ? 'Runs of this machine are found by words of their names, not by a query.'
+      : local > 0 && groups === null
+        ? `${counted(local)} more of this machine, on top`
+        : local > 0
+          ? 'Runs of this machine are not grouped.'
+          : '',
+    notice
+  ];
+  return (
+    <p class="det-exp-summary" role="status">
+      {parts.filter(Boolean).join(' · ')}
+    </p>
+  );
+}

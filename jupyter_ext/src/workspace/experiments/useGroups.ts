@@ -1,0 +1,70 @@
+/** The groups of the experiments that match, asked for where the table is grouped. */
+
+import type { ExperimentId } from '../../shared/model';
+import { useTransport } from '../app/context';
+import { type Loaded, useLoad } from '../data/useLoad';
+import { listQuery } from './filters';
+import type { ExperimentNames, Groups, Row } from './rows';
+import type { TableState } from './tableState';
+
+export interface LoadedGroups extends Loaded<Groups> {
+  /** What is averaged. */
+  readonly measure: string;
+}
+
+export function useGroups(
+  { filters, group, measure }: TableState,
+  names: ExperimentNames | null,
+  rows: ReadonlyMap<ExperimentId, Row>
+): LoadedGroups {
+  const transport = useTransport();
+  const chosen = measure || usual(names, rows);
+  const query = {
+    ...listQuery(filters),
+    by: group,
+    measure: directed(chosen, rows)
+  };
+  const key = group === '' || chosen === '' ? null : JSON.stringify(query);
+  const loaded = useLoad(
+    key,
+    signal => transport.get<Groups>('master/experiment-groups', query, signal),
+    'all'
+  );
+  return { ...loaded, measure: chosen };
+}
+
+/** The metric that the newest experiments are compared by. */
+function usual(
+  names: ExperimentNames | null,
+  rows: ReadonlyMap<ExperimentId, Row>
+): string {
+  const counts = new Map<string, number>();
+  rows.forEach(({ experiment: { metric, best_validation: best } }) => {
+    if (best !== null && metric !== '') {
+      counts.set(metric, (counts.get(metric) ?? 0) + 1);
+    }
+  });
+  const [most] = [...counts].sort((one, other) => other[1] - one[1]);
+  const name = most?.[0] ?? names?.metrics[0]?.name;
+  return name === undefined
+    ? names === null
+      ? ''
+      : 'duration'
+    : `metric:${name}`;
+}
+
+/** With the direction that the experiments say, where they are compared by it. */
+function directed(
+  measure: string,
+  rows: ReadonlyMap<ExperimentId, Row>
+): string {
+  if (measure === 'duration') {
+    return 'duration asc';
+  }
+  for (const { experiment } of rows.values()) {
+    if (`metric:${experiment.metric}` === measure) {
+      return `${measure} ${experiment.smaller_is_better ? 'asc' : 'desc'}`;
+    }
+  }
+  return measure;
+}
