@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from det_native.capture.observation.kinds import is_own
+from det_native.inspection.own_code import is_library_file
 from det_native.inspection.parts import HEAP_TYPE
 from det_native.inspection.registry import loaded_libraries
 
@@ -24,7 +25,7 @@ _LOGGER = "the level of logger "
 def process_state() -> dict[str, Hashable]:
     """Return what is set, by a name that a person understands."""
     state: dict[str, Hashable] = {}
-    state["sys.path"] = tuple(sys.path)
+    state["sys.path"] = _search_path()
     state["the working directory"] = _folder()
     state[_RECURSION] = sys.getrecursionlimit()
     if decimal := sys.modules.get("decimal"):
@@ -37,6 +38,11 @@ def process_state() -> dict[str, Hashable]:
                 settings = library.settings(module)
                 state |= settings if isinstance(settings, dict) else {f"settings of {name}": settings}
     return state
+
+
+def _search_path() -> tuple[str, ...]:
+    """Return where modules are looked for, without folders of installed packages, which these add when imported."""
+    return tuple(path for path in sys.path if not path or not is_library_file(path))
 
 
 def module_attributes(namespace: Mapping[str, Any]) -> dict[str, dict[str, int]]:
