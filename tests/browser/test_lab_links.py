@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from browser_parts import TOKEN, Screen
+from browser_masters import kill_master, start_master
+from browser_parts import TOKEN, Lab, Opened, Screen
 from playwright.sync_api import expect
+
+from det_native.schema.home import Home
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -36,3 +39,19 @@ def test_the_launcher_and_the_panel_open_the_table(screen: Screen) -> None:
     expect(app).to_have_count(0)
     screen.open_panel().get_by_role("button", name="Open the table of all experiments").click()
     expect(app.get_by_role("link", name="Experiments", exact=True)).to_have_attribute("aria-current", "page")
+
+
+def test_without_a_master_the_workspace_starts_it_and_goes_on_by_itself_after_another(
+    empty_home: Home, lab_alone: Lab, opened: Opened
+) -> None:
+    screen = opened(lab_alone)
+    page = screen.page
+    page.goto(f"{lab_alone.base}lab?token={TOKEN}&reset&det=%2Fexperiments")
+    banner = page.locator(".det-app .det-banner")
+    expect(banner).to_contain_text("No master")
+    banner.get_by_role("button", name="Start").click()
+    expect(banner).to_have_count(0)
+    kill_master(empty_home)
+    expect(banner).to_be_visible()
+    start_master(empty_home)
+    expect(banner).to_have_count(0)

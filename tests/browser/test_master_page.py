@@ -139,7 +139,7 @@ def elsewhere(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.long
-def test_a_file_is_downloaded_by_a_ticket_that_no_history_keeps_open(master_page: Page) -> None:
+def test_a_file_is_downloaded_by_a_ticket_that_no_history_keeps_open(master_page: Page, tmp_path: Path) -> None:
     ask = """async () => {
       const key = localStorage.getItem('det-native.session');
       const headers = { 'Content-Type': 'application/json', 'X-Det-Session': key };
@@ -153,8 +153,8 @@ def test_a_file_is_downloaded_by_a_ticket_that_no_history_keeps_open(master_page
     }"""
     with master_page.expect_download() as waiting:
         address = master_page.evaluate(ask)
-    content = json.loads(Path(waiting.value.path()).read_text())
-    assert "slots" in content
+    waiting.value.save_as(tmp_path / "master.json")
+    assert "slots" in json.loads((tmp_path / "master.json").read_text())
     base = master_page.url.partition("/#")[0]
     assert master_page.request.get(f"{base}{address}").status == 401
 
