@@ -3,13 +3,14 @@
  *
  * node build-page.mjs [folder]
  */
-import { copyFile, mkdir } from 'node:fs/promises';
+import { copyFile, mkdir, rm } from 'node:fs/promises';
 import process from 'node:process';
 
 import { build } from 'esbuild';
 
 const FOLDER = process.argv[2] ?? '../det_native/display/static/page';
 
+await rm(FOLDER, { recursive: true, force: true }); // nothing of an earlier build stays
 await mkdir(FOLDER, { recursive: true });
 await build({
   entryPoints: { page: 'src/standalone/index.tsx' },

@@ -49,16 +49,29 @@ def open_page(context: click.Context, experiment_id: int | str | None, *, page: 
         click.echo(without, err=True)
         context.exit(1)
     else:
-        _open_at_master(context.obj, experiment_id, only_print=only_print)
+        _open_at_master(context, experiment_id, page=page, only_print=only_print)
 
 
-def _open_at_master(master_url: str | None, experiment_id: int | str | None, *, only_print: bool) -> None:
+def _open_at_master(context: click.Context, experiment_id: int | str | None, *, page: bool, only_print: bool) -> None:
     from det_native.client.connect import connect
     from det_native.client.page_link import page_link, private_file
+    from det_native.errors import NoMasterError
     from det_native.schema.home import Home
 
+    try:
+        session = connect(context.obj, start=False)
+    except NoMasterError as error:
+        if page:
+            raise
+        click.echo(
+            "No JupyterLab of yours runs on this machine (`jupyter lab` starts one), and there is no page of a master "
+            f"either: {error}",
+            err=True,
+        )
+        context.exit(1)
+
     address = "/experiments" if experiment_id is None else f"/experiments/{experiment_id}"
-    link = page_link(connect(master_url, start=False), address)
+    link = page_link(session, address)
     # Everybody on this machine can see the arguments of a browser's process, and this link signs in.
     _open(link, link if only_print else private_file(Home.default(), link).as_uri(), only_print=only_print)
 

@@ -67,6 +67,8 @@ class BrowserSession:
     key: bytes
     begun: float
     used: float
+    #: Whether it has ended: streams that it has opened end then, too.
+    over: bool = False
 
 
 @dataclass
@@ -208,6 +210,7 @@ class Sessions:
         return session
 
     def _end(self, session: BrowserSession) -> None:
+        session.over = True
         self._sessions.pop(session.cookie, None)
         for digest in [digest for digest, ticket in self._tickets.items() if ticket.session is session]:
             del self._tickets[digest]

@@ -122,6 +122,7 @@ def test_with_jupyterlab_the_page_is_asked_for(runtime: Path, monkeypatch: pytes
 
 
 def test_without_a_master_it_says_how_to_start_one(runtime: Path) -> None:
-    printed = CliRunner().invoke(cli, ["open"])
+    printed = run()
     assert printed.exit_code == 1
-    assert "det up" in printed.output
+    assert "`jupyter lab` starts one" in printed.stderr
+    assert "Start one with `det up`" in printed.stderr

@@ -182,6 +182,16 @@ def test_signing_out_ends_it_for_all_tabs(browser: Browser) -> None:
     assert browser.status() == 401
 
 
+def test_a_stream_of_events_ends_with_its_session(master: Master, browser: Browser) -> None:
+    with browser.http.stream("GET", "/api/v1/events", headers=browser.headers) as events:
+        assert events.status_code == 200
+        pieces = events.iter_raw()
+        next(pieces)
+        browser.request("DELETE", "/api/v1/session")
+        master.create()  # something that happens
+        assert b"experiment" not in b"".join(pieces)
+
+
 def test_a_master_that_was_started_again_knows_no_session(master: Master, browser: Browser, tmp_path: Any) -> None:
     with running_master(tmp_path / "again") as again:
         headers = {KEY_HEADER: browser.key, "Cookie": "; ".join(f"{k}={v}" for k, v in browser.http.cookies.items())}

@@ -18,7 +18,7 @@ from det_native.master.api import page_access, static_page
 from det_native.master.api.errors import refusal
 from det_native.master.api.page_routes import is_for_pages
 from det_native.master.connections import Connection, connection_of
-from det_native.master.sessions import Sessions
+from det_native.master.sessions import BrowserSession, Sessions
 from det_native.schema.introduction import PATH
 
 # An introduction over plain TCP is how a client shows that it knows the token; a code of a link, how a browser does.
@@ -109,7 +109,9 @@ class Gate:
             await refused(scope, receive, send)
             return
         scope.setdefault("state", {})["owner"] = self._owner
-        await self._app(scope, _limited(receive, limit), _with_headers(send))
+        sent = _with_headers(send)
+        session = scope["state"].get("session")
+        await self._app(scope, _limited(receive, limit), sent if session is None else _while_signed_in(session, sent))
 
     def _refusal(self, scope: Scope, limit: int) -> Response | None:
         headers = Headers(scope=scope)
@@ -194,6 +196,22 @@ def _limited(receive: Receive, limit: int) -> Receive:
         return message
 
     return receive_some
+
+
+def _while_signed_in(session: BrowserSession, send: Send) -> Send:
+    """End an answer when its session has ended: a stream of events would go on for as long as somebody listens."""
+    cut = False
+
+    async def send_on(message: Message) -> None:
+        nonlocal cut
+        if cut:
+            return
+        if session.over and message["type"] == "http.response.body" and message.get("more_body", False):
+            cut = True
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await send(message)
+
+    return send_on
 
 
 def _with_headers(send: Send) -> Send:
