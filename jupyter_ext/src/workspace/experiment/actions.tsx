@@ -194,11 +194,7 @@ export function Actions({ live }: { live: LiveExperiment }) {
         />
       )}
       {opened === 'delete' && (
-        <DeleteDialog
-          id={id}
-          path={experimentPath(id)}
-          onClose={close}
-        />
+        <DeleteDialog id={id} path={experimentPath(id)} onClose={close} />
       )}
     </div>
   );

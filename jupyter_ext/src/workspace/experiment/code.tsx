@@ -62,7 +62,9 @@ export function CodeTab({ view }: { view: ExperimentView }) {
   const cells = program.cells ?? [];
   const prompts = program.prompts ?? true;
   const text = cells
-    .map((cell, index) => `# %% ${cellTitle(cell, index, prompts)}\n${cell.source}`)
+    .map(
+      (cell, index) => `# %% ${cellTitle(cell, index, prompts)}\n${cell.source}`
+    )
     .join('\n\n');
   return (
     <div ref={root}>

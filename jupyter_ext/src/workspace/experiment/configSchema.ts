@@ -219,6 +219,9 @@ export function sectionsOf(root: JsonSchema, config: Json): ConfigSection[] {
 /** What a configuration would be if nothing had been said: by the schema, of sections of the same kind. */
 export function defaultsOf(root: JsonSchema, config: Json): Json {
   const defaults = (given: JsonSchema, value: unknown): unknown => {
+    if ('default' in given && !isObject(given.default)) {
+      return given.default;
+    }
     const schema = resolved(given, root, value);
     if (schema.const !== undefined) {
       return schema.const;

@@ -2,11 +2,7 @@
 
 import { whereText } from '../../shared/facts';
 import { cellName } from '../../shared/format';
-import type {
-  ExperimentView,
-  Trial,
-  UserErrorInfo
-} from '../../shared/model';
+import type { ExperimentView, Trial, UserErrorInfo } from '../../shared/model';
 import { isTerminal } from '../../shared/model';
 import { trialNumber } from '../../shared/trialNumbers';
 
@@ -82,7 +78,11 @@ export function causesOf(view: ExperimentView): Failure[] {
     causeOf(error, trials)
   );
   const error = view.experiment?.error;
-  if (error && view.experiment?.state !== 'CANCELED' && !found.has(keyOf(error))) {
+  if (
+    error &&
+    view.experiment?.state !== 'CANCELED' &&
+    !found.has(keyOf(error))
+  ) {
     causes.push(causeOf(error, []));
   }
   return causes;
@@ -100,7 +100,8 @@ function causeOf(error: UserErrorInfo, trials: readonly Trial[]): Failure {
     typeof cell === 'number' ? cellName(cell, error.prompts) : '',
     file ?? ''
   ].filter(Boolean);
-  const at = typeof line === 'number' && names.length > 0 ? [`line ${line}`] : [];
+  const at =
+    typeof line === 'number' && names.length > 0 ? [`line ${line}`] : [];
   return {
     type,
     message: message.trim(),

@@ -43,7 +43,13 @@ function nodesOf({ children }: Draft): FileNode[] {
     .map(({ name, path, file, children: below }): FileNode => {
       const inner = nodesOf({ name, path, file, children: below });
       const size = inner.reduce((sum, each) => sum + each.size, 0);
-      return { name, path, file, size: (file?.size ?? 0) + size, children: inner };
+      return {
+        name,
+        path,
+        file,
+        size: (file?.size ?? 0) + size,
+        children: inner
+      };
     })
     .sort(
       (first, second) =>

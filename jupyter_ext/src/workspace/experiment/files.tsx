@@ -197,7 +197,11 @@ function Preview({
         <Picture content={content.data} path={file.path} />
       )}
       {content.data && kind !== 'picture' && (
-        <Text content={content.data} path={file.path} table={kind === 'table'} />
+        <Text
+          content={content.data}
+          path={file.path}
+          table={kind === 'table'}
+        />
       )}
     </>
   );
@@ -286,9 +290,7 @@ function Text({
         </tbody>
       </table>
       {body.length > MOST_ROWS && (
-        <p class="det-exp-muted">
-          Only its first {MOST_ROWS} rows are shown.
-        </p>
+        <p class="det-exp-muted">Only its first {MOST_ROWS} rows are shown.</p>
       )}
     </div>
   );

@@ -131,7 +131,9 @@ export function ConfigInput({
               class="det-input"
               inputMode="numeric"
               value={units}
-              onInput={event => onChange(`${event.currentTarget.value} ${unit}`)}
+              onInput={event =>
+                onChange(`${event.currentTarget.value} ${unit}`)
+              }
             />
             <select
               class="det-input"

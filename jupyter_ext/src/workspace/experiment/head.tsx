@@ -1,6 +1,10 @@
 /** The head of an experiment's page: which it is, how it goes, and what can be done with it. */
 
-import { formatDuration, formatPercent, wholePercent } from '../../shared/format';
+import {
+  formatDuration,
+  formatPercent,
+  wholePercent
+} from '../../shared/format';
 import { progressOf } from '../../shared/facts';
 import { isTerminal } from '../../shared/model';
 import { isLocalId, shortName } from '../../shared/paths';
@@ -29,7 +33,9 @@ export function Head({ live }: { live: LiveExperiment }) {
           longest={1000}
           onSave={local ? undefined : name => change({ name })}
         >
-          <h1 title={experiment.name}>{experiment.name || `Experiment ${id}`}</h1>
+          <h1 title={experiment.name}>
+            {experiment.name || `Experiment ${id}`}
+          </h1>
         </EditableText>
         <span role="status">
           <StateBadge state={state} />

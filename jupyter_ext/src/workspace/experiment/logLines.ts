@@ -15,7 +15,8 @@ export interface ShownLine {
 }
 
 // eslint-disable-next-line no-control-regex
-const ESCAPES = /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-_])/g;
+const ESCAPES =
+  /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-_])/g;
 
 /** What a terminal would show of a line: a carriage return begins anew what it overwrites. */
 export function plainText(text: string): string {

@@ -123,11 +123,13 @@ function Line({
       )}
       {process && <span class="det-exp-muted">[{process}] </span>}
       {search === ''
-        ? colouredParts(line.text).map(({ text: part, colour, bold }, index) => (
-            <span key={index} data-colour={colour} data-bold={bold}>
-              {part}
-            </span>
-          ))
+        ? colouredParts(line.text).map(
+            ({ text: part, colour, bold }, index) => (
+              <span key={index} data-colour={colour} data-bold={bold}>
+                {part}
+              </span>
+            )
+          )
         : matches(text, search)}
     </div>
   );

@@ -257,16 +257,16 @@ function Log({
         {wanted
           ? `${lines.length.toLocaleString('en')} of ${store.lines.length.toLocaleString('en')} lines`
           : `${lines.length.toLocaleString('en')} ${lines.length === 1 ? 'line' : 'lines'}`}
-        {!store.atBegin && store.known && ', earlier ones come as you scroll up'}
+        {!store.atBegin &&
+          store.known &&
+          ', earlier ones come as you scroll up'}
       </p>
       {!store.known && store.error === null && (
         <Loading label="Loading the log…" />
       )}
       {store.known && lines.length === 0 ? (
         <Empty
-          title={
-            wanted ? 'No line is like that.' : 'Nothing was printed yet.'
-          }
+          title={wanted ? 'No line is like that.' : 'Nothing was printed yet.'}
         />
       ) : (
         <LogList

@@ -200,7 +200,9 @@ function slotsOf(view: ExperimentView): string {
     return 'none: it trains on the processor';
   }
   const each =
-    count === undefined ? '' : `${count} ${count === 1 ? 'slot' : 'slots'} a trial`;
+    count === undefined
+      ? ''
+      : `${count} ${count === 1 ? 'slot' : 'slots'} a trial`;
   return [each, now].filter(Boolean).join(', ') || '—';
 }
 

@@ -70,7 +70,11 @@ export function RegisterDialog({
       footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="primary" disabled={busy} onClick={() => void register()}>
+          <Button
+            look="primary"
+            disabled={busy}
+            onClick={() => void register()}
+          >
             Register
           </Button>
         </>
@@ -99,9 +103,7 @@ export function RegisterDialog({
         <TextField
           label="Name of the new model"
           value={name}
-          problem={
-            tried && model === '' ? 'A name is needed.' : ''
-          }
+          problem={tried && model === '' ? 'A name is needed.' : ''}
           onChange={setName}
         />
       )}

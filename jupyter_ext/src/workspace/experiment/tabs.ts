@@ -53,9 +53,7 @@ export function missingTab(view: ExperimentView, tab: Tab): string | null {
         ? 'Nothing is known of the machine’s load.'
         : null;
     case 'notes':
-      return local
-        ? 'Notes are kept by a master; a local run has none.'
-        : null;
+      return local ? 'Notes are kept by a master; a local run has none.' : null;
     case 'report':
       return (experiment.report ?? []).length === 0
         ? local

@@ -22,7 +22,10 @@ export function hparamNames(trials: readonly Trial[]): {
   const counts = new Map<string, number>();
   for (const { hparams } of trials) {
     for (const [name, value] of flatHparams(hparams)) {
-      texts.set(name, (texts.get(name) ?? new Set()).add(JSON.stringify(value)));
+      texts.set(
+        name,
+        (texts.get(name) ?? new Set()).add(JSON.stringify(value))
+      );
       counts.set(name, (counts.get(name) ?? 0) + 1);
     }
   }
@@ -77,17 +80,15 @@ export function trialColumns(
       value: trial => trialStateText(trial, experiment).word,
       cell: trial => <StateBadge state={trialStateText(trial, experiment)} />
     },
-    ...[...differing, ...common].map(
-      (name): TableColumn<Trial> => ({
-        name: `hp.${name}`,
-        title: name,
-        numeric: trials.every(
-          ({ id }) => typeof hparams.get(id)?.get(name) !== 'string'
-        ),
-        value: ({ id }) => sortable(hparams.get(id)?.get(name)),
-        cell: ({ id }) => formatValue(hparams.get(id)?.get(name))
-      })
-    ),
+    ...[...differing, ...common].map((name): TableColumn<Trial> => ({
+      name: `hp.${name}`,
+      title: name,
+      numeric: trials.every(
+        ({ id }) => typeof hparams.get(id)?.get(name) !== 'string'
+      ),
+      value: ({ id }) => sortable(hparams.get(id)?.get(name)),
+      cell: ({ id }) => formatValue(hparams.get(id)?.get(name))
+    })),
     {
       name: 'best',
       title: `Best ${metric}`,
@@ -95,15 +96,13 @@ export function trialColumns(
       value: trial => trial.best_validation,
       cell: trial => formatValue(trial.best_validation)
     },
-    ...metrics.map(
-      (key): TableColumn<Trial> => ({
-        name: `metric.${key}`,
-        title: key,
-        numeric: true,
-        value: ({ id }) => lasts.get(id)?.get(key),
-        cell: ({ id }) => formatValue(lasts.get(id)?.get(key))
-      })
-    ),
+    ...metrics.map((key): TableColumn<Trial> => ({
+      name: `metric.${key}`,
+      title: key,
+      numeric: true,
+      value: ({ id }) => lasts.get(id)?.get(key),
+      cell: ({ id }) => formatValue(lasts.get(id)?.get(key))
+    })),
     {
       name: 'batches',
       title: 'Batches',
@@ -171,7 +170,9 @@ export function standardColumns(
   const { differing } = hparamNames(trials);
   const shown = new Set([
     ...['number', 'state', 'best', 'batches', 'duration', 'restarts'],
-    ...(trials.length > 1 ? differing : []).slice(0, 8).map(name => `hp.${name}`)
+    ...(trials.length > 1 ? differing : [])
+      .slice(0, 8)
+      .map(name => `hp.${name}`)
   ]);
   return columns.map(({ name }) => name).filter(name => shown.has(name));
 }

@@ -109,8 +109,7 @@ export function TrialDetail({
               {metrics.map(each => (
                 <tr key={`${each.kind} ${each.name}`}>
                   <td>
-                    {each.name}{' '}
-                    <span class="det-exp-muted">{each.kind}</span>
+                    {each.name} <span class="det-exp-muted">{each.kind}</span>
                   </td>
                   <td class="det-number">{formatValue(each.last)}</td>
                   <td class="det-number">{formatValue(each.minimum)}</td>

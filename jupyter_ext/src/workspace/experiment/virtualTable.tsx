@@ -67,11 +67,7 @@ export function VirtualTable<Row>({
   const scroller = useRef<HTMLDivElement>(null);
   const seen = useVirtualRows(scroller, rows.length, ROW_HEIGHT);
   const sortOf = (name: string) =>
-    order === name
-      ? 'ascending'
-      : order === `-${name}`
-        ? 'descending'
-        : 'none';
+    order === name ? 'ascending' : order === `-${name}` ? 'descending' : 'none';
   return (
     <div
       ref={scroller}
@@ -98,9 +94,7 @@ export function VirtualTable<Row>({
                   <button
                     type="button"
                     class="det-exp-sort"
-                    onClick={() =>
-                      onOrder(order === name ? `-${name}` : name)
-                    }
+                    onClick={() => onOrder(order === name ? `-${name}` : name)}
                   >
                     {title}
                     <span aria-hidden="true">

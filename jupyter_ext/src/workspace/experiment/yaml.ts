@@ -71,9 +71,7 @@ export function differences(
   path = ''
 ): Difference[] {
   if (isObject(before) && isObject(after)) {
-    const names = [
-      ...new Set([...Object.keys(before), ...Object.keys(after)])
-    ];
+    const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
     return names.flatMap(name =>
       differences(
         before[name],
@@ -83,7 +81,6 @@ export function differences(
     );
   }
   // What is null and what is not there mean the same in a configuration.
-  const same =
-    JSON.stringify(before ?? null) === JSON.stringify(after ?? null);
+  const same = JSON.stringify(before ?? null) === JSON.stringify(after ?? null);
   return same ? [] : [{ path, before, after }];
 }
