@@ -21,7 +21,6 @@ import {
   checkpoint,
   detail,
   HOSTILE,
-  logLine,
   NASTY,
   trial,
   userError
@@ -224,9 +223,9 @@ test('the deletion says what it frees, and what stands in its way', async () => 
     await screen.findByText('Version 1 of digits needs a checkpoint.')
   ).toBeTruthy();
   const dialog = screen.getByRole('dialog', { hidden: true });
-  expect(
-    (within(dialog).getByText('Delete') as HTMLButtonElement).disabled
-  ).toBe(true);
+  expect(within(dialog).getByText<HTMLButtonElement>('Delete').disabled).toBe(
+    true
+  );
 });
 
 test('a fork is refused at the field that the master complains about', async () => {
@@ -301,11 +300,9 @@ test('notes that somebody else has changed meanwhile are not overwritten unseen'
   patch.mockRestore();
   fireEvent.click(screen.getByRole('button', { name: 'Put both together' }));
   expect(
-    (
-      screen.getByRole('textbox', {
-        name: 'Notes in Markdown'
-      }) as HTMLTextAreaElement
-    ).value
+    screen.getByRole<HTMLTextAreaElement>('textbox', {
+      name: 'Notes in Markdown'
+    }).value
   ).toBe('theirs\n\nmine');
 });
 
@@ -329,129 +326,4 @@ test('Markdown never becomes HTML of its own, and links lead nowhere strange', (
   expect(
     container.querySelector<HTMLInputElement>('input[type=checkbox]')?.checked
   ).toBe(true);
-});
-
-test('trials are sorted, columns are chosen, and both stand in the address', async () => {
-  const { navigation } = show(transportOf(), '/experiments/7/trials');
-  const table = await screen.findByRole('table', { name: 'Trials' });
-  expect(within(table).getByRole('button', { name: /^units/ })).toBeTruthy();
-  fireEvent.click(within(table).getByRole('button', { name: /^Best/ }));
-  fireEvent.click(within(table).getByRole('button', { name: /^Best/ }));
-
-  expect(navigation.current).toBe('/experiments/7/trials?sort=-best');
-  const numbers = [...table.querySelectorAll('tbody tr[data-key]')].map(row =>
-    row.getAttribute('data-key')
-  );
-  expect(numbers).toEqual(['4', '3']);
-
-  fireEvent.click(screen.getByRole('button', { name: 'Columns' }));
-  fireEvent.click(screen.getByRole('checkbox', { name: 'Restarts' }));
-  expect(navigation.current).toContain('columns=');
-  expect(within(table).queryByText('Restarts')).toBeNull();
-
-  fireEvent.click(within(table).getByRole('button', { name: 'Trial 4' }));
-  expect(navigation.current).toContain('trial=4');
-  expect(screen.getByRole('heading', { name: 'Trial 4' })).toBeTruthy();
-});
-
-test('of thousands of trials only those in sight are drawn', async () => {
-  const trials = Array.from({ length: 3000 }, (_, index) =>
-    trial({ id: index + 1, number: index + 1, state: 'COMPLETED' })
-  );
-  const transport = transportOf({ [`${PATH}/trials`]: trials });
-  for (const id of [1, 2997, 2998, 2999, 3000]) {
-    ['logs', 'system', 'media', 'artifacts'].forEach(part =>
-      transport.answers.set(`master/trials/${id}/${part}`, [])
-    );
-  }
-  show(transport, '/experiments/7/trials');
-  const table = await screen.findByRole('table', { name: 'Trials' });
-
-  expect(table.getAttribute('aria-rowcount')).toBe('3001');
-  expect(table.querySelectorAll('tbody tr').length).toBeLessThan(100);
-});
-
-test('a checkpoint is verified, pinned and deleted', async () => {
-  const uuid = checkpoint().uuid;
-  const transport = transportOf({
-    [`master/checkpoints/${uuid}/verify`]: {
-      uuid,
-      ok: true,
-      files: 2,
-      size: 5,
-      problem: ''
-    },
-    [`master/checkpoints/${uuid}`]: checkpoint()
-  });
-  show(transport, '/experiments/7/checkpoints');
-  const open = async () =>
-    fireEvent.click(
-      await screen.findByRole('button', { name: /^Actions for checkpoint/ })
-    );
-  await open();
-  expect(
-    screen.queryByRole('menuitem', { name: 'Load into notebook' })
-  ).toBeNull();
-  fireEvent.click(screen.getByRole('menuitem', { name: 'Verify' }));
-  expect(await screen.findByText('Whole: 2 files')).toBeTruthy();
-  await open();
-  fireEvent.click(screen.getByRole('menuitem', { name: /^Pin/ }));
-  expect(await screen.findByText('pinned')).toBeTruthy();
-  await open();
-  fireEvent.click(screen.getByRole('menuitem', { name: 'Unpin' }));
-  await waitFor(() => expect(screen.queryByText('pinned')).toBeNull());
-  await open();
-  fireEvent.click(screen.getByRole('menuitem', { name: 'Delete…' }));
-  fireEvent.click(
-    within(await screen.findByRole('dialog', { hidden: true })).getByText(
-      'Delete'
-    )
-  );
-  expect(await screen.findByText('There are no checkpoints yet.')).toBeTruthy();
-  expect(transport.requests).toContain(`DELETE master/checkpoints/${uuid}`);
-});
-
-test('a log is searched by its address, and the error is jumped to', async () => {
-  const transport = transportOf({
-    'master/trials/4/logs': [
-      'a',
-      'Traceback (most recent call last):',
-      '  x',
-      'KeyError: 1'
-    ].map((text, index) => logLine(text, index + 1))
-  });
-  const { navigation } = show(
-    transport,
-    '/experiments/7/logs?trial=4&jump=error'
-  );
-  const log = await screen.findByRole('log', { name: 'Log lines' });
-  await waitFor(() =>
-    expect(log.querySelector('[data-marked="true"]')?.textContent).toContain(
-      'Traceback'
-    )
-  );
-  fireEvent.input(screen.getByRole('searchbox', { name: 'Search the log' }), {
-    target: { value: 'key' }
-  });
-
-  expect(await screen.findByText('1 of 4 lines')).toBeTruthy();
-  expect(log.querySelector('mark')?.textContent).toBe('Key');
-  expect(navigation.current).toContain('search=key');
-});
-
-test('cells that ran are compared with the notebook as it is now', async () => {
-  const transport = transportOf({
-    'master/bundles/b': {
-      program: {
-        kind: 'cells',
-        cells: [{ number: 3, source: 'x = 1', cell_id: null }]
-      }
-    }
-  });
-  show(transport, '/experiments/7/code?show=diff', {
-    notebookCells: () => ['%pylab', 'x = 2']
-  });
-
-  expect(await screen.findByText('x = 2')).toBeTruthy();
-  expect(screen.queryByText('%pylab')).toBeNull();
 });

@@ -45,12 +45,14 @@ export function showPart(
   host: Partial<Host> = {}
 ): ShownPart {
   // jsdom has no dialogs.
-  HTMLDialogElement.prototype.showModal ??= function (this: HTMLDialogElement) {
-    this.setAttribute('open', '');
-  };
-  HTMLDialogElement.prototype.close ??= function (this: HTMLDialogElement) {
-    this.removeAttribute('open');
-  };
+  Object.assign(HTMLDialogElement.prototype, {
+    showModal(this: HTMLDialogElement) {
+      this.setAttribute('open', '');
+    },
+    close(this: HTMLDialogElement) {
+      this.removeAttribute('open');
+    }
+  });
   // Without a layout nothing would be in sight.
   for (const size of ['offsetHeight', 'offsetWidth']) {
     Object.defineProperty(HTMLElement.prototype, size, {

@@ -58,7 +58,10 @@ export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
   if (view.experiment === null) {
     return first.data !== null && view.connection.kind !== 'missing' ? (
       <div class="det-page-body det-exp" data-experiment={id}>
-        <Head live={{ ...live, view: { ...view, experiment: first.data } }} />
+        <Head
+          early
+          live={{ ...live, view: { ...view, experiment: first.data } }}
+        />
         <Loading rows={8} label={`Loading experiment ${id}…`} />
       </div>
     ) : (
