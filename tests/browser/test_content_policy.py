@@ -20,7 +20,7 @@ from browser_parts import Keep, Lab, Opened, Screen, number_in
 from playwright.sync_api import Locator, expect
 from traffic import Traffic, note_dialogs, the_token_is_nowhere
 from training_notebook import CREATE, training_cells, write_notebook
-from view_parts import section
+from view_parts import open_tab, page_of
 
 from det_native.client.session import Session
 from det_native.schema.home import Home
@@ -183,11 +183,10 @@ def test_nothing_of_ours_is_refused_and_nothing_from_outside_is_a_script(
     screen.save()
     for number in (experiment, experiment + 1):
         panel.locator(f'[data-experiment-id="{number}"]').click()
-        page = screen.page.locator(".det-page:visible")
-        expect(page.locator(".det-title")).to_have_text(f"Experiment {number}")
+        page = page_of(screen, number)
         is_text(screen, page, NAME, IMAGE, ADDRESS, BRACES, RIGHT_TO_LEFT, LONG)
         keep(screen, f"strict-page-{number}")
-    expect(section(page, "Log").locator(".det-log")).to_contain_text(HPARAM)
+    expect(open_tab(page, "Logs")).to_contain_text(HPARAM)
 
     the_token_is_nowhere(screen, traffic, home.token.read_text().strip(), experiment, path, IMAGE)
     no_answer_is_a_page(strict_lab, master, traffic, experiment)

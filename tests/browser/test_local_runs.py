@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from browser_parts import Keep, Lab, Opened, Screen, wait_until
+from browser_parts import Keep, Lab, Opened, Screen, number_in, wait_until
 from playwright.sync_api import Locator, expect
 from training_notebook import training_cells, write_notebook
-from view_parts import batches_of, section
+from view_parts import open_tab, page_of, state_of
 
 from det_native.schema.home import Home, read_runtime
 
@@ -26,9 +26,7 @@ def row(screen: Screen, name: str) -> Locator:
 def open_local(screen: Screen, name: str) -> Locator:
     """Open the page of a local run from the panel."""
     row(screen, name).click()
-    page = screen.page.locator(".det-page:visible")
-    expect(page.locator(".det-title")).to_have_text(f"Experiment {name}")
-    return page
+    return page_of(screen, name)
 
 
 def test_a_run_of_a_kernel_is_listed_has_a_page_and_is_stopped_with_its_kernel(
@@ -54,12 +52,14 @@ def is_listed_and_has_a_page(screen: Screen, keep: Keep) -> None:
     expect(screen.open_panel()).to_contain_text("No master is running: only runs of this machine's own are listed.")
     keep(screen, "local-panel")
     page = open_local(screen, "local-1")
-    expect(page.locator(".det-badge")).to_have_text("Running")
+    expect(state_of(page)).to_have_text("Running")
     expect(page.locator(".det-chart-title > span")).to_have_text(["error", "loss"])
-    log = section(page, "Log").locator(".det-log")
+    log = open_tab(page, "Logs").get_by_role("log", name="Log lines")
     expect(log).to_contain_text(re.compile(r"loss at batch \d+"))
-    batch = batches_of(page)
-    wait_until(lambda: batches_of(page) > batch, "the progress moves while the kernel is busy")
+    overview = open_tab(page, "Overview")
+    batches = overview.locator("dt:text-is('Batches') + dd")
+    batch = number_in(batches.inner_text())
+    wait_until(lambda: number_in(batches.inner_text()) > batch, "the progress moves while the kernel is busy")
     expect(page.get_by_role("button", name="Pause")).to_be_hidden()
     keep(screen, "local-page")
 
@@ -68,13 +68,13 @@ def is_stopped_with_its_kernel(screen: Screen, keep: Keep) -> None:
     """Restart the kernel in the middle: the run is stopped, and says why."""
     [kernel] = screen.lab.request("GET", "api/kernels").json()
     assert screen.lab.request("POST", f"api/kernels/{kernel['id']}/restart").ok
-    page = screen.page.locator(".det-page:visible")
-    expect(page.locator(".det-badge")).to_have_text("Stopped")
+    page = page_of(screen, "local-1")
+    expect(state_of(page)).to_have_text("Stopped")
     # Jupyter interrupts a kernel before it ends it, so that the run may have ended by itself in time.
     reason = re.compile(
         r"Stopped: (its kernel was restarted|interrupted \(by .* restart of its kernel\)).* \d+ of 100000\."
     )
-    expect(page.locator(".det-failure")).to_have_text(reason)
+    expect(page.locator(".det-exp-notice")).to_have_text(reason)
     expect(row(screen, "local-1").locator(".det-Row-state")).to_contain_text("Stopped")
     expect(row(screen, "local-1").locator(".det-Row-problem")).to_have_text(reason)
     keep(screen, "local-stopped")

@@ -11,7 +11,7 @@ from browser_parts import Keep, Lab, Screen
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit
 from training_notebook import write_notebook
-from view_parts import accept, section
+from view_parts import accept, open_tab, page_of
 
 from det_native.client.session import Session
 from det_native.schema.home import Home
@@ -80,8 +80,8 @@ def test_what_is_queued_says_what_it_waits_for_and_tabs_have_numbers(
     expect(row.locator(".det-Row-problem")).to_have_text(waits)
     expect(panel.locator(".det-Panel-master")).to_have_text("Master running · 2 of 2 slots busy")
     row.click()
-    page = screen.page.locator(".det-page:visible")
-    expect(page.locator(".det-badge").first).to_have_text(f"Queued, {waits}")
+    page = page_of(screen, queued)
+    expect(page.locator(".det-exp-head [role=status]").first).to_have_text(f"Queued {waits}")
     expect(screen.page.locator(".lm-TabBar-tabLabel", has_text=f"#{queued} queued")).to_have_count(1)
     keep(screen, "looks-queued")
 
@@ -89,12 +89,11 @@ def test_what_is_queued_says_what_it_waits_for_and_tabs_have_numbers(
     expect(other.locator(".det-Row-metricName")).to_have_text("↓ error")
     expect(other).to_have_attribute("title", re.compile("lower is better"))
     other.click()
-    expect(page.locator(".det-title")).to_have_text(f"Experiment {search}")
-    trials = section(page, "Trials")
-    expect(trials.locator("tbody tr").first).to_contain_text("learning_rate=0.1")
+    trials = open_tab(page_of(screen, search), "Trials")
     trials.get_by_role("button", name="Best error").click()
+    expect(trials.locator("tbody tr").first).to_contain_text("0.1")
     trials.get_by_role("button", name="Best error").click()
-    expect(trials.locator("tbody tr").first).to_contain_text("learning_rate=0.001")
+    expect(trials.locator("tbody tr").first).to_contain_text("0.001")
     keep(screen, "looks-page")
     master.post(f"/experiments/{search}/kill")
     expect(row.locator(".det-Row-problem")).to_be_hidden()

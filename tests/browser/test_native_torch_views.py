@@ -6,7 +6,7 @@ import pytest
 from browser_parts import Keep, Lab, Screen, number_in
 from playwright.sync_api import expect
 from training_notebook import write_notebook
-from view_parts import accept, open_dialog, open_page, section, type_into
+from view_parts import accept, load_checkpoint, open_dialog, open_page, open_tab, type_into
 
 from det_native.client.session import Session
 
@@ -61,7 +61,7 @@ def test_a_loop_of_ones_own_is_watched_and_the_model_of_its_best_checkpoint_load
     keep(screen, "own-loop-live")
 
     page = open_page(screen, number_in(view.locator(".det-title").inner_text()))
-    section(page, "Checkpoints").get_by_role("button", name="Load checkpoint").first.click()
+    load_checkpoint(open_tab(page, "Checkpoints"))
     expect(screen.cell(3)).to_contain_text("model = checkpoint.load()")
     expect(screen.cell(3)).not_to_contain_text("import det_native")
     screen.run(3)

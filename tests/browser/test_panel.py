@@ -10,6 +10,7 @@ from browser_parts import Keep, Screen, wait_until
 from click.testing import CliRunner
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit, wait_for_end
+from view_parts import page_of, state_of
 
 import det_native as det
 from det_native.client.command import cli
@@ -89,7 +90,7 @@ def test_a_running_experiment_moves_in_the_list_and_is_acted_on_from_there(
     keep(screen, "panel-running")
 
     row.click()
-    expect(screen.page.locator(".det-page .det-title")).to_have_text(f"Experiment {running}")
+    page_of(screen, running)
     tabs = screen.page.locator("#jp-main-dock-panel .lm-TabBar-tabLabel", has_text="running")
     expect(tabs).to_have_text([f"#{running} running"])
     row.click()
@@ -109,8 +110,9 @@ def test_a_running_experiment_moves_in_the_list_and_is_acted_on_from_there(
     choose(screen, row, "Stop")
     screen.page.locator(".jp-Dialog").get_by_role("button", name="Stop", exact=True).click()
     expect(row.locator(".det-Row-state")).to_contain_text("Stopped")
-    expect(screen.page.locator(".det-page .det-badge")).to_have_text("Stopped")
-    expect(screen.page.locator(".det-page .det-actions")).to_be_hidden()
+    page = page_of(screen, running)
+    expect(state_of(page)).to_have_text("Stopped")
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
     listed = CliRunner().invoke(cli, ["e", "list", "--state", "stopped"]).output
     assert re.search(rf"^ *{running} +running +Stopped ", listed, re.MULTILINE), "the command has the same word"
     assert det.attach(running).state == "Stopped"
@@ -165,7 +167,7 @@ def test_states_are_told_in_250_pixels_and_reached_by_keyboard(
     expect(panel.locator(".det-List")).to_be_focused()
     keyboard.press("ArrowDown")
     keyboard.press("Enter")
-    expect(screen.page.locator(".det-page .det-title")).to_have_text(f"Experiment {listed[1]}")
+    page_of(screen, listed[1])
 
     screen.execute("apputils:activate-command-palette")
     keyboard.type("Open experiment")
@@ -173,9 +175,8 @@ def test_states_are_told_in_250_pixels_and_reached_by_keyboard(
     dialog = screen.page.locator(".jp-Dialog")
     dialog.locator("select").select_option(label=dialog.locator("option", has_text=BROKEN).inner_text())
     dialog.get_by_role("button", name="Ok").click()
-    page = screen.page.locator(".det-page:visible")
-    expect(page.locator(".det-title")).to_have_text(f"Experiment {broken}")
-    expect(page.locator(".det-failure")).to_contain_text("at batch 6")
+    page = page_of(screen, broken)
+    expect(page.locator(".det-exp-failure")).to_contain_text("at batch 6")
     screen.set_theme(dark=True)
     keep(screen, "panel-states-dark")
 

@@ -13,6 +13,7 @@ from browser_parts import TOKEN, Keep, Lab, Opened, Screen, number_in
 from playwright.sync_api import Locator, expect
 from traffic import Traffic, note_dialogs, the_token_is_nowhere
 from training_notebook import training_cells, write_notebook
+from view_parts import open_tab, page_of
 
 from det_native.client.session import Session
 from det_native.schema.home import Home
@@ -91,8 +92,9 @@ def test_markup_is_text_the_token_stays_on_the_server_and_no_other_page_acts(
     is_text(screen, panel, NAME)
     screen.save()
     panel.get_by_role("option").first.click()
-    page = screen.page.locator(".det-page")
-    is_text(screen, page, NAME, METRIC, HPARAM, LOG_LINE)
+    page = page_of(screen, experiment)
+    is_text(screen, page, NAME, METRIC, HPARAM)
+    is_text(screen, open_tab(page, "Logs"), LOG_LINE)
     expect(screen.page.get_by_role("tab", name=NAME)).to_be_visible()
     keep(screen, "markup-is-text")
 

@@ -221,7 +221,12 @@ def says_what_failed(failed: Locator) -> None:
     alert = failed.get_by_role("alert").first
     expect(alert).to_contain_text("on <b>purpose</b>")
     expect(alert).to_contain_text("in cell [4], line")
-    expect(failed).to_contain_text("Traceback")
+    box = failed.bounding_box()
+    assert box is not None
+    assert box["height"] <= 300, "a failure is told in few lines"
+    expect(failed.locator(".det-traceback")).to_be_hidden()
+    failed.get_by_text("Traceback", exact=True).click()
+    expect(failed.locator(".det-traceback")).to_be_visible()
     failure = failed.locator(".det-failure")
     expect(failure).to_be_visible()
     expect(failure).to_contain_text("AssertionError")

@@ -14,7 +14,7 @@ import pytest
 from browser_parts import Keep, Lab, Screen, wait_until
 from playwright.sync_api import Locator, Route, expect
 from training_notebook import write_notebook
-from view_parts import accept, open_dialog, read
+from view_parts import accept, open_dialog, page_of, read
 
 from det_native.client.session import Session
 
@@ -154,7 +154,7 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     assert config["resources"]["slots_per_trial"] == 1
     assert float(row.locator(".det-Row-metric").inner_text()) == pytest.approx(experiment["best_validation"], rel=1e-2)
     assert "as saved" in path.read_text(), "the file is as it was"
-    expect(screen.page.locator(".det-page .det-title")).to_have_text(f"Experiment {experiment['id']}")
+    page_of(screen, experiment["id"])
 
     screen.open_beside(path)
     dialog = open_dialog(screen)

@@ -13,7 +13,7 @@ from browser_parts import Keep, Lab, Opened, Screen, wait_until
 from playwright.sync_api import Route, expect
 from scripted_experiments import described, submit, wait_for_end
 from training_notebook import training_cells, write_notebook
-from view_parts import open_page, section
+from view_parts import open_page, open_tab, section
 
 from det_native.client.session import Session
 from det_native.schema.home import Home
@@ -52,7 +52,7 @@ def test_the_page_shows_what_a_trial_uses(
     screen = opened(lab, height=1300)
     screen.open()
     page = open_page(screen, number)
-    system = section(page, "System")
+    system = open_tab(page, "System")
     expect(system.locator("summary")).to_have_text(
         re.compile(r"^System: CPU [\d.]+ % on average, memory at most [\d.]+ [MG]B$")
     )
@@ -72,7 +72,7 @@ def test_the_page_shows_what_a_trial_uses(
     screen.page.route(re.compile(r"trials/\d+/system"), lambda route: route.fulfill(json=of_gpus(4)))
     screen.open()
     page = open_page(screen, number)
-    system = section(page, "System")
+    system = open_tab(page, "System")
     expect(system.locator("summary")).to_contain_text("GPU memory at most 170 GB")
     expect(titles).to_have_text(["CPU", "Memory", "GPU", "GPU memory", "Disk", "Network of the machine"])
     expect(system.locator("figure").nth(2).locator(".det-legend-entry")).to_have_count(4)
@@ -87,8 +87,8 @@ def test_the_page_shows_what_a_trial_uses(
     screen.page.route(re.compile(r"trials/\d+/system"), old)
     screen.open()
     page = open_page(screen, number)
-    expect(section(page, "Log")).to_be_visible()
-    expect(section(page, "System")).to_be_hidden()
+    expect(page.locator(".det-tab", has_text="Logs")).to_be_visible()
+    expect(page.locator(".det-tab", has_text="System")).to_have_count(0)
 
 
 def test_under_a_cell_it_is_folded_and_goes_on_while_it_trains(screen: Screen, lab: Lab, keep: Keep) -> None:

@@ -32,9 +32,33 @@ def accept(dialog: Locator) -> Locator:
 def open_page(screen: Screen, experiment: int) -> Locator:
     """Open the page of an experiment from the panel."""
     screen.open_panel().locator(f'[data-experiment-id="{experiment}"]').click()
-    page = screen.page.locator(".det-page:visible")
-    expect(page.locator(".det-title")).to_have_text(f"Experiment {experiment}")
+    return page_of(screen, experiment)
+
+
+def page_of(screen: Screen, experiment: int | str) -> Locator:
+    """Return the page of an experiment that is in front, once all is there."""
+    page = screen.page.locator(f'.det-exp[data-experiment="{experiment}"]:visible')
+    expect(page.locator(".det-tabs")).to_be_visible()
     return page
+
+
+def open_tab(page: Locator, name: str) -> Locator:
+    """Open a tab of the page of an experiment, and return what is in it."""
+    page.locator(".det-tab").filter(has_text=re.compile(f"^{name}")).click()
+    tab = page.locator(f'.det-exp-tab[data-tab="{name.lower()}"]')
+    expect(tab).to_be_visible()
+    return tab
+
+
+def state_of(page: Locator) -> Locator:
+    """Return the state in the head of the page of an experiment."""
+    return page.locator(".det-exp-head .det-state").first
+
+
+def load_checkpoint(row: Locator) -> None:
+    """Load the first checkpoint of a table, or that of a row, into the notebook."""
+    row.get_by_role("button", name="Actions for checkpoint").first.click()
+    row.get_by_role("menuitem", name="Load into notebook").click()
 
 
 def batches_of(view: Locator) -> int:

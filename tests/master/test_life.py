@@ -98,6 +98,27 @@ def rows_of(master: Master, experiment_id: int, trial_ids: set[int]) -> dict[str
     return {name: count for name, count in found.items() if count}
 
 
+def test_notes_are_not_written_over_those_of_somebody_else(any_master: Master) -> None:
+    number, _ = trained(any_master)
+    assert patch(any_master, number, notes="first", notes_before="").status_code == 200
+    assert "changed them meanwhile" in error(patch(any_master, number, notes="mine", notes_before=""), 409)
+    assert any_master.get(f"/experiments/{number}")["notes"] == "first"
+    assert patch(any_master, number, notes="first", notes_before="").status_code == 200, "a repeat of what is there"
+    assert patch(any_master, number, notes="mine", notes_before="first").status_code == 200
+    assert any_master.get(f"/experiments/{number}")["notes"] == "mine"
+
+
+def test_a_form_can_be_made_of_the_schema_of_a_configuration(any_master: Master) -> None:
+    schema = any_master.get("/configuration-schema")
+    assert schema["properties"]["scheduling_unit"] == {
+        "default": 100,
+        "minimum": 1,
+        "title": "Scheduling Unit",
+        "type": "integer",
+    }
+    assert "searcher" in schema["properties"]
+
+
 def test_what_people_write_of_an_experiment_is_kept_and_told(any_master: Master) -> None:
     master = any_master
     number, _ = trained(master)

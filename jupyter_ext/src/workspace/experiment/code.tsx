@@ -51,7 +51,7 @@ export function CodeTab({ view }: { view: ExperimentView }) {
       <ErrorBox
         title="The program could not be loaded."
         error={bundle.error}
-        onRetry={bundle.reload}
+        onRetry={() => bundle.reload()}
       />
     );
   }
@@ -95,14 +95,14 @@ export function CodeTab({ view }: { view: ExperimentView }) {
             tabIndex={-1}
             aria-label={cellTitle(cell, index, prompts)}
           >
-            <h3>{cellTitle(cell, index, prompts)}</h3>
+            <h2>{cellTitle(cell, index, prompts)}</h2>
             <Source text={cell.source} />
           </section>
         ))
       )}
       {cells.length === 0 && (
         <section class="det-exp-cell" aria-label="Command">
-          <h3>Command</h3>
+          <h2>Command</h2>
           <pre class="det-exp-code" tabIndex={0}>
             {(program.command ?? []).join(' ')}
           </pre>
@@ -175,9 +175,9 @@ function Sent({
 }) {
   return (
     <section class="det-exp-cell" aria-label={title}>
-      <h3>
+      <h2>
         {title} ({files.length.toLocaleString('en')})
-      </h3>
+      </h2>
       {files.slice(0, 500).map(file => (
         <SentFile key={file.path} file={file} />
       ))}
@@ -250,7 +250,7 @@ function Listing({
 }) {
   return (
     <section class="det-exp-cell" aria-label={title}>
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <table class="det-grid" aria-label={title}>
         <tbody>
           {rows.slice(0, 500).map(([name, facts], index) => (

@@ -1,5 +1,6 @@
 /** The JSON schema of the configuration: fields for a form, and defaults. Pure. */
 
+/* eslint-disable id-match -- the names are those of JSON schema */
 export interface JsonSchema {
   readonly $ref?: string;
   readonly $defs?: Readonly<Record<string, JsonSchema>>;
@@ -18,6 +19,7 @@ export interface JsonSchema {
   readonly items?: JsonSchema;
   readonly title?: string;
 }
+/* eslint-enable id-match */
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -97,19 +99,8 @@ function matchesType({ type, enum: values }: JsonSchema, value: unknown) {
   if (values) {
     return values.includes(value);
   }
-  switch (type) {
-    case 'string':
-      return typeof value === 'string';
-    case 'integer':
-    case 'number':
-      return typeof value === 'number';
-    case 'boolean':
-      return typeof value === 'boolean';
-    case 'array':
-      return Array.isArray(value);
-    default:
-      return false;
-  }
+  const found = Array.isArray(value) ? 'array' : typeof value;
+  return type === found || (type === 'integer' && found === 'number');
 }
 
 function isNullable({ anyOf, default: standard }: JsonSchema): boolean {
@@ -169,17 +160,15 @@ function fieldsOf(
   return [{ ...base, kind: kindOf(schema) }];
 }
 
-function kindOf({ type }: JsonSchema): FieldKind {
-  switch (type) {
-    case 'integer':
-    case 'number':
-    case 'boolean':
-      return type;
-    case 'string':
-      return 'text';
-    default:
-      return 'json';
-  }
+const KINDS: Readonly<Record<string, FieldKind>> = {
+  integer: 'integer',
+  number: 'number',
+  boolean: 'boolean',
+  string: 'text'
+};
+
+function kindOf({ type = '' }: JsonSchema): FieldKind {
+  return KINDS[type] ?? 'json';
 }
 
 /** What has a place of its own in the form, or is not to be set by hand. */
@@ -219,6 +208,9 @@ export function sectionsOf(root: JsonSchema, config: Json): ConfigSection[] {
 /** What a configuration would be if nothing had been said: by the schema, of sections of the same kind. */
 export function defaultsOf(root: JsonSchema, config: Json): Json {
   const defaults = (given: JsonSchema, value: unknown): unknown => {
+    if ('default' in given && !isObject(given.default)) {
+      return given.default;
+    }
     const schema = resolved(given, root, value);
     if (schema.const !== undefined) {
       return schema.const;

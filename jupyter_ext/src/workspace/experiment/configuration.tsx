@@ -74,7 +74,7 @@ export function ConfigurationTab({ view }: { view: ExperimentView }) {
             <ErrorBox
               title="The defaults could not be loaded."
               error={schema.error}
-              onRetry={schema.reload}
+              onRetry={() => schema.reload()}
             />
           )}
           {schema.data === null && schema.loading && <Loading />}

@@ -37,14 +37,14 @@ export function EditableText({
     // The pencil is there again with the next drawing.
     requestAnimationFrame(() => root.current?.querySelector('button')?.focus());
   };
-  const save = async () => {
-    if (draft === null || draft.trim() === value) {
+  const save = async (text: string) => {
+    if (text.trim() === value) {
       close();
       return;
     }
     setBusy(true);
     try {
-      await onSave?.(draft.trim());
+      await onSave?.(text.trim());
       close();
     } catch (error) {
       const { message, remedy } = asError(error);
@@ -79,14 +79,14 @@ export function EditableText({
         onInput={event => setDraft(event.currentTarget.value)}
         onKeyDown={event => {
           if (event.key === 'Enter') {
-            void save();
+            void save(event.currentTarget.value);
           } else if (event.key === 'Escape') {
             event.stopPropagation();
             close();
           }
         }}
       />
-      <Button look="primary" disabled={busy} onClick={() => void save()}>
+      <Button look="primary" disabled={busy} onClick={() => void save(draft)}>
         Save
       </Button>
       <Button onClick={close}>Cancel</Button>

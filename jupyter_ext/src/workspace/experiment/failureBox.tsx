@@ -26,7 +26,7 @@ export function Failures({ view }: { view: ExperimentView }) {
       )}
       {stopped && (
         <p class="det-exp-notice" role="status">
-          {stopped.message || stopped.type}
+          {[stopped.type, stopped.message].filter(Boolean).join(': ')}
         </p>
       )}
     </>

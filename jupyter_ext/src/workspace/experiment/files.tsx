@@ -59,7 +59,7 @@ export function FilesTab({ view }: { view: ExperimentView }) {
         <ErrorBox
           title="The files could not be listed."
           error={files.error}
-          onRetry={files.reload}
+          onRetry={() => files.reload()}
         />
       )}
       {files.data === null && files.loading && (
@@ -159,7 +159,7 @@ function Preview({
   return (
     <>
       <div class="det-page-head">
-        <h3 title={file.path}>{file.path}</h3>
+        <h2 title={file.path}>{file.path}</h2>
         <span class="det-exp-muted">
           {formatBytes(file.size)}, after batch{' '}
           {file.batch.toLocaleString('en')}
@@ -189,7 +189,7 @@ function Preview({
         <ErrorBox
           title="The file could not be loaded."
           error={content.error}
-          onRetry={content.reload}
+          onRetry={() => content.reload()}
         />
       )}
       {content.loading && <Loading rows={3} />}

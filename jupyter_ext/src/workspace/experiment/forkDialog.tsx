@@ -143,7 +143,7 @@ export function ForkDialog({
           <ErrorBox
             title="The rest of the form could not be loaded."
             error={schema.error}
-            onRetry={schema.reload}
+            onRetry={() => schema.reload()}
           />
         )}
         {schema.loading && schema.data === null && <Loading rows={4} />}

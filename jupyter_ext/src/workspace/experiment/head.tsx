@@ -15,13 +15,20 @@ import { EditableText } from './editableText';
 import { Labels } from './labels';
 import type { LiveExperiment } from './useExperiment';
 
-export function Head({ live }: { live: LiveExperiment }) {
+export function Head({
+  live,
+  early = false
+}: {
+  live: LiveExperiment;
+  /** The rest is loading: what can be done with it is not there yet. */
+  early?: boolean;
+}) {
   const { view, change } = live;
   const { experiment, id } = view;
   if (experiment === null) {
     return null;
   }
-  const local = isLocalId(id);
+  const fixed = early || isLocalId(id);
   const state = experimentStateText(experiment);
   return (
     <header class="det-exp-head">
@@ -31,7 +38,7 @@ export function Head({ live }: { live: LiveExperiment }) {
           label="Name"
           value={experiment.name}
           longest={1000}
-          onSave={local ? undefined : name => change({ name })}
+          onSave={fixed ? undefined : name => change({ name })}
         >
           <h1 title={experiment.name}>
             {experiment.name || `Experiment ${id}`}
@@ -43,12 +50,12 @@ export function Head({ live }: { live: LiveExperiment }) {
         </span>
         {experiment.archived && <span class="det-exp-tag">Archived</span>}
         {experiment.test && <span class="det-exp-tag">Test run</span>}
-        <Actions live={live} />
+        {!early && <Actions live={live} />}
       </div>
       <Progress live={live} />
       <Labels
         labels={experiment.labels ?? []}
-        onChange={local ? undefined : change}
+        onChange={fixed ? undefined : change}
       />
     </header>
   );

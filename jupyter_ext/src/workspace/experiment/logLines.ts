@@ -14,9 +14,11 @@ export interface ShownLine {
   readonly level: Level;
 }
 
-// eslint-disable-next-line no-control-regex
+/* eslint-disable no-control-regex -- they are what is looked for */
 const ESCAPES =
   /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-_])/g;
+const COLOUR = /\u001b\[([0-9;]*)m/;
+/* eslint-enable no-control-regex */
 
 /** What a terminal would show of a line: a carriage return begins anew what it overwrites. */
 export function plainText(text: string): string {
@@ -163,9 +165,6 @@ export interface ColouredPart {
   readonly colour: number;
   readonly bold: boolean;
 }
-
-// eslint-disable-next-line no-control-regex
-const COLOUR = /\u001b\[([0-9;]*)m/;
 
 /** A line in pieces of one colour each. */
 export function colouredParts(text: string): ColouredPart[] {

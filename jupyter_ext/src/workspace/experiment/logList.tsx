@@ -32,10 +32,7 @@ export interface LogListProps {
 export const LogList = forwardRef<
   { show: (index: number) => void },
   LogListProps
->(function LogList(
-  { lines, search, times, follow, marked, onFollow, onTop },
-  ref
-) {
+>(({ lines, search, times, follow, marked, onFollow, onTop }, ref) => {
   const scroller = useRef<HTMLDivElement>(null);
   const seen = useVirtualRows(scroller, lines.length, LINE_HEIGHT);
   useImperativeHandle(ref, () => ({ show: index => seen.scrollTo(index) }));

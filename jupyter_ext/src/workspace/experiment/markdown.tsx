@@ -1,6 +1,6 @@
 /** Markdown as elements. HTML in it is shown as the text that it is, so that nothing of it can ever run. */
 
-import { type Token, type Tokens, lexer } from 'marked';
+import { lexer, type Token, type Tokens } from 'marked';
 import type { ComponentChildren } from 'preact';
 
 /** Schemes that a link may have; all else stays text. */

@@ -3,11 +3,12 @@
 import { useEffect } from 'preact/hooks';
 
 import { shortened } from '../../shared/format';
-import type { ExperimentId } from '../../shared/model';
-import { isLocalId, shortName } from '../../shared/paths';
+import type { ExperimentDetail, ExperimentId } from '../../shared/model';
+import { experimentPath, isLocalId, shortName } from '../../shared/paths';
 import { HOME, type Tab } from '../app/address';
 import { useWorkspace } from '../app/context';
 import { ChartsTab } from '../charts/chartsTab';
+import { useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { Link } from '../parts/link';
 import { Empty, Loading } from '../parts/state';
@@ -31,7 +32,13 @@ export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
   const { host } = useWorkspace();
   const live = useExperiment(id);
   const { view, gone, feed } = live;
-  const name = view.experiment?.name ?? '';
+  // The head comes before all that takes longer, such as many checkpoints.
+  const first = useLoad(
+    view.experiment === null ? `experiment ${id}` : null,
+    signal =>
+      host.transport.get<ExperimentDetail>(experimentPath(id), {}, signal)
+  );
+  const name = view.experiment?.name ?? first.data?.name ?? '';
   useEffect(
     () =>
       // JupyterLab's status bar shows the title whole, and has room for no more.
@@ -49,7 +56,17 @@ export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
     );
   }
   if (view.experiment === null) {
-    return <NotKnown live={live} />;
+    return first.data !== null && view.connection.kind !== 'missing' ? (
+      <div class="det-page-body det-exp" data-experiment={id}>
+        <Head
+          early
+          live={{ ...live, view: { ...view, experiment: first.data } }}
+        />
+        <Loading rows={8} label={`Loading experiment ${id}…`} />
+      </div>
+    ) : (
+      <NotKnown live={live} />
+    );
   }
   return (
     <div class="det-page-body det-exp" data-experiment={id}>

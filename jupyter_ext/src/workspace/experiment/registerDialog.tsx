@@ -84,7 +84,7 @@ export function RegisterDialog({
         <ErrorBox
           title="The models could not be loaded."
           error={models.error}
-          onRetry={models.reload}
+          onRetry={() => models.reload()}
         />
       )}
       {models.loading && models.data === null && <Loading rows={1} />}

@@ -21,9 +21,9 @@ export interface LiveExperiment {
   /** It was there and is not any more. */
   readonly gone: boolean;
   /** Change what people write of it; rejects with words for the user. */
-  change(change: ExperimentChange): Promise<void>;
+  readonly change: (change: ExperimentChange) => Promise<void>;
   /** Ask for it once more, now. */
-  refresh(): void;
+  readonly refresh: () => void;
 }
 
 /** Whether an experiment exists no more, as a feed knows it. */
@@ -85,7 +85,7 @@ export function useExperiment(id: ExperimentId): LiveExperiment {
       return undefined; // its own stream tells what happens
     }
     return live.subscribe(changed => {
-      if (changed.size === 0 || changed.has(id as number)) {
+      if (changed.size === 0 || changed.has(Number(id))) {
         refresh();
       }
     });
