@@ -56,7 +56,7 @@ beforeEach(() => {
   transport = new ScriptedTransport({
     'master/experiment-list': list(9, 8, 7),
     'master/experiment-names': NAMES,
-    'master/experiment-rows': [],
+    'master/experiment-rows': list(9, 8, 7).rows,
     'master/experiment-views': []
   });
   navigation = new FakeNavigation();
@@ -115,7 +115,7 @@ it('a click on a head sorts by the master, and the address carries it', async ()
   open();
   await screen.findByText('digits 9');
   fireEvent.click(screen.getByRole('button', { name: /^Duration/ }));
-  await waitFor(() => expect(asked('order_by=duration%20desc').length).toBe(1));
+  await waitFor(() => expect(asked('order_by=duration desc').length).toBe(1));
   expect(navigation.current).toContain('sort=duration+desc');
   expect(
     screen
@@ -165,7 +165,7 @@ it('completes the query by keyboard', async () => {
 it('filters are chips that can be removed', async () => {
   open('/experiments?state=Running,Failed&label=baseline');
   await screen.findByText('digits 9');
-  expect(asked('state%20in%20(Running%2C%20Failed)').length).toBe(1);
+  expect(asked('state in (Running, Failed)').length).toBe(1);
   fireEvent.click(screen.getByRole('button', { name: 'Remove State: Failed' }));
   await waitFor(() =>
     expect(navigation.current).toBe('/experiments?state=Running&label=baseline')
@@ -338,7 +338,7 @@ it('groups open to their experiments', async () => {
   fireEvent.click(group);
   await screen.findByText('digits 9');
   expect(asked('experiment-groups')[0]).toContain(
-    'measure=metric%3Aval_accuracy%20desc'
+    'measure=metric:val_accuracy desc'
   );
 });
 
