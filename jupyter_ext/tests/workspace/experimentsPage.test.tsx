@@ -10,7 +10,7 @@ import {
 } from '@testing-library/preact';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 
-import { WorkspaceContext, Visibility } from '../../src/workspace/app/context';
+import { Visibility, WorkspaceContext } from '../../src/workspace/app/context';
 import type { Navigation } from '../../src/workspace/app/host';
 import { LiveExperiments } from '../../src/workspace/data/liveExperiments';
 import { ExperimentsPage } from '../../src/workspace/experiments/page';
@@ -45,13 +45,16 @@ let toasts: Toasts;
 let live: LiveExperiments;
 
 beforeEach(() => {
-  HTMLDialogElement.prototype.showModal ??= function (this: HTMLDialogElement) {
-    this.open = true;
-  };
-  HTMLDialogElement.prototype.close ??= function (this: HTMLDialogElement) {
-    this.open = false;
-  };
-  Element.prototype.scrollTo ??= () => undefined;
+  // jsdom has neither dialogs nor scrolling.
+  Object.assign(HTMLDialogElement.prototype, {
+    showModal(this: HTMLDialogElement) {
+      this.open = true;
+    },
+    close(this: HTMLDialogElement) {
+      this.open = false;
+    }
+  });
+  Object.assign(Element.prototype, { scrollTo: () => undefined });
   localStorage.clear();
   transport = new ScriptedTransport({
     'master/experiment-list': list(9, 8, 7),

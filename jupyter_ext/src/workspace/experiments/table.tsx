@@ -144,7 +144,7 @@ export function Table(props: TableProps) {
   return (
     <div
       ref={scroller}
-      role="grid"
+      role={props.by === '' ? 'grid' : 'treegrid'}
       class="det-exp-table"
       data-card={card}
       tabIndex={0}
