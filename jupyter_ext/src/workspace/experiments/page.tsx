@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { useTitle, useTransport, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
+import { IconButton } from '../parts/button';
 import { BulkBar } from './bulkBar';
 import { ColumnChooser } from './columnChooser';
 import { needed } from './columns';
@@ -13,6 +14,7 @@ import { localFound } from './filters';
 import { GroupControl } from './groupControl';
 import { Results } from './results';
 import type { ExperimentNames } from './rows';
+import { SortControl } from './sortControl';
 import { RowMenu } from './rowMenu';
 import { rowActions } from './rowActions';
 import { SearchBox } from './searchBox';
@@ -23,6 +25,7 @@ import { useBook, useLocalRuns } from './useBook';
 import { useBulk } from './useBulk';
 import { useGroups } from './useGroups';
 import { useRows } from './useRows';
+import { NARROW } from './table';
 import { Views } from './views';
 
 export function ExperimentsPage() {
@@ -34,7 +37,10 @@ export function ExperimentsPage() {
   const state = useTableState();
   const { filters, sort, columns } = state;
   const { book, view } = useBook({ filters, sort, ...needed(columns) });
-  const names = useLoad('names', signal =>
+  // Later than the table, which is to be there first.
+  const begun = useRef(false);
+  begun.current ||= !view.loading;
+  const names = useLoad(begun.current ? 'names' : null, signal =>
     transport.get<ExperimentNames>('master/experiment-names', {}, signal)
   );
   const local = localFound(filters, useLocalRuns());
@@ -45,24 +51,38 @@ export function ExperimentsPage() {
   });
   const table = useRows(view, local ?? [], groups.data, state, host.navigation);
   const menu = table.menu;
+  const narrow = width > 0 && width < NARROW;
+  const [tools, setTools] = useState(false);
   return (
     <div ref={root} class="det-exp-page" data-narrow={width > 0 && width < 700}>
       <h1 class="det-hidden">Experiments</h1>
       <div class="det-exp-bar-top">
-        <SearchBox
-          query={filters.query}
-          names={names.data}
-          problem={view.problem}
-          onQuery={query => state.setFilters({ ...filters, query })}
-          onFocus={() => names.reload()}
-        />
-        <div class="det-exp-tools">
+        <div class="det-exp-search-row">
+          <SearchBox
+            query={filters.query}
+            names={names.data}
+            problem={view.problem}
+            onQuery={query => state.setFilters({ ...filters, query })}
+            onFocus={() => names.reload()}
+          />
+          {narrow && (
+            <IconButton
+              icon="filter"
+              label="Filters, sorting and columns"
+              pressed={tools}
+              aria-expanded={tools}
+              onClick={() => setTools(!tools)}
+            />
+          )}
+        </div>
+        <div class="det-exp-tools" hidden={narrow && !tools}>
           <FilterMenus
             filters={filters}
             names={names.data}
             onFilters={state.setFilters}
           />
           <span class="det-exp-tools-end">
+            {narrow && <SortControl state={state} />}
             <GroupControl
               group={state.group}
               measure={groups.measure}

@@ -273,6 +273,7 @@ export class RowBook {
     asked.forEach(id => this._stale.delete(id));
     const gone = new Set(asked.filter(id => !there.has(id)));
     gone.forEach(id => rows.delete(id));
+    this._seen = this._seen.filter(id => !gone.has(id));
     const seen = new Set(this._seen);
     for (const id of rows.keys()) {
       if (rows.size <= MOST_KEPT) {
@@ -283,15 +284,8 @@ export class RowBook {
       }
     }
     const { ids, total } = this.view;
-    this._set(
-      gone.size === 0
-        ? { rows }
-        : {
-            rows,
-            ids: ids.filter(id => !gone.has(id)),
-            total: Math.max(total - gone.size, 0)
-          }
-    );
+    const left = gone.size === 0 ? ids : ids.filter(id => !gone.has(id));
+    this._set({ rows, ids: left, total: total - (ids.length - left.length) });
   }
 
   private _set(change: Partial<Book>): void {

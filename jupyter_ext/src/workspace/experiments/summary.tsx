@@ -21,7 +21,9 @@ export function Summary({ view, groups, local, busy }: SummaryProps) {
     answered ? several(total) : 'Loading…',
     groups === null || !answered
       ? ''
-      : `${counted(groups.groups.length)} groups`,
+      : groups.groups.length === 1
+        ? '1 group'
+        : `${counted(groups.groups.length)} groups`,
     groups && groups.grouped < groups.total
       ? `Only the newest or best ${counted(groups.grouped)} are grouped.`
       : '',

@@ -10,13 +10,14 @@ import { type Item, shift } from './items';
 import type { Row } from './rows';
 import { TableHead, type TableHeadProps, widthOf } from './tableHead';
 import { type RowHandlers, TableRow } from './tableRow';
+import type { Widths } from './storage';
 import { useVirtualRows } from './useVirtualRows';
 
 const ROW_HEIGHT = 36;
 const CARD_HEIGHT = 68;
 const HEAD_HEIGHT = 34;
 /** With less width than that, rows are cards. */
-const NARROW = 560;
+export const NARROW = 560;
 
 export interface TableProps {
   items: readonly Item[];
@@ -139,17 +140,11 @@ export function Table(props: TableProps) {
     }
   };
 
-  const template = card
-    ? '32px minmax(0, 1fr) 36px'
-    : [
-        '32px',
-        ...columns.map(each => `${widthOf(each, props.head.widths)}px`),
-        '36px'
-      ].join(' ');
+  const layout = card ? CARD_LAYOUT : layoutOf(columns, props.head.widths);
   return (
     <div
       ref={scroller}
-      role="grid"
+      role={props.by === '' ? 'grid' : 'treegrid'}
       class="det-exp-table"
       data-card={card}
       tabIndex={0}
@@ -157,7 +152,7 @@ export function Table(props: TableProps) {
       aria-multiselectable={true}
       aria-rowcount={items.length + 1}
       aria-activedescendant={shown ? `${prefix}-${at}` : undefined}
-      style={{ '--det-exp-columns': template }}
+      style={layout}
       onKeyDown={onKeyDown}
       onFocus={event => {
         const first = drawn.find(({ index }) => index >= 0);
@@ -213,6 +208,25 @@ export function Table(props: TableProps) {
       </div>
     </div>
   );
+}
+
+const CARD_LAYOUT = {
+  '--det-exp-columns': '32px minmax(0, 1fr) 36px',
+  '--det-exp-width': '0px'
+};
+
+/** The widths of the columns as the style sheet takes them; the name has what is left over. */
+function layoutOf(columns: readonly Column[], widths: Widths) {
+  const all = columns.map(column => widthOf(column, widths));
+  const tracks = all.map((width, at) =>
+    at === 0 && widths.name === undefined
+      ? `minmax(${width}px, 1fr)`
+      : `${width}px`
+  );
+  return {
+    '--det-exp-columns': ['32px', ...tracks, '36px'].join(' '),
+    '--det-exp-width': `${all.reduce((sum, width) => sum + width, 68)}px`
+  };
 }
 
 /** What is seen stays where it is when rows come or go above it; another question begins at the top. */

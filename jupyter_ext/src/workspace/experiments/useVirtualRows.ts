@@ -9,7 +9,7 @@ import {
   Virtualizer
 } from '@tanstack/virtual-core';
 
-const OVERSCAN = 10;
+const OVERSCAN = 6;
 /** What is assumed where the browser tells no size. */
 const ASSUMED: Rect = { width: 1000, height: 600 };
 
