@@ -79,7 +79,9 @@ export class CurvePlot {
     const shape = shapeOf(this._aligned.columns, axis, props, palette);
     if (this._plot !== null && shape === this._shape) {
       this._resizePlot();
-      this._plot.setData(this._aligned.data, true);
+      const plot = this._plot;
+      const { data } = this._aligned;
+      plot.batch(() => plot.setData(data, true));
     } else {
       this._shape = shape;
       this._build();
@@ -154,7 +156,9 @@ export class CurvePlot {
   private _rescale(): void {
     if (this._plot !== null && this._state !== null) {
       const [min, max] = this._state.x;
-      this._plot.setScale('x', { min, max });
+      // At once, and not when the browser comes to it: marks are put where the scales are.
+      const plot = this._plot;
+      plot.batch(() => plot.setScale('x', { min, max }));
     }
   }
 

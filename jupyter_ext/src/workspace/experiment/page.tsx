@@ -1,6 +1,6 @@
 /** One experiment: its tabs, live. */
 
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { ExperimentElement } from '../../shared/experimentView';
 import { ExperimentFeed } from '../../shared/feed';
@@ -9,17 +9,25 @@ import type { ExperimentId } from '../../shared/model';
 import { shortName } from '../../shared/paths';
 import type { Tab } from '../app/address';
 import { useSeen, useWorkspace } from '../app/context';
+import { ChartsTab } from '../charts/chartsTab';
 
-export function ExperimentPage({ id }: { id: ExperimentId; tab: Tab }) {
+export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
   const { host } = useWorkspace();
   const root = useRef<HTMLDivElement>(null);
   const feed = useMemo(
     () => new ExperimentFeed(host.transport, id),
     [host, id]
   );
+  const [view, setView] = useState(feed.view);
+  useEffect(() => feed.subscribe(setView), [feed]);
+  const charts = tab === 'charts';
   const seen = useSeen();
   useEffect(() => (seen ? feed.resume() : feed.pause()), [feed, seen]);
+  useEffect(() => () => feed.dispose(), [feed]);
   useEffect(() => {
+    if (charts) {
+      return undefined;
+    }
     const element = new ExperimentElement(root.current!, feed, {
       page: true,
       onLoad:
@@ -36,8 +44,13 @@ export function ExperimentPage({ id }: { id: ExperimentId; tab: Tab }) {
     return () => {
       end();
       element.dispose();
-      feed.dispose();
     };
-  }, [host, id, feed]);
-  return <div ref={root} class="det-page-body" />;
+  }, [host, id, feed, charts]);
+  return charts ? (
+    <div class="det-page-body">
+      <ChartsTab view={view} feed={feed} />
+    </div>
+  ) : (
+    <div ref={root} class="det-page-body" />
+  );
 }
