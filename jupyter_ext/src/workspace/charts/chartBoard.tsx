@@ -3,6 +3,8 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
+import { useWorkspace } from '../app/context';
+import { Button } from '../parts/button';
 import { Empty } from '../parts/state';
 import { arrange, movedTo, partsOf } from './arrange';
 import { BoardChart, type ChartActions } from './boardChart';
@@ -106,6 +108,7 @@ export function ChartBoard(props: ChartBoardProps) {
           onChange={change}
         />
         {props.tools}
+        <LinkButton />
       </BoardTools>
       {props.notes}
       {groups.map(group => (
@@ -155,6 +158,28 @@ export function ChartBoard(props: ChartBoardProps) {
         />
       )}
     </div>
+  );
+}
+
+/** What is shown as a link: in JupyterLab the browser's own address does not tell it. */
+function LinkButton() {
+  const { host, toasts } = useWorkspace();
+  const copy = async () => {
+    const { navigation } = host;
+    const link = new URL(navigation.href(navigation.current), location.href);
+    try {
+      await navigator.clipboard.writeText(link.href);
+      toasts.say('A link to these charts is on the clipboard.');
+    } catch {
+      toasts.error(
+        `This browser does not let pages copy. The link: ${link.href}`
+      );
+    }
+  };
+  return (
+    <Button icon="copy" onClick={() => void copy()}>
+      Copy link
+    </Button>
   );
 }
 

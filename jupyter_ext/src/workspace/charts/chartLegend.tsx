@@ -24,7 +24,7 @@ export function ChartLegend({ state, sync, format }: ChartLegendProps) {
   // As they are told: what lies on top first.
   const told = drawn.toReversed();
   const follows = cursor !== null && drawn.length <= FOLLOWED;
-  const hits = follows ? hitsAt(drawn, cursor, reachOf(x)) : [];
+  const hits = follows ? hitsAt(drawn, cursor, reachOf(x), x) : [];
   const values = new Map(hits.map(hit => [hit.drawn, hit.value]));
   const text = (value: number | null | undefined) =>
     typeof value === 'number' && Number.isFinite(value) && format

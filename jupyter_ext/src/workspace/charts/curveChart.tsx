@@ -213,7 +213,7 @@ function quiet(state: PlotState | null, to: number) {
 }
 
 function wordsAt(state: PlotState, cursor: number): string {
-  const hits = hitsAt(state.drawn, cursor, reachOf(state.x));
+  const hits = hitsAt(state.drawn, cursor, reachOf(state.x), state.x);
   const words = hits
     .slice(0, SPOKEN)
     .map(

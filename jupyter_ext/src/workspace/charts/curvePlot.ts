@@ -43,6 +43,8 @@ export class CurvePlot {
   private _aligned: Aligned | null = null;
   private _state: PlotState | null = null;
   private _shape = '';
+  /** Read again with each change of the theme: to work it out takes longer than all else. */
+  private _palette: Palette | null = null;
   private _zoom: Zoom = null;
   private _highlighted: string | null = null;
   private _frame = 0;
@@ -56,7 +58,10 @@ export class CurvePlot {
   ) {
     this._resize = new ResizeObserver(() => this._fit());
     this._resize.observe(_host);
-    this._unwatchTheme = watchTheme(document, () => this.update());
+    this._unwatchTheme = watchTheme(document, () => {
+      this._palette = null;
+      this.update();
+    });
   }
 
   get state(): PlotState | null {
@@ -73,13 +78,15 @@ export class CurvePlot {
     const { settings, series } = props;
     const axis = usedAxis(series, settings.axis);
     const drawn = prepare(series, axis, settings);
-    const palette = readPalette(this._host);
+    const palette = (this._palette ??= readPalette(this._host));
     this._aligned = align(drawn);
     this._setState(axis, drawn, palette);
     const shape = shapeOf(this._aligned.columns, axis, props, palette);
     if (this._plot !== null && shape === this._shape) {
       this._resizePlot();
-      this._plot.setData(this._aligned.data, true);
+      const plot = this._plot;
+      const { data } = this._aligned;
+      plot.batch(() => plot.setData(data, true));
     } else {
       this._shape = shape;
       this._build();
@@ -154,7 +161,9 @@ export class CurvePlot {
   private _rescale(): void {
     if (this._plot !== null && this._state !== null) {
       const [min, max] = this._state.x;
-      this._plot.setScale('x', { min, max });
+      // At once, and not when the browser comes to it: marks are put where the scales are.
+      const plot = this._plot;
+      plot.batch(() => plot.setScale('x', { min, max }));
     }
   }
 

@@ -30,27 +30,34 @@ export function nearestIndex(ascending: readonly number[], at: number): number {
 /**
  * Of each series that reaches so far the point nearest to a place, largest value first.
  *
- * A series that has ended long before says nothing there. `reach` is how far beyond its ends a series counts.
+ * A series that has ended long before says nothing there. `reach` is how far beyond its ends a series counts, `seen`
+ * the stretch that is shown: no point beyond it is told.
  */
 export function hitsAt(
   drawn: readonly Drawn[],
   at: number,
-  reach: number
+  reach: number,
+  seen: readonly [number, number] = [-Infinity, Infinity]
 ): Hit[] {
-  const found = drawn.flatMap(each => hitOf(each, at, reach) ?? []);
+  const found = drawn.flatMap(each => hitOf(each, at, reach, seen) ?? []);
   return found.sort((one, other) => other.value - one.value);
 }
 
-function hitOf(drawn: Drawn, at: number, reach: number): Hit | null {
+function hitOf(
+  drawn: Drawn,
+  at: number,
+  reach: number,
+  seen: readonly [number, number]
+): Hit | null {
   const nearest = nearestIndex(drawn.x, at);
   if (nearest < 0 || outside(drawn.x, at, reach)) {
     return null;
   }
   // Where the nearest is a gap, the neighbour that is nearer.
   for (const index of [nearest, nearest - 1, nearest + 1]) {
-    const value = drawn.y[index];
-    if (typeof value === 'number') {
-      return { drawn, index, x: drawn.x[index]!, value };
+    const [x, value] = [drawn.x[index] ?? NaN, drawn.y[index]];
+    if (typeof value === 'number' && x >= seen[0] && x <= seen[1]) {
+      return { drawn, index, x, value };
     }
   }
   return null;

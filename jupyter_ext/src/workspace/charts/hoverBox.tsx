@@ -24,7 +24,7 @@ export function HoverBox({ plot, state, sync, format }: HoverBoxProps) {
   if (cursor === null || cursor < state.x[0] || cursor > state.x[1]) {
     return null;
   }
-  const hits = hitsAt(state.drawn, cursor, reachOf(state.x));
+  const hits = hitsAt(state.drawn, cursor, reachOf(state.x), state.x);
   if (hits.length === 0) {
     return null;
   }

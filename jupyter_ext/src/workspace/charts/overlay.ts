@@ -29,7 +29,7 @@ export class Overlay {
   ): void {
     const inside = at !== null && at >= x[0] && at <= x[1];
     this._line.hidden = !inside;
-    const hits = inside ? hitsAt(drawn, at, reachOf(x)) : [];
+    const hits = inside ? hitsAt(drawn, at, reachOf(x), x) : [];
     const shown = hits
       .filter(
         ({ drawn: { series, look }, value }) =>

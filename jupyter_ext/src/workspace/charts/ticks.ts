@@ -171,7 +171,7 @@ function relativeText(seconds: number, step: number): string {
   if (step >= MINUTE) {
     return seconds < HOUR
       ? `${Math.round(seconds / MINUTE)} min`
-      : formatDuration(seconds).replace(/:00$/, ' h');
+      : formatDuration(seconds).replace(/(?::00)?:00$/, ' h');
   }
   return seconds < MINUTE
     ? `${Number(seconds.toPrecision(6))} s`
