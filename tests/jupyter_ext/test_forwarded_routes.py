@@ -38,6 +38,9 @@ def test_what_a_user_interface_reads_is_passed_on(path: str) -> None:
         *(("POST", f"experiments/7/{verb}") for verb in ("fork", "continue")),
         *(("POST", path) for path in ("models", "models/digits/versions", f"checkpoints/{UUID}/verify")),
         ("PUT", "experiments/7/gc-policy"),
+        ("GET", "queue"),
+        *(("POST", path) for path in ("schedules/3/pause", "schedules/3/resume", "space/clean")),
+        ("DELETE", "schedules/3"),
     ],
 )
 def test_what_the_workspace_asks_for_is_passed_on(method: str, path: str) -> None:
@@ -62,7 +65,7 @@ def test_what_a_user_interface_does_is_passed_on_as_post_only(action: str) -> No
         *((method, "experiments/7") for method in ("PUT", "HEAD")),
         *((method, "trials/7") for method in ("PUT", "DELETE", "PATCH")),
         *(("GET", path) for path in ("settings/notify", f"models/{'x' * 1001}", "models/../runs", "blobs/AB")),
-        *(("DELETE", path) for path in ("data/set", "schedules/1", "settings/notify", "models", "experiments/7/x")),
+        *(("DELETE", path) for path in ("data/set", "schedules/x", "settings/notify", "models", "experiments/7/x")),
     ],
 )
 def test_everything_else_stays_here(method: str, path: str) -> None:

@@ -24,6 +24,7 @@ from det_native.master.api.routes import (
     master,
     models,
     notify,
+    queue,
     runs,
     schedules,
     space,
@@ -72,6 +73,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         events,
         space,
         notify,
+        queue,
         schedules,
     ):
         app.include_router(module.router, prefix=PREFIX)

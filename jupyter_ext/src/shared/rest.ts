@@ -961,6 +961,26 @@ export interface paths {
     patch: operations['change_version'];
     trace?: never;
   };
+  '/api/v1/queue': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Queue
+     * @description Return the experiments that have not ended, in the order of the scheduler.
+     */
+    get: operations['get_queue'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/runs/{run_id}/best': {
     parameters: {
       query?: never;
@@ -3458,6 +3478,74 @@ export interface components {
     ProofState: {
       /** Pending */
       pending: boolean;
+    };
+    /**
+     * Queue
+     * @description Experiments in the order of the scheduler: those that hold slots, those that wait, those that are paused.
+     *
+     *     By the policy ``priority`` the order can be changed by changing priorities; by ``fair_share`` priorities do not
+     *     count. `more` counts experiments beyond the first ones, which are left out.
+     */
+    Queue: {
+      /** Entries */
+      entries: components['schemas']['QueueEntry'][];
+      /** Free */
+      free: number;
+      /**
+       * More
+       * @default 0
+       */
+      more: number;
+      /** Policy */
+      policy: string;
+      /** Slots */
+      slots: number;
+    };
+    /**
+     * QueueEntry
+     * @description An experiment that has not ended.
+     *
+     *     `priority` is the one that counts: lower comes first. `running` and `queued` count its trials, `held` has the slots
+     *     of those that run. `waits_for` and `notice` are those of the experiment.
+     */
+    QueueEntry: {
+      /** Created */
+      created: string;
+      /** Held */
+      held?: string[];
+      /** Id */
+      id: number;
+      /** Max Slots */
+      max_slots: number | null;
+      /** Name */
+      name: string;
+      /**
+       * Notice
+       * @default
+       */
+      notice: string;
+      /** Priority */
+      priority: number;
+      /** Progress */
+      progress: number;
+      /** Queued */
+      queued: number;
+      /** Running */
+      running: number;
+      /** Seconds Left */
+      seconds_left: number | null;
+      /** Slots Per Trial */
+      slots_per_trial: number;
+      /** Started */
+      started: string | null;
+      state: components['schemas']['ExperimentState'];
+      /**
+       * Waits For
+       * @default
+       */
+      waits_for: string;
+      /** Weight */
+      weight: number;
     };
     /**
      * ReadEntry
@@ -10038,6 +10126,91 @@ export interface operations {
       };
       /** @description There is no such thing. */
       404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_queue: {
+    parameters: {
+      query?: {
+        limit?: number;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Queue'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
         headers: {
           [name: string]: unknown;
         };
