@@ -52,7 +52,9 @@ export function ClusterPage() {
 }
 
 function Facts({ info }: { info: MasterInfo }) {
-  const busy = info.slots.filter(({ trial_id }) => trial_id != null).length;
+  const busy = info.slots.filter(
+    ({ trial_id }) => typeof trial_id === 'number'
+  ).length;
   const standbys = Object.entries(info.standbys ?? {}).filter(
     ([, count]) => count > 0
   );
