@@ -51,7 +51,7 @@ from det_native.master.reserve import SIZE, Reserve
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.master.space_watch import SpaceWatch
-from det_native.master.store import bundles, events, experiments, logs, reports, summaries, system, unfinished
+from det_native.master.store import bundles, events, experiments, logs, queue, reports, summaries, system, unfinished
 from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
@@ -60,6 +60,7 @@ from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.schema.introduction import Meeting
 from det_native.schema.life import Deletion, Retained, Retention
 from det_native.schema.manifests import BundleManifest
+from det_native.schema.queue import Queue
 from det_native.schema.space import SpaceSettings
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 from det_native.storage.blobs import BlobStore
@@ -287,6 +288,24 @@ class Service:
     def _slots_now(self) -> list[rest.SlotInfo]:
         taken = self._scheduling.taken
         return [_held(slot, taken.get(slot.id)) for slot in self.places.slots]
+
+    def queue(self, limit: int) -> Queue:
+        """Return the first experiments that have not ended, in the order of the scheduler."""
+        taken, policy = self._scheduling.taken, self._scheduling.policy
+        held: dict[int, list[str]] = {}
+        for slot in self.places.slots:
+            if (run := taken.get(slot.id)) is not None:
+                held.setdefault(run.experiment_id, []).append(slot.id)
+        with self.database.read() as connection:
+            found = queue.entries(connection, held, by_priority=policy is Policy.PRIORITY)
+        slots = len(self.places.slots)
+        return Queue(
+            policy=policy.value,
+            slots=slots,
+            free=slots - sum(map(len, held.values())),
+            entries=found[:limit],
+            more=max(len(found) - limit, 0),
+        )
 
     def environment(self, asked: EnvironmentQuestion) -> EnvironmentAnswer:
         """Return what the Python has that would run a bundle of this interpreter."""

@@ -11,7 +11,7 @@ _UUID = r"[0-9A-Za-z-]{1,64}"
 _SHA = r"[0-9a-f]{64}"
 _MODEL = r"models/[^/]{1,1000}"
 _READ = re.compile(
-    r"health|master|events|space|trial-summaries|models|messages|schedules|data"
+    r"health|master|events|space|trial-summaries|models|messages|schedules|data|queue"
     r"|experiment-(list|rows|groups|names|views)"
     rf"|experiments(/{_NUMBER}(/[a-z-]+)?)?"
     rf"|trials/{_NUMBER}(/[a-z]+)?"
@@ -24,9 +24,10 @@ _READ = re.compile(
 _ASKED = re.compile(
     rf"experiments/{_NUMBER}/(pause|resume|stop|kill|activate|cancel|fork|continue)"
     rf"|checkpoints/{_UUID}/verify|models|{_MODEL}/versions"
+    rf"|schedules/{_NUMBER}/(pause|resume)|space/clean"
 )
 _CHANGED = re.compile(rf"experiments/{_NUMBER}|checkpoints/{_UUID}|{_MODEL}(/versions/{_NUMBER})?")
-_DELETED = re.compile(rf"{_CHANGED.pattern}|experiment-views")
+_DELETED = re.compile(rf"{_CHANGED.pattern}|experiment-views|schedules/{_NUMBER}")
 _PUT = re.compile(rf"experiments/{_NUMBER}/gc-policy|experiment-views")
 _FILE = re.compile(r"checkpoints/[^/]+/files/.+|trials/[0-9]+/artifacts/content", re.DOTALL)
 _PATTERNS = {"GET": _READ, "POST": _ASKED, "PATCH": _CHANGED, "PUT": _PUT, "DELETE": _DELETED}

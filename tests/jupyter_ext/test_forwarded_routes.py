@@ -41,6 +41,9 @@ def test_what_a_user_interface_reads_is_passed_on(path: str) -> None:
         ("PUT", "experiments/7/gc-policy"),
         *(("GET", f"experiment-{what}") for what in ("list", "rows", "groups", "names", "views")),
         *((method, "experiment-views") for method in ("PUT", "DELETE")),
+        ("GET", "queue"),
+        *(("POST", path) for path in ("schedules/3/pause", "schedules/3/resume", "space/clean")),
+        ("DELETE", "schedules/3"),
     ],
 )
 def test_what_the_workspace_asks_for_is_passed_on(method: str, path: str) -> None:
@@ -67,7 +70,7 @@ def test_what_a_user_interface_does_is_passed_on_as_post_only(action: str) -> No
         *(("GET", path) for path in ("settings/notify", f"models/{'x' * 1001}", "models/../runs", "blobs/AB")),
         *(
             ("DELETE", path)
-            for path in ("experiment-list", "data/set", "schedules/1", "settings/notify", "models", "experiments/7/x")
+            for path in ("experiment-list", "data/set", "schedules/x", "settings/notify", "models", "experiments/7/x")
         ),
     ],
 )

@@ -54,6 +54,11 @@ class Scheduling:
         self.refused: dict[int, str] = {}
         self.taken: dict[str, Active] = {}
 
+    @property
+    def policy(self) -> Policy:
+        """By what experiments come before others."""
+        return self._policy
+
     def take_up(self) -> None:
         """Begin with what an earlier master has told."""
         with self._database.read() as connection:

@@ -11,7 +11,7 @@ export interface Loaded<T> {
   readonly data: T | null;
   readonly error: RequestError | null;
   readonly loading: boolean;
-  reload(): void;
+  readonly reload: () => void;
 }
 
 /** When data are loaded again: with each change of one of these experiments, or of any. */

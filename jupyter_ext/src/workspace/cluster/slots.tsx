@@ -1,0 +1,130 @@
+/** The slots of the master: what each is, who holds it, and how much it is used. */
+
+import { formatBytes } from '../../shared/format';
+import type { MasterInfo, SlotInfo, SystemSample } from '../../shared/model';
+import { slotName } from '../../shared/slotNames';
+import { experimentAddress } from '../app/address';
+import { useTransport } from '../app/context';
+import { useEvery } from '../data/useEvery';
+import { useLoad } from '../data/useLoad';
+import { Link } from '../parts/link';
+import { type SlotUse, slotUses } from './slotFacts';
+
+/** So few points say how a trial uses its machine now. */
+const POINTS = 8;
+const SECONDS = 4;
+
+export function Slots({ info }: { info: MasterInfo }) {
+  const transport = useTransport();
+  const trials = [
+    ...new Set(info.slots.flatMap(({ trial_id }) => trial_id ?? []))
+  ].toSorted((one, other) => one - other);
+  const key = trials.length > 0 ? `use ${trials.join()}` : null;
+  const { data, reload } = useLoad(key, async signal => {
+    const found = await Promise.all(
+      trials.map(async id => {
+        const path = `master/trials/${id}/system`;
+        const samples = await transport.get<SystemSample[]>(
+          path,
+          { points: POINTS },
+          signal
+        );
+        return [id, samples] as const;
+      })
+    );
+    return new Map(found);
+  });
+  useEvery(SECONDS, reload);
+  const uses = slotUses(info.slots, data ?? new Map());
+  return (
+    <div
+      class="det-cluster-scroll"
+      tabIndex={0}
+      role="region"
+      aria-label="Slots"
+    >
+      <table class="det-grid" aria-label="Slots">
+        <thead>
+          <tr>
+            <th scope="col">Slot</th>
+            <th scope="col">Device</th>
+            <th scope="col">Held by</th>
+            <th scope="col">Use</th>
+            <th scope="col">Memory</th>
+          </tr>
+        </thead>
+        <tbody>
+          {info.slots.map(slot => (
+            <SlotRow key={slot.id} slot={slot} use={uses.get(slot.id)} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function SlotRow({ slot, use }: { slot: SlotInfo; use?: SlotUse }) {
+  const { experiment_id: id, trial_number: number, trial_id } = slot;
+  return (
+    <tr>
+      <td>{slot.id}</td>
+      <td>{slotName(slot)}</td>
+      <td>
+        {typeof id === 'number' ? (
+          <Link to={experimentAddress(id)}>
+            #{id}, trial {number ?? trial_id}
+          </Link>
+        ) : (
+          <span class="det-cluster-muted">free</span>
+        )}
+      </td>
+      <td>
+        <Meter
+          label={`Use of slot ${slot.id}`}
+          share={use?.percent === undefined ? null : use.percent / 100}
+          text={
+            use?.percent === undefined ? '' : `${Math.round(use.percent)} %`
+          }
+        />
+      </td>
+      <td>
+        <Meter
+          label={`Memory of slot ${slot.id}`}
+          share={
+            use?.memory !== undefined && slot.memory
+              ? use.memory / slot.memory
+              : null
+          }
+          text={use?.memory === undefined ? '' : formatBytes(use.memory)}
+        />
+      </td>
+    </tr>
+  );
+}
+
+/** A bar and what it says. */
+export function Meter({
+  label,
+  share,
+  text
+}: {
+  label: string;
+  share: number | null;
+  text: string;
+}) {
+  if (text === '') {
+    return <span class="det-cluster-muted">—</span>;
+  }
+  return (
+    <span class="det-meter">
+      {share !== null && (
+        <span class="det-meter-bar" role="img" aria-label={`${label}: ${text}`}>
+          <span
+            style={{ width: `${Math.min(Math.max(share, 0), 1) * 100}%` }}
+          />
+        </span>
+      )}
+      <span>{text}</span>
+    </span>
+  );
+}
