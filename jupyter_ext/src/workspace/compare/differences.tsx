@@ -216,7 +216,7 @@ function FileDiff({
   const { data, error } = useLoad(`files ${key}`, signal =>
     Promise.all(
       files.map(file =>
-        file ? fileText(transport, file, signal) : { text: '' }
+        file ? fileText(transport, file, signal) : Promise.resolve({ text: '' })
       )
     )
   );
