@@ -1,4 +1,4 @@
-"""``det open``: the page of an experiment in the JupyterLab of this user that runs."""
+"""``det open``: experiments in the JupyterLab of this user that runs, or on the master's own page."""
 
 from __future__ import annotations
 
@@ -16,26 +16,69 @@ USUAL = "http://localhost:8888/"
 
 @click.command("open")
 @click.argument("experiment_id", metavar="[ID]", type=EXPERIMENT, required=False)
+@click.option("--page", is_flag=True, help="Open the master's own page, though a JupyterLab runs.")
 @click.option("--print", "only_print", is_flag=True, help="Print the address, and open nothing.")
 @click.pass_context
-def open_page(context: click.Context, experiment_id: int | str | None, *, only_print: bool) -> None:
-    """Open the page of an experiment, or else JupyterLab, in a browser; a JupyterLab of yours has to run."""
-    if experiment_id is not None:
-        from det_native.client.catalog import source_of
+def open_page(context: click.Context, experiment_id: int | str | None, *, page: bool, only_print: bool) -> None:
+    """Open an experiment, or all of them, in a browser.
 
+    That is the JupyterLab of yours that runs. Without one, or with --page, it is the page of the master, in which the
+    printed link signs a browser in: once, within two minutes. Runs of this machine's own (local-3) are in JupyterLab
+    only.
+    """
+    from det_native.client.catalog import is_local, source_of
+
+    if experiment_id is not None:
         # What does not exist is said here, not by a page that stays empty.
         source_of(experiment_id, context.obj).experiment(experiment_id)
-    servers = running_servers()
-    if not servers:
+    servers = [] if page else running_servers()
+    if servers:
+        address = page_address(servers[0], experiment_id)
+        _open(address, address, only_print=only_print)
+    elif experiment_id is not None and is_local(experiment_id):
+        if page:
+            without = (
+                f"Runs of this machine's own are not on the master's page: `det open {experiment_id}` uses JupyterLab."
+            )
+        else:
+            usual = page_address({"url": USUAL}, experiment_id)
+            without = (
+                "No JupyterLab of yours runs on this machine. `jupyter lab` starts one; the page is then at "
+                f"{usual} (with the port and token that it prints)."
+            )
+        click.echo(without, err=True)
+        context.exit(1)
+    else:
+        _open_at_master(context, experiment_id, page=page, only_print=only_print)
+
+
+def _open_at_master(context: click.Context, experiment_id: int | str | None, *, page: bool, only_print: bool) -> None:
+    from det_native.client.connect import connect
+    from det_native.client.page_link import page_link, private_file
+    from det_native.errors import NoMasterError
+    from det_native.schema.home import Home
+
+    try:
+        session = connect(context.obj, start=False)
+    except NoMasterError as error:
+        if page:
+            raise
         click.echo(
-            "No JupyterLab of yours runs on this machine. `jupyter lab` starts one; the page is then at "
-            f"{page_address({'url': USUAL}, experiment_id)} (with the port and token that it prints).",
+            "No JupyterLab of yours runs on this machine (`jupyter lab` starts one), and there is no page of a master "
+            f"either: {error}",
             err=True,
         )
         context.exit(1)
-    address = page_address(servers[0], experiment_id)
-    click.echo(address)
-    if not only_print and click.launch(address) != 0:
+
+    address = "/experiments" if experiment_id is None else f"/experiments/{experiment_id}"
+    link = page_link(session, address)
+    # Everybody on this machine can see the arguments of a browser's process, and this link signs in.
+    _open(link, link if only_print else private_file(Home.default(), link).as_uri(), only_print=only_print)
+
+
+def _open(shown: str, launched: str, *, only_print: bool) -> None:
+    click.echo(shown)
+    if not only_print and click.launch(launched) != 0:
         click.echo("No browser could be opened; the address is above.", err=True)
 
 

@@ -128,6 +128,11 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 has_home=watch.has_home,
             )
             service.on_shutdown = server.stop
+
+            async def open_page() -> str:
+                return await server.open_to_browsers() if tcp is None else tcp
+
+            app.state.open_page = open_page
             try:
                 service.start()
                 server.serve_until_stopped(*filter(None, (local, by_tcp)))

@@ -16,7 +16,7 @@ from typing import Any
 import uvicorn
 
 from det_native.errors import MasterStartError
-from det_native.master.config import MasterConfig
+from det_native.master.config import LOOPBACK, MasterConfig
 from det_native.master.connections import UnknownConnections, counted_by
 from det_native.schema.home import Home
 from det_native.schema.sockets import fits, short_path
@@ -145,6 +145,7 @@ class Server(uvicorn.Server):
         self._has_home = has_home
         self._on_ready = on_ready
         self._on_stop = on_stop
+        self._browsers: socket.socket | None = None
 
     def stop(self) -> None:
         """Have it end soon; may be called from any thread."""
@@ -166,6 +167,14 @@ class Server(uvicorn.Server):
         else:
             made = await loop.create_server(self._connection, sock=listening, ssl=self.config.ssl, backlog=_BACKLOG)
         self.servers.append(made)
+
+    async def open_to_browsers(self) -> str:
+        """Answer at a port of loopback, too, from the first call on until the end; return its address."""
+        if self._browsers is None:
+            self._browsers = _bound(LOOPBACK, 0)
+            await self.listen_at(self._browsers)
+            logger.info("answers browsers of this machine at port %d", self._browsers.getsockname()[1])
+        return f"http://{LOOPBACK}:{self._browsers.getsockname()[1]}"
 
     def _connection(self) -> asyncio.Protocol:
         kind: Any = self.config.http_protocol_class

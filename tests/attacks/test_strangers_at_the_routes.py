@@ -14,7 +14,7 @@ from test_access import all_requests, paths_of
 
 from det_native import PROTOCOL
 from det_native.master.api import app as interface
-from det_native.master.api.gate import PUBLIC, SAFE_METHODS
+from det_native.master.api.gate import OPEN, SAFE_METHODS
 from det_native.master.connections import UnknownConnections, counted_by
 
 pytestmark = pytest.mark.slow  # a whole master
@@ -47,7 +47,7 @@ def test_a_port_in_the_clear_opens_no_route_to_any_token(tmp_path: Any, monkeypa
                 for method, path in requests:
                     assert client.request(method, path, headers=headers).status_code == expected, path
             for method, path in requests:
-                if (method, path) not in PUBLIC:
+                if (method, path) not in OPEN:
                     assert client.request(method, path).status_code == 401, path
                     answer = client.request(method, path, headers={"Origin": "http://evil.example"})
                     assert answer.status_code == (401 if method in SAFE_METHODS else 403), path
@@ -73,7 +73,7 @@ def test_a_run_reaches_no_other_run_and_nothing_else(known: Master) -> None:
     for path in paths:
         for form in forms:
             answer = known.client.get(form.format(path), headers={"Authorization": f"Bearer {first.token}"})
-            assert answer.status_code == 401 or ("GET", path) in PUBLIC, path
+            assert answer.status_code == 401 or ("GET", path) in OPEN, path
     for path in (f"{first.run_id}/../{second.run_id}", f"{first.run_id}%2f..%2f{second.run_id}", second.run_id.lower()):
         answer = known.client.post(
             f"/api/v1/runs/{path}/reports", json={"reports": []}, headers={"Authorization": f"Bearer {first.token}"}

@@ -10,9 +10,10 @@ import pytest
 from browser_masters import start_master, stop_master
 from browser_parts import CHROMIUM_ARGUMENTS, PATIENCE, Keep, Lab, Opened, Screen, chromium
 from browser_server import BrowserServer
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from det_native.client.connect import connect
+from det_native.client.page_link import page_link
 from det_native.client.session import Session
 from det_native.schema.home import Home, read_runtime
 
@@ -113,6 +114,30 @@ def opened(browser: Browser, request: pytest.FixtureRequest, keep: Keep) -> Iter
 def screen(opened: Opened, lab: Lab) -> Screen:
     """A page with the JupyterLab that all tests share."""
     return opened(lab)
+
+
+@pytest.fixture
+def master_page(browser: Browser, master: Session, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page of the browser, signed in at the master's own address; no other origin is asked, and nothing is raised."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(1000 * PATIENCE)
+    asked: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda sent: asked.append(sent.url))
+    page.on("pageerror", lambda error: errors.append(error.stack or str(error)))
+    link = page_link(master, "/experiments")
+    page.goto(link)
+    page.locator(".det-topbar").wait_for()
+    yield page
+    folder = os.environ.get("DET_SCREENSHOTS")
+    if folder and request.node.stash.get(FAILED, False):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=str(Path(folder) / f"failed-{request.node.name}.png"))
+    context.close()
+    origin = link.partition("/#")[0]
+    assert [url for url in asked if not url.startswith((f"{origin}/", "data:", "blob:"))] == []
+    assert errors == []
 
 
 @pytest.hookimpl(wrapper=True)

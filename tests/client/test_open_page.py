@@ -1,16 +1,22 @@
-"""``det open``: the address of an experiment's page in the JupyterLab that runs, or how to start one."""
+"""``det open``: an experiment in the JupyterLab that runs, or on the master's own page by a link that signs in."""
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from local_experiments import write_experiment
 
+from det_native.client import page_link
 from det_native.client.command import cli
+from det_native.errors import NotFoundError, ProtocolMismatchError
+from det_native.schema.home import Home
 
 
 @pytest.fixture
@@ -42,3 +48,81 @@ def test_without_a_server_it_says_how_to_start_it(runtime: Path) -> None:
     assert "`jupyter lab` starts one" in printed.stderr
     assert "http://localhost:8888/lab?det-experiment=local-1" in printed.stderr
     assert not list(runtime.iterdir())
+
+
+def test_the_masters_page_has_no_runs_of_this_machines_own(runtime: Path) -> None:
+    write_experiment()
+    printed = run("local-1", "--page")
+    assert printed.exit_code == 1
+    assert "are not on the master's page: `det open local-1` uses JupyterLab" in printed.stderr
+
+
+class Answering:
+    """A session that gives codes."""
+
+    route = None
+
+    def __init__(self, url: str = "unix:/home/master.sock", refusal: Exception | None = None) -> None:
+        self.url = url
+        self._refusal = refusal
+
+    def post(self, path: str, body: Any) -> dict[str, Any]:
+        assert (path, body) == ("/page", {"forward": "", "anew": False})
+        if self._refusal is not None:
+            raise self._refusal
+        return {"code": "a-code_1", "url": "http://127.0.0.1:4321", "seconds": 120.0}
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("unix:/home/master.sock", "http://127.0.0.1:4321"),
+        ("http://localhost:8080", "http://localhost:8080"),
+        ("https://gpu.example:8443", "https://gpu.example:8443"),
+    ],
+)
+def test_the_link_is_where_the_browser_reaches_the_master(url: str, origin: str) -> None:
+    link = page_link.page_link(Answering(url), "/experiments/7")  # type: ignore[arg-type]
+    assert link == f"{origin}/#signin=a-code_1&to=/experiments/7"
+
+
+def test_an_older_master_has_no_page_and_it_says_so() -> None:
+    with pytest.raises(ProtocolMismatchError, match="is older and serves no page: `det down` and `det up` renew it"):
+        page_link.page_link(Answering(refusal=NotFoundError("Not Found")), "/experiments")  # type: ignore[arg-type]
+
+
+def test_without_jupyterlab_the_masters_page_opens_by_a_file_that_nobody_else_can_read(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched: list[str] = []
+    monkeypatch.setattr(click, "launch", lambda address: launched.append(address) or 0)
+    monkeypatch.setattr("det_native.client.connect.connect", lambda *_, **__: Answering())
+    link = "http://127.0.0.1:4321/#signin=a-code_1&to=/experiments"
+    assert run().output == f"{link}\n"
+    [address] = launched
+    assert "a-code_1" not in address, "all users see the arguments of a program"
+    path = Path(address.removeprefix("file://"))
+    assert path.parent.parent == Home.default().path
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert link.replace("&", "&amp;") in path.read_text()
+    os.utime(path, (0, 0))
+    run()
+    assert not path.exists()
+    launched.clear()
+    assert run("--page", "--print").output == f"{link}\n"
+    assert not launched
+
+
+def test_with_jupyterlab_the_page_is_asked_for(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("det_native.client.connect.connect", lambda *_, **__: Answering())
+    server = {"url": "http://localhost:8899/", "token": "t", "pid": os.getpid(), "root_dir": "/"}
+    (runtime / "jpserver-1.json").write_text(json.dumps(server))
+    assert run("--print").output == "http://localhost:8899/lab?token=t\n"
+    assert run("--page", "--print").output.startswith("http://127.0.0.1:4321/#signin=")
+
+
+def test_without_a_master_it_says_how_to_start_one(runtime: Path) -> None:
+    printed = run()
+    assert printed.exit_code == 1
+    assert "`jupyter lab` starts one" in printed.stderr
+    assert "Start one with `det up`" in printed.stderr

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -45,6 +47,8 @@ class Link(BaseModel):
     socket: str
     there: MasterThere
     made: str
+    #: Port of 127.0.0.1 over which browsers of this machine reach the master there; 0 until one is asked for.
+    page_port: int = 0
 
     @property
     def url(self) -> str:
@@ -55,6 +59,13 @@ class Link(BaseModel):
     def stands(self) -> bool:
         """Whether ``ssh`` holds the connection."""
         return is_alive(self.pid, self.start)
+
+
+class PageWay(NamedTuple):
+    """How browsers of this machine reach the master's page: the way's name, and its port if it stands."""
+
+    name: str
+    port: int | None
 
 
 class Connection:
@@ -145,6 +156,29 @@ class Connection:
             time.sleep(_LOCK_POLL_SECONDS)
         return True
 
+    def page_way(self) -> PageWay:
+        """Return how browsers of this machine reach the page of the master there; nothing is sent."""
+        link = self.standing()
+        name = hashlib.sha256(f"{socket.gethostname()} {self._file}".encode()).hexdigest()[:32]
+        return PageWay(name, link.page_port if link is not None and link.page_port else None)
+
+    def forward_page(self) -> int:
+        """Lead a port of this machine's loopback to the master there, for as long as the connection stands; return it.
+
+        Raises
+        ------
+        MasterUnreachableError
+            If that is not possible.
+        """
+        with self._held():
+            found = self.standing()
+            if found is None:
+                raise MasterUnreachableError(f"The connection to {self.target.machine} broke off; try again.")
+            if not found.page_port:
+                found = found.model_copy(update={"page_port": self.line.forward_port(found.there.socket)})
+                write_private(self._file, found.model_dump_json(indent=1) + "\n")
+            return found.page_port
+
     @contextmanager
     def opened(self) -> Iterator[Line]:
         """Have a connection of one's own for the block: what takes long there holds up nobody."""
@@ -205,10 +239,15 @@ class Connection:
         if pid is None or mark is None:
             raise MasterUnreachableError(f"The connection to {self.target.machine} broke off while it was made.")
         same = known is not None and (known.pid, known.start) == (pid, mark)
+        page_port = 0
         if known is None or not same or known.there.runtime != there.runtime or not answers(self.line.forwarded):
+            if known is not None and same and known.page_port:
+                self.line.forget_port(known.page_port, known.there.socket)
             if known is not None and same:
                 self.line.forget(known.there.socket)
             self.line.forward(there.socket)
+        elif known is not None and known.page_port:
+            page_port = known.page_port
         link = Link(
             name=self.target.name,
             pid=pid,
@@ -216,6 +255,7 @@ class Connection:
             socket=str(self.line.forwarded),
             there=there,
             made=datetime.now(UTC).isoformat(),
+            page_port=page_port,
         )
         noted = link.model_copy(update={"there": there.model_copy(update={"fresh": False})})
         write_private(self._file, noted.model_dump_json(indent=1) + "\n")
@@ -308,6 +348,15 @@ class Route:
             f"Out of touch with {self.name} since {self._since:%H:%M:%S}: what trains there goes on, and this is made "
             f"good by itself once the machine can be reached. {error}"
         )
+
+    def page_way(self) -> PageWay:
+        """Return how browsers of this machine reach the master's page."""
+        return self._connection.page_way()
+
+    def forward_page(self) -> int:
+        """Lead a port of this machine to the master, and return it; raises as :meth:`Connection.forward_page` does."""
+        self.address()  # which renews the connection if it is gone
+        return self._connection.forward_page()
 
     def start(self) -> Link:
         """Have a master started there, since none has answered; return the way to it."""

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,7 @@ _CONTROL_SECONDS = 10.0
 _SSH_FAILED = 255
 # By so many letters ssh makes the name of a socket longer while it makes one.
 _ADDED_LETTERS = 17
+_PORT_TRIES = 3
 _PROCESS = re.compile(r"pid=(\d+)")
 
 
@@ -175,6 +177,30 @@ class Line:
         """Forward it no more; what goes over it now goes on."""
         self._control("cancel", "-L", f"{self.forwarded}:{there}")
 
+    def forward_port(self, there: Path) -> int:
+        """Forward a free port of this machine's loopback to a socket there, and return it.
+
+        Who else has an account here can reach it, too: what listens there has to know its own.
+
+        Raises
+        ------
+        MasterUnreachableError
+            If that is not possible.
+        """
+        said = ""
+        for _ in range(_PORT_TRIES):
+            port = _free_port()  # which somebody may take before ssh does
+            done, said = self._told("forward", "-L", f"127.0.0.1:{port}:{there}")
+            if done:
+                return port
+        raise MasterUnreachableError(
+            f"No port could be forwarded to {self.target.machine} ({said.strip() or 'ssh does not say why'})."
+        )
+
+    def forget_port(self, port: int, there: Path) -> None:
+        """Forward a port no more."""
+        self._control("cancel", "-L", f"127.0.0.1:{port}:{there}")
+
     def close(self) -> None:
         """End the connection, if there is one."""
         if self._socket.exists():
@@ -184,8 +210,12 @@ class Line:
 
     def _control(self, verb: str, *options: str) -> str:
         """Tell the process that holds the connection something; returns what is said about it."""
+        return self._told(verb, *options)[1]
+
+    def _told(self, verb: str, *options: str) -> tuple[bool, str]:
+        """Tell it something; returns whether that was done, and what is said about it."""
         if not self._socket.exists():
-            return ""
+            return False, ""
         try:
             done = subprocess.run(
                 [*self._shared(), "-O", verb, *options, *self.target.arguments],
@@ -197,8 +227,8 @@ class Line:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return "ssh does not answer"
-        return done.stderr
+            return False, "ssh does not answer"
+        return done.returncode == 0, done.stderr
 
     def _shared(self) -> list[str]:
         """Return the beginning of a command that uses this connection and never makes one of its own."""
@@ -212,6 +242,13 @@ def answers(place: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def _free_port() -> int:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _program() -> str:

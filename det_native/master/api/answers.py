@@ -35,6 +35,7 @@ _SENTENCES = {
     413: "The body is too large.",
     422: "The request is not valid; `problems` lists everything that is wrong.",
     424: "The storage of the checkpoints does not answer.",
+    429: "Too many wrong tries.",
     426: "Client and master speak different protocols.",
     500: "Something failed inside the master.",
     503: "The master cannot do it at the moment.",

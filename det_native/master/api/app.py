@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from det_native._version import __version__
-from det_native.master.api import errors
+from det_native.master.api import errors, static_page
 from det_native.master.api.gate import PUBLIC, Gate
 from det_native.master.api.routes import (
     analysis,
@@ -27,6 +27,7 @@ from det_native.master.api.routes import (
     master,
     models,
     notify,
+    page,
     runs,
     schedules,
     space,
@@ -34,6 +35,7 @@ from det_native.master.api.routes import (
 )
 from det_native.master.api.shared import SharedAnswers
 from det_native.master.service import OWNER, Service
+from det_native.master.sessions import Sessions
 
 PREFIX = "/api/v1"
 OPENAPI = f"{PREFIX}/openapi.json"
@@ -60,6 +62,8 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
     )
     app.state.service = service
     app.state.shared = SharedAnswers()
+    app.state.sessions = Sessions()
+    app.state.open_page = page.no_page
     for module in (
         runs,
         master,
@@ -79,10 +83,12 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         notify,
         schedules,
         clocks,
+        page,
     ):
         app.include_router(module.router, prefix=PREFIX)
+    app.include_router(static_page.router)
     errors.install(app, service.log)
-    app.add_middleware(Gate, guard=service, owner=OWNER, hosts=tuple(hosts))
+    app.add_middleware(Gate, guard=service, owner=OWNER, sessions=app.state.sessions, hosts=tuple(hosts))
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 

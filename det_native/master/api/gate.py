@@ -14,12 +14,19 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from det_native._version import __version__
+from det_native.master.api import page_access, static_page
 from det_native.master.api.errors import refusal
+from det_native.master.api.page_routes import is_for_pages
 from det_native.master.connections import Connection, connection_of
+from det_native.master.sessions import BrowserSession, Sessions
 from det_native.schema.introduction import PATH
 
-# An introduction over plain TCP is how a client shows that it knows the token.
-PUBLIC = frozenset({("GET", "/api/v1/health"), ("GET", PATH), ("POST", PATH)})
+# An introduction over plain TCP is how a client shows that it knows the token; a code of a link, how a browser does.
+PUBLIC = frozenset({("GET", "/api/v1/health"), ("GET", PATH), ("POST", PATH), ("POST", "/api/v1/session")})
+# Files of the page, which are the same for everybody.
+PAGE_FILES = frozenset((method, path) for method in ("GET", "HEAD") for path in static_page.PATHS)
+#: Everything that is answered without a token.
+OPEN = PUBLIC | PAGE_FILES
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 BODY_LIMIT = 8 << 20
@@ -43,11 +50,16 @@ _IN_THE_CLEAR = (
     f"client (pip install det-native=={__version__}), or use the master's socket, DET_HOME/master.sock; the token "
     "that was sent is best replaced: `det down`, remove DET_HOME/token, `det up`."
 )
+_SIGNED_OUT = (
+    "You are signed out of the master's page: the session has ended, or the master was started again. To sign in, run "
+    "det open --page."
+)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
     "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
 }
+_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 
 class Guard(Protocol):
@@ -70,13 +82,16 @@ class Gate:
     guard : Guard
     owner : str
         Whom the user's token stands for; routes find it in the request's state.
+    sessions : Sessions
+        Browsers that are signed in at the page.
     hosts : iterable of str
         Names under which the master may be addressed, besides those of loopback.
     """
 
-    def __init__(self, app: ASGIApp, guard: Guard, owner: str, hosts: Iterable[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, owner: str, sessions: Sessions, hosts: Iterable[str] = ()) -> None:
         self._app = app
         self._guard = guard
+        self._sessions = sessions
         self._owner = owner
         self._hosts = LOOPBACK | {host.lower().strip("[]") for host in hosts}
 
@@ -94,7 +109,9 @@ class Gate:
             await refused(scope, receive, send)
             return
         scope.setdefault("state", {})["owner"] = self._owner
-        await self._app(scope, _limited(receive, limit), _with_headers(send))
+        sent = _with_headers(send)
+        session = scope["state"].get("session")
+        await self._app(scope, _limited(receive, limit), sent if session is None else _while_signed_in(session, sent))
 
     def _refusal(self, scope: Scope, limit: int) -> Response | None:
         headers = Headers(scope=scope)
@@ -110,7 +127,11 @@ class Gate:
         if self._is_known(scope["path"], headers, connection):
             if connection is not None:
                 connection.has_shown_token()
-        elif (scope["method"], scope["path"]) not in PUBLIC:
+        elif page_access.presents_session(scope, headers):
+            refused = self._refusal_of_session(scope, headers, connection)
+            if refused is not None:
+                return refused
+        elif (scope["method"], scope["path"]) not in OPEN:
             return refusal(
                 401,
                 "A valid token is missing: send `Authorization: Bearer <token>` with the token in DET_HOME/token.",
@@ -119,6 +140,20 @@ class Gate:
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > limit:
             return refusal(413, f"The body is larger than {limit >> 20} MiB.")
+        return None
+
+    def _refusal_of_session(self, scope: Scope, headers: Headers, connection: Connection | None) -> Response | None:
+        """Look at a request of the page; its session is put into the request's state."""
+        if page_access.comes_from_elsewhere(scope, headers):
+            return refusal(403, "Only the master's own page may use its session.")
+        session = page_access.session_of(scope, headers, self._sessions)
+        if session is None:
+            return refusal(401, _SIGNED_OUT)
+        if not is_for_pages(scope["method"], scope["path"]):
+            return refusal(403, f"{scope['method']} {scope['path']} is not for pages: use `det` or Python for it.")
+        scope.setdefault("state", {})["session"] = session
+        if connection is not None:
+            connection.has_shown_token()
         return None
 
     def _is_known(self, path: str, headers: Headers, connection: Connection | None) -> bool:
@@ -163,12 +198,29 @@ def _limited(receive: Receive, limit: int) -> Receive:
     return receive_some
 
 
+def _while_signed_in(session: BrowserSession, send: Send) -> Send:
+    """End an answer when its session has ended: a stream of events would go on for as long as somebody listens."""
+    cut = False
+
+    async def send_on(message: Message) -> None:
+        nonlocal cut
+        if cut:
+            return
+        if session.over and message["type"] == "http.response.body" and message.get("more_body", False):
+            cut = True
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await send(message)
+
+    return send_on
+
+
 def _with_headers(send: Send) -> Send:
     async def send_more(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers[name] = value
+            headers.setdefault("Content-Security-Policy", _POLICY)
             headers.setdefault("Cache-Control", "no-store")
         await send(message)
 

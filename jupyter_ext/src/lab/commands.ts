@@ -11,7 +11,7 @@ import { act, chooseExperiment, tell } from './actions';
 import { HOME } from '../workspace/app/address';
 import { CommandIds } from './commandIds';
 import { fits } from './fits';
-import { submitIcon } from './icons';
+import { experimentsIcon, submitIcon } from './icons';
 import type { WorkspaceTabs } from './workspace/tabs';
 import type { ExperimentsPanel } from './panel/panel';
 
@@ -88,8 +88,10 @@ function addNotebookCommands({
 
 function addOpenCommand({ app, tabs, panel, transport }: CommandContext): void {
   app.commands.addCommand(CommandIds.workspace, {
-    label: 'Experiments',
-    caption: 'Table of all experiments, models, queue and cluster',
+    label: args =>
+      args.inLauncher ? 'Experiments' : 'Open the table of experiments',
+    caption: 'All experiments in a table, models, queue and cluster',
+    icon: args => (args.inLauncher ? experimentsIcon : undefined),
     execute: args =>
       tabs.open(typeof args.address === 'string' ? args.address : HOME)
   });

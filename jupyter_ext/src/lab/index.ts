@@ -9,6 +9,7 @@ import {
   ISessionContextDialogs,
   IToolbarWidgetRegistry
 } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { CommandToolbarButton } from '@jupyterlab/ui-components';
@@ -30,13 +31,14 @@ import { type SubmitContext, submitNotebook } from './submission/submit';
 import { showNotice } from './showNotice';
 import { labTransport } from './transport';
 import { VERSION } from './version';
-import { askedAddress } from './workspace/asked';
+import { askedAddress, withoutAsked } from './workspace/asked';
 import { downloadFrom } from '../shared/download';
 import { WorkspaceTabs } from './workspace/tabs';
 
 /** Seconds that inspecting and submitting may take: cells may have to run; the server has its own limit. */
 const DOCUMENT_SECONDS = 3600;
 const PANEL_RANK = 600;
+const LAUNCHER_RANK = 10;
 
 const plugin: JupyterFrontEndPlugin<void> = {
   id: '@det-native/labext:plugin',
@@ -48,7 +50,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     ILayoutRestorer,
     ICommandPalette,
     IToolbarWidgetRegistry,
-    ISessionContextDialogs
+    ISessionContextDialogs,
+    ILauncher
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -56,7 +59,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
     toolbars: IToolbarWidgetRegistry | null,
-    dialogs: ISessionContextDialogs | null
+    dialogs: ISessionContextDialogs | null,
+    launcher: ILauncher | null
   ) => {
     const { serverSettings } = app.serviceManager;
     const transport = labTransport(serverSettings);
@@ -101,8 +105,19 @@ const plugin: JupyterFrontEndPlugin<void> = {
     }
     const asked = askedAddress(window.location.search);
     if (asked !== null) {
-      void app.restored.then(() => tabs.open(asked));
+      void app.restored.then(() => {
+        tabs.open(asked);
+        // The tab is kept with JupyterLab's layout; the address bar would open it again after it was closed.
+        const { history, location } = window;
+        history.replaceState(history.state, '', withoutAsked(location.href));
+      });
     }
+    launcher?.add({
+      command: CommandIds.workspace,
+      args: { inLauncher: true },
+      category: 'Other',
+      rank: LAUNCHER_RANK
+    });
     if (palette !== null) {
       addToPalette(palette);
     }
@@ -126,6 +141,7 @@ function makePanel(
     slots: new SlotsWatch(transport),
     version: VERSION,
     onOpen: id => void app.commands.execute(CommandIds.open, { id }),
+    onAll: () => void app.commands.execute(CommandIds.workspace),
     onSubmit: () => void app.commands.execute(CommandIds.submit),
     canSubmit: () => notebooks.currentWidget !== null,
     onStart

@@ -1,13 +1,48 @@
 /** Requests to the master that has served this page. */
 
+import { saveAddress } from '../shared/download';
 import type { MasterStatus } from '../shared/model';
 import type { components } from '../shared/rest';
-import { FetchTransport, type Query } from '../shared/transport';
+import { FetchTransport, type Query, RequestError } from '../shared/transport';
+import type { Session } from './session';
+
+const UNREACHABLE = () =>
+  new RequestError(
+    'The master does not answer at this address.',
+    0,
+    'unreachable',
+    'If it was started again, or the way to it was cut, run "det open --page": that opens the page where it is now.'
+  );
+export const SIGNED_OUT = () =>
+  new RequestError(
+    'You are signed out.',
+    401,
+    'unauthorised',
+    'Run "det open --page" to sign in again.'
+  );
 
 /** Paths are those of the server extension: `master/…` is the master's interface, `status` is asked of it. */
 export class MasterTransport extends FetchTransport {
-  constructor(private readonly _origin: string) {
-    super(_origin);
+  constructor(
+    private readonly _origin: string,
+    session: Session,
+    fetchFunction: typeof fetch = (...given) => fetch(...given)
+  ) {
+    const send = async (url: string, init: RequestInit) => {
+      const headers = session.headers();
+      const answer = await fetchFunction(url, {
+        ...init,
+        headers: { ...init.headers, ...headers }
+      }).catch((error: unknown) => {
+        throw init.signal?.aborted ? error : UNREACHABLE();
+      });
+      if (answer.status === 401) {
+        session.forget(headers['X-Det-Session']);
+        throw SIGNED_OUT();
+      }
+      return answer;
+    };
+    super(_origin, send);
   }
 
   override url(path: string, query: Query = {}): string {
@@ -43,5 +78,15 @@ export class MasterTransport extends FetchTransport {
       can_start: false
     };
     return status as T;
+  }
+
+  /** Save a file: a link can send no key, so it has a ticket, which opens this address once. */
+  async download(path: string, query: Query = {}): Promise<void> {
+    const address = this.url(path, query).slice(this._origin.length);
+    const ticket = await this.post<components['schemas']['Ticket']>(
+      'master/session/ticket',
+      { address }
+    );
+    saveAddress(ticket.address);
   }
 }

@@ -35,6 +35,13 @@ export class HashNavigation implements Navigation {
     this._listeners.forEach(listener => listener());
   }
 
+  /** Put another address in the place of the present one, whatever that was; the home page without one. */
+  replace(address: string): void {
+    const href = this.href(address || HOME);
+    this._window.history.replaceState(null, '', href);
+    this._listeners.forEach(listener => listener());
+  }
+
   href(address: string): string {
     return `#${address}`;
   }

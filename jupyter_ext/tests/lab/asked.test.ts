@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { askedAddress } from '../../src/lab/workspace/asked';
+import { askedAddress, withoutAsked } from '../../src/lab/workspace/asked';
 
 describe("JupyterLab's address", () => {
   it.each([
@@ -19,5 +19,13 @@ describe("JupyterLab's address", () => {
     ['?det-experiment=0', null]
   ])('%s asks for %s', (search, wanted) => {
     expect(askedAddress(search)).toBe(wanted);
+  });
+
+  it('is left without what it asked for, and with all else', () => {
+    expect(
+      withoutAsked(
+        'http://x/user/lab/tree/a.ipynb?reset=1&det=%2Fqueue&det-experiment=7#cell'
+      )
+    ).toBe('http://x/user/lab/tree/a.ipynb?reset=1#cell');
   });
 });

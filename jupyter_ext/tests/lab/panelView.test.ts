@@ -42,6 +42,7 @@ async function panelWith(answers: Record<string, unknown> = {}) {
   const feed = new AllExperiments(transport);
   const calls = {
     onOpen: vi.fn(),
+    onAll: vi.fn(),
     onSubmit: vi.fn(),
     onStart: vi.fn(() => feed.start())
   };
@@ -64,16 +65,22 @@ async function panelWith(answers: Record<string, unknown> = {}) {
 
 describe('the panel', () => {
   it('lists the experiments, with the master above', async () => {
-    const { panel, texts, node } = await panelWith();
+    const { panel, texts, node, calls } = await panelWith();
     await vi.advanceTimersByTimeAsync(4100);
     expect(texts('.det-Panel-master')).toEqual([
       'Master running · 1 of 2 slots busy'
     ]);
     expect(panel.activeExperiment?.id).toBe(8);
     expect(nameOf(node)).toBe('Experiments of det_native');
-    expect(nameOf(node.querySelector('.det-Panel-header button')!)).toBe(
-      'Refresh the list of experiments'
+    const buttons = node.querySelectorAll<HTMLButtonElement>(
+      '.det-Panel-header button'
     );
+    expect([...buttons].map(nameOf)).toEqual([
+      'Open the table of all experiments',
+      'Refresh the list of experiments'
+    ]);
+    buttons[0]?.click();
+    expect(calls.onAll).toHaveBeenCalledTimes(1);
   });
 
   it('causes no request while it is hidden, or its tab is', async () => {

@@ -1,5 +1,5 @@
 /** The side panel: the experiments of the master and of this machine, live while it is seen. */
-import { refreshIcon } from '@jupyterlab/ui-components';
+import { refreshIcon, tableRowsIcon } from '@jupyterlab/ui-components';
 import type { Message as LuminoMessage } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
@@ -28,6 +28,8 @@ export interface PanelOptions {
   slots: SlotsWatch;
   version: string;
   onOpen: (experimentId: ExperimentId) => void;
+  /** Open the table of all experiments. */
+  onAll: () => void;
   onSubmit: () => void;
   /** Whether there is a notebook to submit. */
   canSubmit: () => boolean;
@@ -122,6 +124,14 @@ export class ExperimentsPanel extends Widget {
   }
 
   private _makeHeader(): HTMLElement {
+    const all = button('jp-Button jp-mod-minimal det-Panel-all', '', () =>
+      this._options.onAll()
+    );
+    all.append(
+      tableRowsIcon.element({ tag: 'span', stylesheet: 'toolbarButton' })
+    );
+    all.title = 'Open the table of all experiments';
+    all.setAttribute('aria-label', all.title);
     const refresh = button(
       'jp-Button jp-mod-minimal det-Panel-refresh',
       '',
@@ -137,6 +147,7 @@ export class ExperimentsPanel extends Widget {
       'det-Panel-header',
       {},
       make('h2', '', {}, 'Experiments'),
+      all,
       refresh
     );
   }

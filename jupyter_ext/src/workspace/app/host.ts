@@ -17,6 +17,17 @@ export interface Navigation {
   href(address: string): string;
 }
 
+export type ThemeChoice = 'system' | 'light' | 'dark';
+
+/** Light or dark, where the surroundings leave that to the workspace. */
+export interface Theme {
+  readonly choice: ThemeChoice;
+  readonly shown: 'light' | 'dark';
+  choose(choice: ThemeChoice): void;
+  /** Call `listener` after each change; returns what ends it. */
+  subscribe(listener: () => void): () => void;
+}
+
 /** The surroundings of the workspace. */
 export interface Host {
   /** `lab`: a tab of JupyterLab, with runs of this machine's own. `page`: the page that the master serves. */
@@ -32,6 +43,10 @@ export interface Host {
   ): Promise<void>;
   /** Text of the cells of the open notebook, to compare with; null where no notebook is open. */
   notebookCells?(): readonly string[] | null;
+  /** Missing where the surroundings have a theme of their own. */
+  readonly theme?: Theme;
+  /** End the session of this browser; missing where there is none. */
+  signOut?(): Promise<void>;
   /** Name the tab of the browser or of JupyterLab; `caption` is shown when it is pointed at. */
   setTitle(title: string, caption?: string): void;
 }

@@ -19,6 +19,8 @@ import {
 } from './context';
 import type { Host } from './host';
 import { PageOf } from './pages';
+import { useTheme } from './theme';
+import { TopActions } from './topActions';
 
 /** Shows the workspace in an element; owns what it has put there. */
 export class WorkspaceElement {
@@ -65,7 +67,11 @@ function App() {
   const { host, toasts } = useWorkspace();
   const { place } = useAddress();
   return (
-    <div class="det-app" data-host={host.kind}>
+    <div
+      class="det-app"
+      data-host={host.kind}
+      data-theme={useTheme(host.theme)}
+    >
       <a class="det-skip" href="#det-main" onClick={skipToMain}>
         Skip to the content
       </a>
@@ -120,6 +126,7 @@ function TopBar({ place }: { place: Place }) {
           </Link>
         ))}
       </nav>
+      <TopActions />
     </header>
   );
 }

@@ -14,6 +14,8 @@ const PATHS = {
   filter: 'M2 3h12L9.5 8.5V13l-3-1.5v-3z',
   forward: 'M6 3l5 5-5 5',
   fullscreen: 'M3 6V3h3M10 3h3v3M13 10v3h-3M6 13H3v-3',
+  leave: 'M9 3H3v10h6M7 8h7M11 5l3 3-3 3',
+  link: 'M6.5 9.5l3-3M7 4.5 9 2.6a3 3 0 0 1 4.3 4.3L11.5 9M9 11.5l-2 1.9a3 3 0 0 1-4.3-4.3L4.5 7',
   more: 'M3 8h.01M8 8h.01M13 8h.01',
   pause: 'M5 3v10M11 3v10',
   pin: 'M6 2h4l-.5 5L12 9H4l2.5-2zM8 9v5',
@@ -25,6 +27,7 @@ const PATHS = {
     'M8 5.5a2.5 2.5 0 1 1 0 5 2.5 2.5 0 0 1 0-5zM8 1.5v2M8 12.5v2M1.5 8h2M12.5 8h2M3.4 3.4l1.4 1.4M11.2 11.2l1.4 1.4M12.6 3.4l-1.4 1.4M4.8 11.2l-1.4 1.4',
   stop: 'M4 4h8v8H4z',
   tag: 'M2 2h6l6 6-6 6-6-6zM5 5h.01',
+  theme: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 2v12M8 6h5M8 10h5',
   trash: 'M3 4h10M6 4V2h4v2M4 4l1 10h6l1-10M7 7v4M9 7v4',
   up: 'M3.5 10 8 5.5 12.5 10',
   warning: 'M8 2l6.5 12h-13zM8 6.5v3.5M8 12h.01'
