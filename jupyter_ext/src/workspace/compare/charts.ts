@@ -29,12 +29,7 @@ export function comparedCharts(
       const own = data.find(({ id }) => id === side.compared.id);
       return own ? chartsOf(own.curves, factsOf(side, own)) : [];
     },
-    ({ source, label }) =>
-      source === undefined || source.kind === 'validation'
-        ? ''
-        : label === source.name
-          ? ''
-          : `, ${source.kind}`
+    ({ source }) => (source?.kind === 'training' ? ', training' : '')
   );
 }
 
