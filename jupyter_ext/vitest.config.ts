@@ -1,7 +1,5 @@
 import { defineConfig } from 'vitest/config';
 
-const PAGES = 'tests/workspace/**/*.test.tsx';
-
 export default defineConfig({
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   test: {

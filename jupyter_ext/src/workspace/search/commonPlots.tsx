@@ -88,8 +88,8 @@ export function ScatterSection({ analysis }: { analysis: Analysis }) {
   const { dimensions, byId, metric, filtered, colouring, hover, tell } =
     analysis;
   const all = [NUMBER, ...dimensions.hyperparameters, ...dimensions.metrics];
-  const [xId, setX] = useParameter('x');
-  const [yId, setY] = useParameter('y');
+  const [xId, setX] = useParameter('sx');
+  const [yId, setY] = useParameter('sy');
   const x = byId.get(xId) ?? dimensions.hyperparameters[0] ?? NUMBER;
   const y = byId.get(yId) ?? metric;
   const draw = useCallback(

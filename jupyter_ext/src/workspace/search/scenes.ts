@@ -301,12 +301,16 @@ export function contourShapes(
   };
 }
 
+/** How far a trial tells of its neighbourhood, as a share of the axis. */
+const REACH = 0.07;
+
 function meanAt(points: readonly number[][], x: number, y: number): number {
   let sum = 0;
   let weights = 0;
   for (const [px, py, value] of points) {
-    const distance = (px! - x) ** 2 + (py! - y) ** 2;
-    const weight = 1 / (distance + 1e-4) ** 1.5;
+    const distance = ((px! - x) ** 2 + (py! - y) ** 2) / REACH ** 2;
+    // Far from all of them the nearest ones still count.
+    const weight = Math.exp(-distance / 2) + 1e-6 / (1 + distance);
     sum += weight * value!;
     weights += weight;
   }

@@ -9,6 +9,7 @@ import { useParameter, useTransport } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { Select } from '../parts/field';
+import { Loading } from '../parts/state';
 import type { PlotColours } from './frame';
 import { PlotCard } from './plotCard';
 import {
@@ -149,7 +150,7 @@ export function PairPlots({ analysis, metric }: Props) {
           by: 'value',
           dimension: NUMBER,
           smaller: true,
-          name: 'Rank, 0 best',
+          name: 'Rank',
           value: trial => places.get(trial.key)
         },
         size,
@@ -219,18 +220,11 @@ export function ParetoPlot({
   const draw = useCallback(
     (size: Size, colours: PlotColours) => {
       const front = paretoFront(filtered, metrics);
-      const places = new Map(front.map((key, at) => [key, at]));
       return scatterScene({
         trials: filtered,
         x: x ?? NUMBER,
         y: y ?? NUMBER,
-        colouring: {
-          by: 'value',
-          dimension: NUMBER,
-          smaller: false,
-          name: 'Front',
-          value: trial => (places.has(trial.key) ? 1 : 0)
-        },
+        colouring: { by: 'none' },
         size,
         colours,
         marked: new Set(front)
@@ -299,7 +293,7 @@ export function StagesPlot({
   const { id, trials } = view;
   // The feed has the curves of fifty trials; a search may have a thousand.
   const more = trials.length > 50;
-  const { data } = useLoad<MetricCurve[]>(
+  const { data, error } = useLoad<MetricCurve[]>(
     more ? `curves ${id} ${metric.name}` : null,
     signal =>
       transport.get(
@@ -332,7 +326,13 @@ export function StagesPlot({
   );
   const rungs = rungsOf(view);
   if (!validated) {
-    return null;
+    return more && data === null && error === null ? (
+      <Loading label="Loading the curves…" />
+    ) : (
+      <p class="det-plot-note">
+        No trial has reported a validation of this metric.
+      </p>
+    );
   }
   const words = ['promoted', 'finished', 'stopped', 'training'] as const;
   return (

@@ -1,0 +1,94 @@
+/** Charts in which each experiment has a colour. Pure. */
+
+import { shortened } from '../../shared/format';
+import type { SystemSample } from '../../shared/model';
+import { shortName } from '../../shared/paths';
+import { trialNumber } from '../../shared/trialNumbers';
+import { axesOfTrials, chartsOf, type CurveFacts } from '../charts/curveSeries';
+import type { ChartData, Series } from '../charts/series';
+import { systemCharts } from '../charts/systemSeries';
+import type { TrialData } from './load';
+import type { Side } from './rows';
+
+/** What an experiment is called in a legend. */
+export function sideLabel({ compared, trial }: Side): string {
+  const { id, detail, trials } = compared;
+  const which =
+    trial !== null && trials.length > 1 ? `, trial ${trialNumber(trial)}` : '';
+  return `${shortName(id)} ${shortened(detail.name)}${which}`.trim();
+}
+
+/** A chart for each metric that any of the experiments has. */
+export function comparedCharts(
+  sides: readonly Side[],
+  data: readonly TrialData[]
+): ChartData[] {
+  return merged(
+    sides,
+    side => {
+      const own = data.find(({ id }) => id === side.compared.id);
+      return own ? chartsOf(own.curves, factsOf(side, own)) : [];
+    },
+    ({ source }) => (source?.kind === 'training' ? ', training' : '')
+  );
+}
+
+/** What the trials used of their machines. */
+export function comparedSystem(
+  sides: readonly Side[],
+  data: readonly TrialData[],
+  samples: ReadonlyArray<readonly SystemSample[]>
+): ChartData[] {
+  return merged(
+    sides,
+    side => {
+      const at = data.findIndex(({ id }) => id === side.compared.id);
+      const own = data[at];
+      if (!own || !samples[at] || samples[at].length === 0) {
+        return [];
+      }
+      const axes = axesOfTrials(factsOf(side, own), [own.trial.id]);
+      return systemCharts(samples[at], axes.get(own.trial.id)!);
+    },
+    ({ label }, { title }) => (label === title ? '' : `, ${label}`)
+  );
+}
+
+function factsOf({ compared }: Side, { trial, clocks }: TrialData): CurveFacts {
+  const { detail } = compared;
+  const records = detail.config['records_per_epoch'];
+  return {
+    trials: [trial],
+    bestId: null,
+    metric: detail.metric,
+    clocks,
+    recordsPerEpoch: typeof records === 'number' ? records : 0
+  };
+}
+
+/** Charts of the same key become one; each experiment has its colour and name in it. */
+function merged(
+  sides: readonly Side[],
+  chartsOfSide: (side: Side) => ChartData[],
+  suffix: (series: Series, chart: ChartData) => string
+): ChartData[] {
+  const found = new Map<string, { chart: ChartData; series: Series[] }>();
+  sides.forEach((side, colour) => {
+    const name = sideLabel(side);
+    for (const chart of chartsOfSide(side)) {
+      const known = found.get(chart.key) ?? { chart, series: [] };
+      known.series.push(
+        ...chart.series.map((series): Series => ({
+          ...series,
+          key: `${side.compared.id} ${series.key}`,
+          group: String(side.compared.id),
+          label: name + suffix(series, chart),
+          look: series.look === 'faint' ? 'faint' : 'plain',
+          colour
+        }))
+      );
+      found.set(chart.key, known);
+    }
+  });
+  return [...found.values()].map(({ chart, series }) => ({ ...chart, series }));
+}
