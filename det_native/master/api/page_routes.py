@@ -16,13 +16,20 @@ READABLE = frozenset(
         "bundles",
         "blobs",
         "checkpoints",
+        "configuration-schema",
         "data",
         "events",
+        "experiment-groups",
+        "experiment-list",
+        "experiment-names",
+        "experiment-rows",
+        "experiment-views",
         "experiments",
         "health",
         "master",
         "messages",
         "models",
+        "queue",
         "schedules",
         "session",
         "settings",
@@ -32,7 +39,7 @@ READABLE = frozenset(
     }
 )
 #: First parts of paths below which everything may be changed.
-CHANGEABLE = frozenset({"checkpoints", "models", "session", "space", "trials"})
+CHANGEABLE = frozenset({"checkpoints", "experiment-views", "models", "session", "space", "trials"})
 _MORE = tuple(
     re.compile(pattern)
     for pattern in (

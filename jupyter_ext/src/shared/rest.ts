@@ -252,6 +252,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/configuration-schema': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Configuration Schema
+     * @description Return the JSON schema of a configuration: its fields with their defaults and what is valid.
+     */
+    get: operations['get_configuration_schema'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/data': {
     parameters: {
       query?: never;
@@ -396,6 +416,114 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/experiment-groups': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Groups
+     * @description Return groups of the experiments that a query holds for, with mean, deviation and the best of a measure.
+     */
+    get: operations['list_experiment_groups'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiment-list': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Ids
+     * @description Return the ids of all experiments that a query holds for, in order, and the first of their rows.
+     */
+    get: operations['list_experiment_ids'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiment-names': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Names
+     * @description Return what a query may name: metrics, hyperparameters, labels, projects, with how many experiments have it.
+     */
+    get: operations['list_experiment_names'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiment-rows': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Rows
+     * @description Return rows of these experiments; those that are gone are left out.
+     */
+    get: operations['list_experiment_rows'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiment-views': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List Experiment Views
+     * @description Return the views of the table of experiments that were saved, by name.
+     */
+    get: operations['list_experiment_views'];
+    /**
+     * Save Experiment View
+     * @description Save a view in the place of one of the same name; return all views.
+     */
+    put: operations['save_experiment_view'];
+    post?: never;
+    /**
+     * Delete Experiment View
+     * @description Delete a view; return those that are left.
+     */
+    delete: operations['delete_experiment_view'];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/experiments': {
     parameters: {
       query?: never;
@@ -511,6 +639,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/experiments/{experiment_id}/clocks': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Clocks
+     * @description Return the clocks of those trials of which `/curves` has the curves.
+     */
+    get: operations['get_clocks'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/experiments/{experiment_id}/continue': {
     parameters: {
       query?: never;
@@ -542,6 +690,7 @@ export interface paths {
      * Get Experiment Curves
      * @description Return the curves of the best trial and the newest ones, each down-sampled to at most `buckets` points.
      *
+     *     Of a stretch of batches the points are the finer, the shorter it is.
      *     Where there are very many curves (trials times metrics) each has fewer points, so that an answer stays small.
      */
     get: operations['get_experiment_curves'];
@@ -626,6 +775,26 @@ export interface paths {
      * @description Change how many checkpoints of an experiment stay; what is superfluous then goes.
      */
     put: operations['set_gc_policy'];
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/experiments/{experiment_id}/importance': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Importance
+     * @description Return how much each hyperparameter explains of a metric, over the trials that have ended.
+     */
+    get: operations['get_importance'];
+    put?: never;
     post?: never;
     delete?: never;
     options?: never;
@@ -961,6 +1130,26 @@ export interface paths {
     patch: operations['change_version'];
     trace?: never;
   };
+  '/api/v1/page': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Open Page
+     * @description Return a code with which a browser signs in once; a port for browsers of this machine is opened if need be.
+     */
+    post: operations['open_page'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/queue': {
     parameters: {
       query?: never;
@@ -1123,6 +1312,54 @@ export interface paths {
      * @description Have a paused schedule submit again.
      */
     post: operations['resume_schedule'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/session': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Session
+     * @description Say that the browser is signed in, and for how long if it asks nothing more.
+     */
+    get: operations['get_session'];
+    put?: never;
+    /**
+     * Sign In
+     * @description Begin the session of a browser, by the code of a link. Public.
+     */
+    post: operations['sign_in'];
+    /**
+     * Sign Out
+     * @description End the session of the browser that asks.
+     */
+    delete: operations['sign_out'];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  '/api/v1/session/ticket': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Make Ticket
+     * @description Return the address with which a link downloads a file, once.
+     */
+    post: operations['make_ticket'];
     delete?: never;
     options?: never;
     head?: never;
@@ -1343,6 +1580,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/api/v1/trials/{trial_id}/clock': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Get Clock
+     * @description Return when a trial had done how many batches, and after which its epochs ended.
+     */
+    get: operations['get_clock'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/api/v1/trials/{trial_id}/curves': {
     parameters: {
       query?: never;
@@ -1353,6 +1610,8 @@ export interface paths {
     /**
      * Get Curves
      * @description Return every metric down-sampled to at most `buckets` points, minimum and maximum kept; of fewer rows, all.
+     *
+     *     Of a stretch of batches the points are the finer, the shorter it is.
      */
     get: operations['get_curves'];
     put?: never;
@@ -2380,6 +2639,7 @@ export interface components {
      *
      *     Everything but `resources` may change at any time, also once the experiment has ended. `labels` are all that it has
      *     then; `add_labels` and `remove_labels` change single ones, so that two people who label do not undo each other.
+     *     With `notes_before`, `notes` are taken only in place of those: 409 if somebody has written others meanwhile.
      */
     ExperimentChange: {
       /** Add Labels */
@@ -2394,6 +2654,8 @@ export interface components {
       name?: string | null;
       /** Notes */
       notes?: string | null;
+      /** Notes Before */
+      notes_before?: string | null;
       /** Project */
       project?: string | null;
       /** Remove Labels */
@@ -2560,6 +2822,125 @@ export interface components {
       name?: string | null;
     };
     /**
+     * ExperimentGroup
+     * @description Experiments that have a name, a label or the value of a hyperparameter in common.
+     *
+     *     `value` is what they have in common, None where they lack it. Of the measure, `measured` of `count` experiments
+     *     have a value; `mean` and `deviation` (of a sample) are those of the finite ones. `ids` begins with the best one.
+     */
+    ExperimentGroup: {
+      /** Best */
+      best?: number | null;
+      /** Count */
+      count: number;
+      /** Deviation */
+      deviation?: number | null;
+      /** Ids */
+      ids: number[];
+      /** Mean */
+      mean?: number | null;
+      /** Measured */
+      measured: number;
+      /** Value */
+      value: unknown;
+    };
+    /**
+     * ExperimentGroups
+     * @description Groups of the experiments that a query holds for: the best first, then the larger.
+     *
+     *     `total` is how many experiments the query holds for, `grouped` how many of them were looked at; `other_groups` how
+     *     many groups are left out.
+     */
+    ExperimentGroups: {
+      /** Grouped */
+      grouped: number;
+      /** Groups */
+      groups: components['schemas']['ExperimentGroup'][];
+      /**
+       * Notice
+       * @default
+       */
+      notice: string;
+      /**
+       * Other Groups
+       * @default 0
+       */
+      other_groups: number;
+      /** Total */
+      total: number;
+    };
+    /**
+     * ExperimentList
+     * @description The ids of all experiments that a query holds for, in order, and the first of their rows.
+     *
+     *     `total` counts those beyond the limit, too. `notice` is what else is to be known of the answer.
+     */
+    ExperimentList: {
+      /** Ids */
+      ids: number[];
+      /**
+       * Notice
+       * @default
+       */
+      notice: string;
+      /** Rows */
+      rows?: components['schemas']['ExperimentRow'][];
+      /** Total */
+      total: number;
+    };
+    /**
+     * ExperimentNames
+     * @description What a query about the experiments of a user may name; the most frequent names come first.
+     *
+     *     `experiments` is how many of the newest ones were looked at for hyperparameters.
+     */
+    ExperimentNames: {
+      /** Experiments */
+      experiments: number;
+      /** Frameworks */
+      frameworks: components['schemas']['NameCount'][];
+      /** Hyperparameters */
+      hyperparameters: components['schemas']['NameCount'][];
+      /** Labels */
+      labels: components['schemas']['NameCount'][];
+      /** Metrics */
+      metrics: components['schemas']['NameCount'][];
+      /** Names */
+      names: components['schemas']['NameCount'][];
+      /** Projects */
+      projects: components['schemas']['NameCount'][];
+      /** Users */
+      users: components['schemas']['NameCount'][];
+    };
+    /**
+     * ExperimentRow
+     * @description An experiment with what columns may show of it.
+     *
+     *     `owner` is the user. `notes` is the first line of its notes. `size` counts the bytes of its checkpoints. `hparams`
+     *     and `metrics` are those of its best trial, as far as they were asked for.
+     */
+    ExperimentRow: {
+      experiment: components['schemas']['Experiment'];
+      /** Hparams */
+      hparams?: {
+        [key: string]: unknown;
+      };
+      /** Metrics */
+      metrics?: components['schemas']['MetricSummary'][];
+      /**
+       * Notes
+       * @default
+       */
+      notes: string;
+      /** Owner */
+      owner: string;
+      /**
+       * Size
+       * @default 0
+       */
+      size: number;
+    };
+    /**
      * ExperimentState
      * @description State of an experiment (names as in Determined).
      *
@@ -2577,6 +2958,32 @@ export interface components {
       | 'COMPLETED'
       | 'ERROR'
       | 'DELETED';
+    /**
+     * ExperimentView
+     * @description A view of the table of experiments that a user has saved.
+     */
+    ExperimentView: {
+      /** Name */
+      name: string;
+      /** Parameters */
+      parameters: {
+        [key: string]: string;
+      };
+      /** Updated */
+      updated: string;
+    };
+    /**
+     * ExperimentViewBody
+     * @description Body of PUT /experiment-views: a name, and what the table shows, as parameters of its address.
+     */
+    ExperimentViewBody: {
+      /** Name */
+      name: string;
+      /** Parameters */
+      parameters: {
+        [key: string]: string;
+      };
+    };
     /**
      * FileEntry
      * @description A file of the bundle; `path` is relative to the worker's working directory, with forward slashes.
@@ -2650,6 +3057,44 @@ export interface components {
       status: 'ok';
       /** Version */
       version: string;
+    };
+    /**
+     * HyperparameterImportance
+     * @description The share of a metric's variance that one hyperparameter explains, from 0 to 1.
+     */
+    HyperparameterImportance: {
+      /** Importance */
+      importance: number;
+      /** Name */
+      name: string;
+    };
+    /**
+     * Importance
+     * @description Importance of the hyperparameters of an experiment, greatest first.
+     *
+     *     Attributes
+     *     ----------
+     *     metric : str
+     *     trials : int
+     *         How many trials it was worked out from.
+     *     total : int
+     *         How many trials have a value of the metric.
+     *     importances : list of HyperparameterImportance
+     *         Empty where it cannot be worked out.
+     *     notes : list of str
+     *         Sentences: why there is none, what was left out, how sure it is.
+     */
+    Importance: {
+      /** Importances */
+      importances?: components['schemas']['HyperparameterImportance'][];
+      /** Metric */
+      metric: string;
+      /** Notes */
+      notes?: string[];
+      /** Total */
+      total: number;
+      /** Trials */
+      trials: number;
     };
     /**
      * InputFact
@@ -3271,6 +3716,16 @@ export interface components {
       version: number;
     };
     /**
+     * NameCount
+     * @description A name, and how many experiments have it.
+     */
+    NameCount: {
+      /** Count */
+      count: number;
+      /** Name */
+      name: string;
+    };
+    /**
      * NoValidationReport
      * @description Nothing validates: what is reported as validations are metrics of the training, by which trials are compared.
      */
@@ -3377,6 +3832,49 @@ export interface components {
     NotifyTests: {
       /** Tests */
       tests: components['schemas']['NotifyTest'][];
+    };
+    /**
+     * PageAsk
+     * @description A client asks for a code with which its browser signs in.
+     *
+     *     Attributes
+     *     ----------
+     *     forward : str
+     *         Names the forwarded port over which the browser comes to the master's socket; empty where it comes by TCP.
+     *     anew : bool
+     *         Whether that port is about to be made: sessions of an earlier one are ended before.
+     */
+    PageAsk: {
+      /**
+       * Anew
+       * @default false
+       */
+      anew: boolean;
+      /**
+       * Forward
+       * @default
+       */
+      forward: string;
+    };
+    /**
+     * PageCode
+     * @description What opens the page once.
+     *
+     *     Attributes
+     *     ----------
+     *     code : str
+     *     url : str
+     *         Where this machine's browsers reach the master; empty for one that comes over a forwarded port.
+     *     seconds : float
+     *         How long the code may be used.
+     */
+    PageCode: {
+      /** Code */
+      code: string;
+      /** Seconds */
+      seconds: number;
+      /** Url */
+      url: string;
     };
     /**
      * PlaceEntry
@@ -3750,6 +4248,41 @@ export interface components {
       timing: components['schemas']['Timing'];
     };
     /**
+     * SessionInfo
+     * @description How long the session of the request goes on, if nothing is asked any more.
+     */
+    SessionInfo: {
+      /** Seconds */
+      seconds: number;
+    };
+    /**
+     * SignIn
+     * @description The code of a link, given by the page.
+     */
+    SignIn: {
+      /** Code */
+      code: string;
+    };
+    /**
+     * SignedIn
+     * @description A session has begun; its other half is a cookie.
+     *
+     *     Attributes
+     *     ----------
+     *     key : str
+     *         Sent with each request, in the header ``X-Det-Session``.
+     *     idle_seconds, seconds : float
+     *         The session ends after so long without a request, and after so long in all.
+     */
+    SignedIn: {
+      /** Idle Seconds */
+      idle_seconds: number;
+      /** Key */
+      key: string;
+      /** Seconds */
+      seconds: number;
+    };
+    /**
      * Sizes
      * @description Body of POST /data/find: sizes of files, of which the store may have one with the same content.
      */
@@ -3954,6 +4487,25 @@ export interface components {
       time: number;
     };
     /**
+     * Ticket
+     * @description The address that downloads the file, once and soon.
+     */
+    Ticket: {
+      /** Address */
+      address: string;
+    };
+    /**
+     * TicketAsk
+     * @description A file that a link is to download, which can send no header.
+     */
+    TicketAsk: {
+      /**
+       * Address
+       * @description Path and query.
+       */
+      address: string;
+    };
+    /**
      * Timing
      * @description When a schedule submits: once, or again and again.
      *
@@ -4041,6 +4593,36 @@ export interface components {
       warm_start?: string | null;
       /** Warning */
       warning?: string | null;
+    };
+    /**
+     * TrialClock
+     * @description When the master heard of which batch of a trial, and after which batches its epochs ended.
+     *
+     *     Between two of its points a trial has gone on evenly as far as is known. What an earlier version has trained has no
+     *     points, and frameworks without a history of their own have no ends of epochs.
+     *
+     *     Attributes
+     *     ----------
+     *     started : float or None
+     *         When its first run started, in seconds since 1970.
+     *     batch, time : list
+     *         Batches done, ascending, and when the master had their report, in seconds since 1970.
+     *     epoch_batch, epoch : list
+     *         Batches done at the end of epochs, and how many epochs those are.
+     */
+    TrialClock: {
+      /** Batch */
+      batch?: number[];
+      /** Epoch */
+      epoch?: number[];
+      /** Epoch Batch */
+      epoch_batch?: number[];
+      /** Started */
+      started?: number | null;
+      /** Time */
+      time?: number[];
+      /** Trial Id */
+      trial_id: number;
     };
     /**
      * TrialState
@@ -5701,6 +6283,28 @@ export interface operations {
       };
     };
   };
+  get_configuration_schema: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': {
+            [key: string]: unknown;
+          };
+        };
+      };
+    };
+  };
   list_data: {
     parameters: {
       query?: never;
@@ -6488,6 +7092,665 @@ export interface operations {
       };
     };
   };
+  list_experiment_groups: {
+    parameters: {
+      query: {
+        /** @description name, project, framework, label or hp:<name>. */
+        by: string;
+        /** @description What is averaged, as an order: metric:<name>, duration. */
+        measure?: string | null;
+        /** @description What they are to be, as for `GET /experiments`. */
+        query?: string | null;
+        /** @description In this state, by either name. */
+        state?: string | null;
+        /** @description With all these labels. */
+        label?: string[] | null;
+        /** @description In this project or a folder of it. */
+        project?: string | null;
+        /** @description Created then or later: a date or an age. */
+        since?: string | null;
+        /** @description Archived ones, too. */
+        archived?: boolean;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentGroups'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_experiment_ids: {
+    parameters: {
+      query?: {
+        /** @description As for `GET /experiments`. */
+        order_by?: string | null;
+        /** @description With the first so many rows. */
+        rows?: number;
+        /** @description Rows with the hyperparameters of the best trial. */
+        hparams?: boolean;
+        /** @description Rows with these metrics of the best trial. */
+        metric?: string[] | null;
+        /** @description What they are to be, as for `GET /experiments`. */
+        query?: string | null;
+        /** @description In this state, by either name. */
+        state?: string | null;
+        /** @description With all these labels. */
+        label?: string[] | null;
+        /** @description In this project or a folder of it. */
+        project?: string | null;
+        /** @description Created then or later: a date or an age. */
+        since?: string | null;
+        /** @description Archived ones, too. */
+        archived?: boolean;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentList'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_experiment_names: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentNames'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_experiment_rows: {
+    parameters: {
+      query: {
+        id: number[];
+        /** @description Rows with the hyperparameters of the best trial. */
+        hparams?: boolean;
+        /** @description Rows with these metrics of the best trial. */
+        metric?: string[] | null;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentRow'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  list_experiment_views: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentView'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  save_experiment_view: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['ExperimentViewBody'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentView'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  delete_experiment_view: {
+    parameters: {
+      query: {
+        /** @description Name of a view. */
+        name: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ExperimentView'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   list_experiments: {
     parameters: {
       query?: {
@@ -6507,7 +7770,7 @@ export interface operations {
         since?: string | null;
         /** @description Archived ones, too. */
         archived?: boolean;
-        /** @description id, name, created, duration, metric:<name> or hp:<name>; with asc or desc. */
+        /** @description id, name, created, duration, best, project, metric:<name> or hp:<name>; with asc or desc. */
         order_by?: string | null;
         limit?: number;
         /** @description Only those with a smaller id. */
@@ -7345,6 +8608,108 @@ export interface operations {
       };
     };
   };
+  get_clocks: {
+    parameters: {
+      query?: {
+        /** @description Of how many trials at most. */
+        trials?: number;
+        /** @description Of these trials alone; may be given often. */
+        only?: number[] | null;
+        /** @description At most so many points of each trial. */
+        points?: number;
+      };
+      header?: never;
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['TrialClock'][];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   continue_experiment: {
     parameters: {
       query?: never;
@@ -7474,6 +8839,12 @@ export interface operations {
         /** @description Of how many trials at most. */
         trials?: number;
         buckets?: number;
+        /** @description Of these trials alone; may be given often. */
+        only?: number[] | null;
+        /** @description Only from this batch on. */
+        first?: number;
+        /** @description Only up to this batch. */
+        last?: number;
       };
       header?: never;
       path: {
@@ -7908,6 +9279,104 @@ export interface operations {
         };
         content: {
           'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_importance: {
+    parameters: {
+      query?: {
+        /** @description Of which metric; that of the search by default. */
+        metric?: string | null;
+      };
+      header?: never;
+      path: {
+        /** @description Id of an experiment. */
+        experiment_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Importance'];
         };
       };
       /** @description The token is missing or wrong. */
@@ -10180,6 +11649,102 @@ export interface operations {
       };
     };
   };
+  open_page: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['PageAsk'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['PageCode'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   get_queue: {
     parameters: {
       query?: {
@@ -11146,6 +12711,389 @@ export interface operations {
       };
       /** @description There is no such thing. */
       404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  get_session: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['SessionInfo'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  sign_in: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['SignIn'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['SignedIn'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Too many wrong tries. */
+      429: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  sign_out: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description What is stored does not allow it. */
+      409: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
+  make_ticket: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        'application/json': components['schemas']['TicketAsk'];
+      };
+    };
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['Ticket'];
+        };
+      };
+      /** @description The request contradicts itself or what is stored. */
+      400: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
         headers: {
           [name: string]: unknown;
         };
@@ -12398,12 +14346,114 @@ export interface operations {
       };
     };
   };
+  get_clock: {
+    parameters: {
+      query?: {
+        /** @description At most so many points of each trial. */
+        points?: number;
+      };
+      header?: never;
+      path: {
+        /** @description Id of a trial. */
+        trial_id: number;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Successful Response */
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['TrialClock'];
+        };
+      };
+      /** @description The token is missing or wrong. */
+      401: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master is addressed by a foreign name, or from a foreign page. */
+      403: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description There is no such thing. */
+      404: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The body is too large. */
+      413: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The request is not valid; `problems` lists everything that is wrong. */
+      422: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description Something failed inside the master. */
+      500: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The master cannot do it at the moment. */
+      503: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+      /** @description The disk is full. */
+      507: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          'application/json': components['schemas']['ErrorBody'];
+        };
+      };
+    };
+  };
   get_curves: {
     parameters: {
       query?: {
         /** @description What the metrics measure; both kinds by default. */
         kind?: components['schemas']['MetricKind'] | null;
         buckets?: number;
+        /** @description Only from this batch on. */
+        first?: number;
+        /** @description Only up to this batch. */
+        last?: number;
       };
       header?: never;
       path: {
