@@ -20,7 +20,14 @@ UUID = "0199f3a2-1111-4222-8333-944444444444"
         *("health", "master", "events", "experiments", "experiments/7", "experiments/7/trials"),
         *("experiments/7/checkpoints", "experiments/7/curves", "trials/3", "trials/3/metrics", "trials/3/series"),
         *("trials/3/media", "trials/3/media/12/content", "trials/3/artifacts", "trials/3/artifacts/content"),
-        *("trials/3/curves", "trials/3/logs", "trials/3/checkpoints", f"checkpoints/{UUID}"),
+        *(
+            "trials/3/curves",
+            "trials/3/clock",
+            "experiments/7/clocks",
+            "trials/3/logs",
+            "trials/3/checkpoints",
+            f"checkpoints/{UUID}",
+        ),
         *(f"checkpoints/{UUID}/files/manifest.json", f"checkpoints/{UUID}/files/optimizer/state.pt"),
     ],
 )

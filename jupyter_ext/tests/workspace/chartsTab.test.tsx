@@ -82,12 +82,12 @@ function opened(first: ExperimentView, address = '/experiments/7/charts') {
   );
   const { rerender, container, unmount } = render(page(first));
   const near = () =>
-    act(() =>
+    void act(() =>
       container
         .querySelectorAll('.det-board-chart')
         .forEach(each => scrolled(each, true))
     );
-  near();
+  void near();
   return {
     transport,
     navigation,
@@ -143,7 +143,7 @@ describe('the charts of an experiment', () => {
     transport.answers.set(CLOCKS, [
       { trial_id: 3, started: 1000, batch: [10, 30], time: [1001, 1003] }
     ]);
-    show(view({ curves: [...CURVES] }));
+    void show(view({ curves: [...CURVES] }));
     await vi.waitFor(() =>
       expect(axes()).toEqual(['batch', 'time', 'relative'])
     );
@@ -160,10 +160,10 @@ describe('the charts of an experiment', () => {
       'ema'
     );
     fireEvent.click(screen.getByRole('button', { name: 'Unpin lr' }));
-    near();
+    void near();
     expect(navigation.current).not.toContain('pin');
     const slider = screen.getByRole('slider', { name: /^loss, over/ });
-    act(() => slider.focus());
+    void act(() => slider.focus());
     fireEvent.keyDown(slider, { key: '+' });
     await vi.waitFor(() => expect(navigation.current).toContain('zoom='));
     fireEvent.click(screen.getByRole('button', { name: 'Reset zoom' }));
@@ -179,7 +179,7 @@ describe('the charts of an experiment', () => {
     const [one, other] = ['trial 3', 'trial 4'].map(name =>
       screen.getByRole('button', { name: new RegExp(name) })
     );
-    act(() => one!.focus());
+    void act(() => one!.focus());
     expect(other!.dataset['faded']).toBe('true');
     fireEvent.mouseEnter(other!);
     expect(one!.dataset['faded']).toBe('true');
@@ -192,14 +192,14 @@ describe('the charts of an experiment', () => {
       screen.getByRole('button', { name: 'Move lr: drag, or arrow keys' }),
       { key: 'ArrowLeft' }
     );
-    near();
+    void near();
     expect(titles()).toEqual(['lr', 'loss', NASTY]);
     fireEvent.click(screen.getByRole('button', { name: 'More about lr' }));
     fireEvent.click(screen.getByRole('menuitem', { name: 'Hide' }));
     expect(titles()).toEqual(['loss', NASTY]);
     fireEvent.click(screen.getByRole('button', { name: 'Charts (1 hidden)' }));
     fireEvent.click(screen.getByLabelText('lr'));
-    near();
+    void near();
     expect(titles()).toContain('lr');
   });
 
@@ -221,7 +221,7 @@ describe('the charts of an experiment', () => {
     await vi.waitFor(() =>
       expect(transport.requests.join('\n')).toContain('only=41,42,')
     );
-    show(view({ trials }));
+    void show(view({ trials }));
     const asked = transport.requests.find(each => each.includes('/curves'));
     expect(/only=([\d,]+)/.exec(asked!)?.[1]?.split(',')).toHaveLength(20);
   });
@@ -229,7 +229,7 @@ describe('the charts of an experiment', () => {
   it('keep zoom, elements and listeners through many updates', async () => {
     const { show, container, navigation } = opened(view({ curves: CURVES }));
     const slider = screen.getByRole('slider', { name: /^loss, over/ });
-    act(() => slider.focus());
+    void act(() => slider.focus());
     fireEvent.keyDown(slider, { key: '+' });
     await vi.waitFor(() => expect(navigation.current).toContain('zoom='));
     const counts = () => [
@@ -242,7 +242,7 @@ describe('the charts of an experiment', () => {
     const zoom = navigation.current;
     for (let round = 0; round < 200; round++) {
       const batch = [10, 20, 30 + round];
-      show(
+      void show(
         view({ curves: CURVES.map(each => ({ ...each, batch, last: round })) })
       );
     }
