@@ -100,7 +100,12 @@ const summary = (id: number, experiment: number, loss: number) => ({
 });
 
 const ANSWERS = {
-  'master/experiments/1': detail({ id: 1, name: 'first', metric: 'loss' }),
+  'master/experiments/1': detail({
+    id: 1,
+    name: 'first',
+    metric: 'loss',
+    smaller_is_better: true
+  }),
   'master/experiments/1/trials': [
     trial({ id: 11, number: 1, hparams: { rate: 0.1, units: 8 } }),
     trial({
@@ -114,10 +119,16 @@ const ANSWERS = {
     id: 2,
     name: '<img src=x onerror=alert(1)>',
     metric: 'loss',
+    smaller_is_better: true,
     config: { searcher: { name: 'random' } }
   }),
   'master/experiments/2/trials': [
-    trial({ id: 21, number: 1, hparams: { rate: 0.2, units: 8 } })
+    trial({
+      id: 21,
+      number: 1,
+      hparams: { rate: 0.2, units: 8 },
+      best_validation: 0.5
+    })
   ],
   'master/trial-summaries': [
     summary(11, 1, 0.9),
@@ -270,7 +281,7 @@ test('curves of each experiment have its colour and name, training told apart', 
       clocks: [],
       curves: [
         curve({ trial_id: shown!.id }),
-        curve({ trial_id: shown!.id, kind: 'validation' })
+        curve({ trial_id: shown!.id, kind: 'validation', name: 'val_loss' })
       ]
     }))
   );
