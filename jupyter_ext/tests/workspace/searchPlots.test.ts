@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { PlotColours } from '../../src/workspace/search/frame';
 import {
   lineAt,
+  parallelLayout,
   parallelScene,
   scalesOf
 } from '../../src/workspace/search/parallelScene';
@@ -215,17 +216,20 @@ test('2,000 trials over ten axes are laid out in a few frames', () => {
   const scales = scalesOf(trials, dimensions);
   const started = performance.now();
 
-  const scene = parallelScene({
+  const layout = parallelLayout({
     trials,
     dimensions,
     scales,
-    brushes: { 'hp:h0': [0, 48] },
     colouring: { by: 'value', dimension: LOSS, smaller: true },
     size: { width: 1200, height: 340 },
     colours: COLOURS
   });
+  const laidOut = performance.now();
+  const scene = parallelScene(layout, { 'hp:h0': [0, 48] });
 
-  expect(performance.now() - started).toBeLessThan(500);
+  // A drag on an axis works out the latter alone.
+  expect(performance.now() - laidOut).toBeLessThan(50);
+  expect(laidOut - started).toBeLessThan(1000);
   expect(scene.lines).toHaveLength(
     trials.filter(each => Number(each.hparams.get('h0')) <= 48).length
   );
@@ -244,15 +248,15 @@ test('pointing at a line finds its trial; a trial without a value runs below the
     analysed(2, { a: 10, b: 10 }, { loss: 2 }),
     analysed(3, { a: 5 }, {})
   ];
-  const scene = parallelScene({
+  const layout = parallelLayout({
     trials,
     dimensions,
     scales: scalesOf(trials, dimensions),
-    brushes: {},
     colouring: { by: 'group' },
     size: SIZE,
     colours: COLOURS
   });
+  const scene = parallelScene(layout, {});
   const second = scene.lines.find(({ key }) => key === '7/2')!;
 
   expect(lineAt(scene, 300, second.ys[0]!)?.key).toBe('7/2');

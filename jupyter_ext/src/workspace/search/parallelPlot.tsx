@@ -8,6 +8,7 @@ import { AxisControls, AxisNames } from './parallelAxis';
 import {
   leastWidth,
   lineAt,
+  parallelLayout,
   parallelScene,
   pointsOf,
   scalesOf
@@ -47,19 +48,23 @@ export function ParallelPlot(props: ParallelPlotProps) {
     () => scalesOf(trials, dimensions),
     [trials, dimensions]
   );
-  const scene = useMemo(
+  const layout = useMemo(
     () =>
-      parallelScene({
+      parallelLayout({
         trials,
         dimensions,
         scales,
-        brushes,
         colouring,
         size: { width, height: HEIGHT },
         colours
       }),
-    [trials, dimensions, scales, brushes, colouring, width, colours]
+    [trials, dimensions, scales, colouring, width, colours]
   );
+  const scene = useMemo(
+    () => parallelScene(layout, brushes),
+    [layout, brushes]
+  );
+  const filtered = scene.lines.length < trials.length;
   const size = { width, height: HEIGHT };
   const change = (id: string, brush: Brush | null, done: boolean) => {
     const others = Object.entries(brushes).filter(([name]) => name !== id);
@@ -83,13 +88,22 @@ export function ParallelPlot(props: ParallelPlotProps) {
         <PlotMenu
           title={title}
           table={table}
-          picture={() => ({ shapes: scene.named, size, colours })}
+          picture={() => ({
+            shapes: [
+              ...(filtered ? layout.backdrop : []),
+              ...scene.shapes,
+              ...layout.names
+            ],
+            size,
+            colours
+          })}
         />
       </figcaption>
       <div ref={place} class="det-parallel-scroll">
         <div class="det-parallel" style={{ width: `${width}px` }}>
           <AxisNames scene={scene} width={width} onOrder={props.onOrder} />
           <div class="det-plot-place" style={{ height: `${HEIGHT}px` }}>
+            {filtered && <PlotCanvas shapes={layout.backdrop} size={size} />}
             <PlotCanvas
               shapes={scene.shapes}
               size={size}

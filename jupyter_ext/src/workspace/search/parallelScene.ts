@@ -25,15 +25,33 @@ export interface ParallelLine {
   readonly ys: readonly number[];
 }
 
+/** What does not change with filters: a drag on an axis draws many of them a second. */
+export interface ParallelLayout {
+  readonly axes: readonly ParallelAxis[];
+  readonly top: number;
+  readonly bottom: number;
+  readonly size: Size;
+  /** The better ones last: they lie above. */
+  readonly all: ReadonlyArray<{
+    readonly trial: AnalysedTrial;
+    readonly shape: LineShape;
+    readonly line: ParallelLine;
+  }>;
+  /** All lines in grey, seen where filters take some away. */
+  readonly backdrop: readonly Shape[];
+  readonly axisShapes: readonly Shape[];
+  /** Names of the axes, for files. */
+  readonly names: readonly Shape[];
+}
+
 export interface ParallelScene {
   readonly axes: readonly ParallelAxis[];
   readonly top: number;
   readonly bottom: number;
   /** Of trials that pass the filters: what can be pointed at. */
   readonly lines: readonly ParallelLine[];
+  /** Above the backdrop. */
   readonly shapes: readonly Shape[];
-  /** With the names of the axes, for files. */
-  readonly named: readonly Shape[];
 }
 
 /** Places of axes: the names stand above, what has no value below. */
@@ -67,15 +85,13 @@ export interface ParallelInput {
   readonly trials: readonly AnalysedTrial[];
   readonly dimensions: readonly Dimension[];
   readonly scales: readonly Scale[];
-  readonly brushes: Brushes;
   readonly colouring: Colouring;
   readonly size: Size;
   readonly colours: PlotColours;
 }
 
-export function parallelScene(input: ParallelInput): ParallelScene {
-  const { trials, dimensions, scales, brushes, colouring, size, colours } =
-    input;
+export function parallelLayout(input: ParallelInput): ParallelLayout {
+  const { trials, dimensions, scales, colouring, size, colours } = input;
   const top = TOP;
   const bottom = size.height - BOTTOM;
   const step = (size.width - 2 * SIDE) / Math.max(dimensions.length - 1, 1);
@@ -84,53 +100,33 @@ export function parallelScene(input: ParallelInput): ParallelScene {
     scale: scales[at]!,
     x: dimensions.length > 1 ? SIDE + at * step : size.width / 2
   }));
-  const byId = new Map(dimensions.map(each => [each.id, each]));
   const paint = painter(trials, colouring, colours);
-  const excluded: LineShape[] = [];
-  const included: Array<{
-    rank: number;
-    shape: LineShape;
-    line: ParallelLine;
-  }> = [];
-  let missing = false;
   const many = trials.length > 200;
-  for (const trial of trials) {
-    const ys: number[] = [];
-    const points: number[] = [];
-    for (const { dimension, scale, x } of axes) {
-      const value = valueOf(trial, dimension);
-      const place = value === undefined ? null : scale.place(value);
-      missing ||= place === null;
-      const y =
-        place === null ? bottom + MISSING : bottom - place * (bottom - top);
-      ys.push(y);
-      points.push(x, y);
-    }
-    if (passes(trial, brushes, byId)) {
+  let missing = false;
+  const all = trials
+    .map(trial => {
+      const ys: number[] = [];
+      const points: number[] = [];
+      for (const { dimension, scale, x } of axes) {
+        const value = valueOf(trial, dimension);
+        const place = value === undefined ? null : scale.place(value);
+        missing ||= place === null;
+        const y =
+          place === null ? bottom + MISSING : bottom - place * (bottom - top);
+        ys.push(y);
+        points.push(x, y);
+      }
       const { colour, rank } = paint(trial);
-      included.push({
-        rank,
-        shape: {
-          kind: 'line',
-          points,
-          stroke: colour,
-          width: many ? 1 : 1.5,
-          opacity: many ? 0.55 : 0.8
-        },
-        line: { key: trial.key, ys }
-      });
-    } else {
-      excluded.push({
+      const shape: LineShape = {
         kind: 'line',
         points,
-        stroke: colours.other,
-        width: 1,
-        opacity: 0.25
-      });
-    }
-  }
-  // The better ones lie above; of a colour together, so that each colour is a single path.
-  included.sort((one, other) => one.rank - other.rank);
+        stroke: colour,
+        width: many ? 1 : 1.5,
+        opacity: many ? 0.55 : 0.8
+      };
+      return { trial, rank, shape, line: { key: trial.key, ys } };
+    })
+    .sort((one, other) => one.rank - other.rank);
   const axisShapes = axes.flatMap(axis =>
     axisOf(axis, top, bottom, step, colours)
   );
@@ -143,29 +139,45 @@ export function parallelScene(input: ParallelInput): ParallelScene {
       fill: colours.text
     });
   }
-  const shapes = [
-    ...excluded,
-    ...included.map(({ shape }) => shape),
-    ...axisShapes
-  ];
+  return {
+    axes,
+    top,
+    bottom,
+    size,
+    all,
+    axisShapes,
+    backdrop: all.map(({ shape }) => ({
+      ...shape,
+      stroke: colours.other,
+      width: 1,
+      opacity: 0.25
+    })),
+    names: axes.map(({ x, dimension }) => ({
+      kind: 'text',
+      x,
+      y: size.height - 2,
+      text: clipped(dimension.name, Math.max(8, Math.floor(step / LETTER))),
+      fill: colours.strong,
+      anchor: 'middle',
+      bold: true
+    }))
+  };
+}
+
+/** The lines of trials that pass the filters. */
+export function parallelScene(
+  layout: ParallelLayout,
+  brushes: Brushes
+): ParallelScene {
+  const { axes, top, bottom, all, axisShapes } = layout;
+  const byId = new Map(axes.map(({ dimension }) => [dimension.id, dimension]));
+  const included = all.filter(({ trial }) => passes(trial, brushes, byId));
   return {
     axes,
     top,
     bottom,
     lines: included.map(({ line }) => line),
-    shapes,
-    named: [
-      ...shapes,
-      ...axes.map(({ x, dimension }): Shape => ({
-        kind: 'text',
-        x,
-        y: size.height - 2,
-        text: clipped(dimension.name, Math.max(8, Math.floor(step / LETTER))),
-        fill: colours.strong,
-        anchor: 'middle',
-        bold: true
-      }))
-    ]
+    shapes: [...included.map(({ shape }) => shape), ...axisShapes]
   };
 }
 

@@ -165,7 +165,8 @@ export function PlotCanvas({
 }: {
   shapes: readonly Shape[];
   size: Size;
-  label: string;
+  /** Missing for what only stands behind another one. */
+  label?: string;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const { width, height } = size;
@@ -186,8 +187,9 @@ export function PlotCanvas({
       ref={canvas}
       class="det-plot-canvas"
       style={{ width: `${width}px`, height: `${height}px` }}
-      role="img"
-      aria-label={clipped(label, 300)}
+      {...(label === undefined
+        ? { 'aria-hidden': true }
+        : { role: 'img', 'aria-label': clipped(label, 300) })}
     />
   );
 }

@@ -57,22 +57,17 @@ export function scaleOf(values: readonly unknown[], log = false): Scale {
 }
 
 function linear(low: number, high: number): Scale {
-  const room =
-    low === high ? Math.abs(low) / 10 || 1 : (high / 2 - low / 2) * 2 * ROOM;
-  const [from, to] = [low - room, high + room];
-  const span = to - from;
-  const place = (value: number) => (value - from) / span;
-  const ticks =
-    low === high
-      ? [low]
-      : Number.isFinite(span)
-        ? linearTicks(from, to)
-        : [low, high];
+  const room = low === high ? Math.abs(low) / 10 || 1 : (high - low) * ROOM;
+  const [from, to] = Number.isFinite(room) // else the ends are the largest numbers there are
+    ? [low - room, high + room]
+    : [low, high];
+  const place = (value: number) => (value / 2 - from / 2) / (to / 2 - from / 2);
+  const ticks = low === high ? [low] : linearTicks(from, to);
   const step = (ticks[1] ?? 0) - (ticks[0] ?? 0);
   return numbers(
     'linear',
     place,
-    at => from + at * span,
+    at => from * (1 - at) + to * at,
     ticks.map(value => ({
       place: place(value),
       text: tickText(clean(value), step)
