@@ -117,7 +117,7 @@ def test_several_are_labelled_and_what_is_refused_is_listed(page: Page) -> None:
 
 
 def test_a_view_is_found_again_after_a_reload(page: Page) -> None:
-    page.get_by_role("button", name="State").click()
+    page.get_by_role("button", name="State", exact=True).first.click()
     page.get_by_role("menuitemcheckbox", name="Failed").click()
     expect(page.get_by_role("button", name="Remove State: Failed")).to_be_visible()
     page.keyboard.press("Escape")
