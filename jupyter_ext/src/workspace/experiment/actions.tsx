@@ -7,7 +7,7 @@ import { isTerminal } from '../../shared/model';
 import { experimentPath, isLocalId } from '../../shared/paths';
 import { TEXTS } from '../../shared/texts';
 import { experimentAddress } from '../app/address';
-import { useWorkspace } from '../app/context';
+import { useParameter, useWorkspace } from '../app/context';
 import { Button } from '../parts/button';
 import { confirm } from '../parts/dialog';
 import { Menu, type MenuItem } from '../parts/menu';
@@ -16,8 +16,6 @@ import { DeleteDialog } from './deleteDialog';
 import { ForkDialog } from './forkDialog';
 import { MoveDialog } from './moveDialog';
 import type { LiveExperiment } from './useExperiment';
-
-type Opened = 'fork' | 'continue' | 'move' | 'delete' | null;
 
 const DONE: Readonly<Record<Action, string>> = {
   pause: 'Pausing: the workers write a checkpoint first.',
@@ -31,7 +29,8 @@ export function Actions({ live }: { live: LiveExperiment }) {
   const { view, feed, change } = live;
   const root = useRef<HTMLDivElement>(null);
   const [busy, setBusy] = useState(false);
-  const [opened, setOpened] = useState<Opened>(null);
+  // In the address, so that a row of the table can lead here.
+  const [opened, setOpened] = useParameter('dialog');
   const { experiment, id } = view;
   if (experiment === null) {
     return null;
@@ -152,7 +151,7 @@ export function Actions({ live }: { live: LiveExperiment }) {
       }
     );
   }
-  const close = () => setOpened(null);
+  const close = () => setOpened('');
   return (
     <div ref={root} class="det-actions" role="group" aria-label="Actions">
       {!ended && !stopping && !local && (

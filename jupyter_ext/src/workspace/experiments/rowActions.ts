@@ -34,8 +34,8 @@ export function rowActions(
     void bulk.run(WORDS[action], [id], each => actions.act(each, action));
   const archived = experiment?.archived === true;
   const fork = addressText(
-    { page: 'experiment', id, tab: 'configuration' },
-    { fork: 'yes' }
+    { page: 'experiment', id, tab: 'overview' },
+    { dialog: 'fork' }
   );
   return [
     {
