@@ -42,11 +42,11 @@ def _group(entry: QueueEntry) -> int:
 
 def _counts(connection: Connection) -> dict[tuple[int, TrialState], int]:
     query = (
-        select(trials.c.experiment_id, trials.c.state, func.count().label("count"))
+        select(trials.c.experiment_id, trials.c.state, func.count().label("number"))
         .where(trials.c.state.in_(_OPEN))
         .group_by(trials.c.experiment_id, trials.c.state)
     )
-    return {(row.experiment_id, row.state): row.count for row in connection.execute(query)}
+    return {(row.experiment_id, row.state): row.number for row in connection.execute(query)}
 
 
 def _entry(
