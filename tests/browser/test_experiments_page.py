@@ -164,7 +164,7 @@ def test_the_table_is_there_at_once_and_scrolls_without_much_work(
     before, frames = busy(), 200
     times = page.evaluate(
         """frames => new Promise(done => {
-            const table = document.querySelector('.det-exp-table');
+            const table = document.querySelector('.det-list-table');
             const times = [];
             let last = performance.now();
             const step = now => {
@@ -182,6 +182,6 @@ def test_the_table_is_there_at_once_and_scrolls_without_much_work(
         told = {"first paint": first, "list": listed, "frame": times[frames // 2], "script per frame": script}
         print("\n" + json.dumps({name: round(value, 1) for name, value in told.items()}))
     assert script < 8  # of the 16.7 ms that a frame has
-    page.evaluate("document.querySelector('.det-exp-table').scrollTop = 200000")
-    expect(page.locator(".det-exp-bar")).to_have_count(0)
-    assert page.evaluate("document.querySelectorAll('.det-exp-row').length") < 60
+    page.evaluate("document.querySelector('.det-list-table').scrollTop = 200000")
+    expect(page.locator(".det-list-bar")).to_have_count(0)
+    assert page.evaluate("document.querySelectorAll('.det-list-row').length") < 60

@@ -32,7 +32,7 @@ export function BulkBar({ ids, rows, names, bulk, onClear }: BulkBarProps) {
       actions.change(id, { archived })
     );
   return (
-    <div class="det-exp-bulk" role="toolbar" aria-label="Selected experiments">
+    <div class="det-list-bulk" role="toolbar" aria-label="Selected experiments">
       <strong role="status">
         {busy ? bulk.busy : `${several(ids.length)} selected`}
       </strong>
@@ -91,7 +91,7 @@ export function BulkBar({ ids, rows, names, bulk, onClear }: BulkBarProps) {
         Clear selection
       </Button>
       {tooMany && (
-        <span class="det-exp-hint">
+        <span class="det-list-hint">
           At most {MOST_COMPARED} can be compared.
         </span>
       )}

@@ -76,7 +76,7 @@ export function LabelDialog({
         ))}
       </datalist>
       {present.length > 0 && (
-        <fieldset class="det-exp-fieldset">
+        <fieldset class="det-list-fieldset">
           <legend>Remove</legend>
           {present.map(label => (
             <Checkbox

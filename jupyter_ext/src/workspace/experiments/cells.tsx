@@ -20,19 +20,19 @@ export function CellContent({ column, row }: { column: Column; row: Row }) {
       return (
         <>
           <Link
-            class="det-exp-link"
+            class="det-list-link"
             to={experimentAddress(experiment.id)}
             tabIndex={-1}
             title={text.slice(0, 1000)}
           >
             {text.slice(0, MOST_LETTERS)}
           </Link>
-          <span class="det-exp-id">
+          <span class="det-list-id">
             {isLocalId(experiment.id)
               ? `${experiment.id} · this machine`
               : shortName(experiment.id)}
           </span>
-          {experiment.archived && <span class="det-exp-id">archived</span>}
+          {experiment.archived && <span class="det-list-id">archived</span>}
         </>
       );
     case 'state':
@@ -43,7 +43,7 @@ export function CellContent({ column, row }: { column: Column; row: Row }) {
       return <Labels labels={experiment.labels ?? []} />;
     case 'text':
       return (
-        <span class="det-exp-text" title={text.slice(0, 1000)}>
+        <span class="det-list-text" title={text.slice(0, 1000)}>
           {text.slice(0, MOST_LETTERS)}
         </span>
       );
@@ -53,10 +53,10 @@ export function CellContent({ column, row }: { column: Column; row: Row }) {
 function Progress({ fraction }: { fraction: number }) {
   const percent = formatPercent(fraction);
   return (
-    <span class="det-exp-progress">
-      <span class="det-exp-track" aria-hidden="true">
+    <span class="det-list-progress">
+      <span class="det-list-track" aria-hidden="true">
         <span
-          class="det-exp-done"
+          class="det-list-done"
           style={{ width: `${Math.min(Math.max(fraction, 0), 1) * 100}%` }}
         />
       </span>
@@ -67,9 +67,9 @@ function Progress({ fraction }: { fraction: number }) {
 
 function Labels({ labels }: { labels: readonly string[] }) {
   return (
-    <span class="det-exp-labels" title={labels.join(', ').slice(0, 1000)}>
+    <span class="det-list-labels" title={labels.join(', ').slice(0, 1000)}>
       {labels.slice(0, 20).map(label => (
-        <span key={label} class="det-exp-label">
+        <span key={label} class="det-list-label">
           {shortened(label)}
         </span>
       ))}
@@ -82,15 +82,15 @@ export function Card({ row }: { row: Row }) {
   const { experiment } = row;
   const { best_validation: best, metric, labels = [] } = experiment;
   return (
-    <div class="det-exp-card">
-      <div class="det-exp-card-line">
+    <div class="det-list-card">
+      <div class="det-list-card-line">
         <CellContent column={NAME} row={row} />
       </div>
-      <div class="det-exp-card-line">
+      <div class="det-list-card-line">
         <StateBadge state={experimentStateText(experiment)} />
         <span>{formatPercent(experiment.progress)}</span>
         {best !== null && (
-          <span class="det-exp-text">
+          <span class="det-list-text">
             {shortened(metric)} {formatValue(best)}
           </span>
         )}

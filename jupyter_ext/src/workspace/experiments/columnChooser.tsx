@@ -28,7 +28,7 @@ function Chooser({ columns, names, onColumns }: ColumnChooserProps) {
   const words = search.toLowerCase();
   const shown = new Set(columns.map(({ key }) => key));
   return (
-    <div class="det-exp-choice det-exp-columns">
+    <div class="det-list-choice det-list-columns">
       <input
         class="det-input"
         type="search"
@@ -40,10 +40,10 @@ function Chooser({ columns, names, onColumns }: ColumnChooserProps) {
       {search === '' && (
         <section>
           <h3>Shown</h3>
-          <ul class="det-exp-list">
+          <ul class="det-list-list">
             {columns.map((column, at) => (
-              <li key={column.key} class="det-exp-shown">
-                <span class="det-exp-text" title={column.label.slice(0, 300)}>
+              <li key={column.key} class="det-list-shown">
+                <span class="det-list-text" title={column.label.slice(0, 300)}>
                   {column.label.slice(0, 100)}
                 </span>
                 {at > 0 && (
@@ -95,7 +95,7 @@ function Chooser({ columns, names, onColumns }: ColumnChooserProps) {
         return found.length === 0 ? null : (
           <section key={title}>
             <h3>{title}</h3>
-            <ul class="det-exp-list">
+            <ul class="det-list-list">
               {found.slice(0, MOST).map(column => (
                 <li key={column.key}>
                   <button
@@ -104,18 +104,18 @@ function Chooser({ columns, names, onColumns }: ColumnChooserProps) {
                     onClick={() => onColumns([...columns, column])}
                   >
                     <span
-                      class="det-exp-text"
+                      class="det-list-text"
                       title={column.label.slice(0, 300)}
                     >
                       {column.label.slice(0, 200)}
                     </span>
-                    <span class="det-exp-id">add</span>
+                    <span class="det-list-id">add</span>
                   </button>
                 </li>
               ))}
             </ul>
             {found.length > MOST && (
-              <p class="det-exp-hint">
+              <p class="det-list-hint">
                 {(found.length - MOST).toLocaleString('en-US')} more: search for
                 them.
               </p>

@@ -21,7 +21,7 @@ export function DeletionQuestion({
 }: DeletionQuestionProps) {
   return (
     <>
-      <p class="det-exp-break">
+      <p class="det-list-break">
         {name === '' ? several(count) : name.slice(0, 300)} with{' '}
         {checkpoints === 1
           ? '1 checkpoint'

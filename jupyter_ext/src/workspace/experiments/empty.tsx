@@ -16,7 +16,7 @@ export function NoExperiments({ kind }: { kind: 'lab' | 'page' }) {
           ? 'Open a notebook that trains a model and choose Submit above it, or write:'
           : 'Write into a notebook or a script that trains a model:'}
       </p>
-      <pre class="det-exp-code">{EXAMPLE}</pre>
+      <pre class="det-list-code">{EXAMPLE}</pre>
       <p>The experiment appears here as soon as it is submitted.</p>
     </Empty>
   );

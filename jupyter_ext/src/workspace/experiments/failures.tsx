@@ -9,7 +9,7 @@ const MOST = 200;
 
 export function FailureList({ failed }: { failed: readonly Failure[] }) {
   return (
-    <ul class="det-exp-failures" tabIndex={0} aria-label="What was refused">
+    <ul class="det-list-failures" tabIndex={0} aria-label="What was refused">
       {failed.slice(0, MOST).map(({ id, message }) => (
         <li key={id}>
           <strong>{shortName(id)}</strong> {message}

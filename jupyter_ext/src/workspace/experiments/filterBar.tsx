@@ -56,7 +56,7 @@ export function FilterMenus({ filters, names, onFilters }: FilterBarProps) {
       </Popover>
       <Popover label="Time">
         {close => (
-          <div class="det-exp-choice">
+          <div class="det-list-choice">
             {TIMES.map(({ value, label }) => (
               <Button
                 key={value}
@@ -70,7 +70,7 @@ export function FilterMenus({ filters, names, onFilters }: FilterBarProps) {
                 {label}
               </Button>
             ))}
-            <label class="det-exp-since">
+            <label class="det-list-since">
               Created since
               <input
                 class="det-input"
@@ -100,10 +100,10 @@ export function Chips({ filters, onFilters }: Omit<FilterBarProps, 'names'>) {
     return null;
   }
   return (
-    <ul class="det-exp-chips" aria-label="Filters">
+    <ul class="det-list-chips" aria-label="Filters">
       {shown.map(({ label, without }) => (
-        <li key={label} class="det-exp-chip">
-          <span class="det-exp-text" title={label.slice(0, 300)}>
+        <li key={label} class="det-list-chip">
+          <span class="det-list-text" title={label.slice(0, 300)}>
             {label.slice(0, 100)}
           </span>
           <IconButton

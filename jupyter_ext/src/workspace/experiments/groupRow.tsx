@@ -30,7 +30,7 @@ export function GroupRow(props: GroupRowProps) {
     <div
       role="row"
       id={props.elementId}
-      class="det-exp-row det-exp-group"
+      class="det-list-row det-list-group"
       aria-rowindex={props.number}
       aria-expanded={open}
       data-active={props.active}
@@ -40,26 +40,26 @@ export function GroupRow(props: GroupRowProps) {
       }}
       onClick={onToggle}
     >
-      <div role="gridcell" class="det-exp-group-cell">
+      <div role="gridcell" class="det-list-group-cell">
         <Icon name={open ? 'down' : 'forward'} />
-        <strong class="det-exp-text" title={name.slice(0, 1000)}>
+        <strong class="det-list-text" title={name.slice(0, 1000)}>
           {name.slice(0, 300)}
         </strong>
-        <span class="det-exp-id">{several(group.count)}</span>
+        <span class="det-list-id">{several(group.count)}</span>
         {measure !== '' && (
           <>
-            <span class="det-exp-mean">
+            <span class="det-list-mean">
               {!props.narrow && 'mean '}
               {meanText(group, measure)}
             </span>
             {band !== null && !props.narrow && (
               <svg
-                class="det-exp-band"
+                class="det-list-band"
                 width={WIDTH}
                 height="16"
                 aria-hidden="true"
               >
-                <line x1="0" x2={WIDTH} y1="8" y2="8" class="det-exp-axis" />
+                <line x1="0" x2={WIDTH} y1="8" y2="8" class="det-list-axis" />
                 <rect
                   x={band.from * (WIDTH - 6)}
                   width={Math.max((band.to - band.from) * (WIDTH - 6), 0) + 6}
@@ -71,7 +71,7 @@ export function GroupRow(props: GroupRowProps) {
               </svg>
             )}
             {!props.narrow && (
-              <span class="det-exp-id">
+              <span class="det-list-id">
                 best {measureText(group.best, measure)}
                 {group.measured < group.count &&
                   ` · ${group.count - group.measured} without a value`}

@@ -25,10 +25,10 @@ export function ListChoice({
     name.toLowerCase().includes(words)
   );
   if (choices.length === 0) {
-    return <p class="det-exp-hint">{empty}</p>;
+    return <p class="det-list-hint">{empty}</p>;
   }
   return (
-    <div class="det-exp-choice">
+    <div class="det-list-choice">
       <input
         class="det-input"
         type="search"
@@ -37,7 +37,7 @@ export function ListChoice({
         value={search}
         onInput={event => setSearch(event.currentTarget.value)}
       />
-      <ul class="det-exp-list" aria-label={label}>
+      <ul class="det-list-list" aria-label={label}>
         {found.slice(0, MOST).map(({ name, count }) => (
           <li key={name}>
             <button
@@ -46,21 +46,21 @@ export function ListChoice({
               aria-pressed={chosen.includes(name)}
               onClick={() => onChoose(name)}
             >
-              <span class="det-exp-text" title={name}>
+              <span class="det-list-text" title={name}>
                 {chosen.includes(name) && '✓ '}
                 {name}
               </span>
-              <span class="det-exp-id">{count.toLocaleString('en-US')}</span>
+              <span class="det-list-id">{count.toLocaleString('en-US')}</span>
             </button>
           </li>
         ))}
       </ul>
       {found.length > MOST && (
-        <p class="det-exp-hint">
+        <p class="det-list-hint">
           {(found.length - MOST).toLocaleString('en-US')} more: search for them.
         </p>
       )}
-      {found.length === 0 && <p class="det-exp-hint">None has this name.</p>}
+      {found.length === 0 && <p class="det-list-hint">None has this name.</p>}
     </div>
   );
 }

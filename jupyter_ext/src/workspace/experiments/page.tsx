@@ -54,10 +54,14 @@ export function ExperimentsPage() {
   const narrow = width > 0 && width < NARROW;
   const [tools, setTools] = useState(false);
   return (
-    <div ref={root} class="det-exp-page" data-narrow={width > 0 && width < 700}>
+    <div
+      ref={root}
+      class="det-list-page"
+      data-narrow={width > 0 && width < 700}
+    >
       <h1 class="det-hidden">Experiments</h1>
-      <div class="det-exp-bar-top">
-        <div class="det-exp-search-row">
+      <div class="det-list-bar-top">
+        <div class="det-list-search-row">
           <SearchBox
             query={filters.query}
             names={names.data}
@@ -75,13 +79,13 @@ export function ExperimentsPage() {
             />
           )}
         </div>
-        <div class="det-exp-tools" hidden={narrow && !tools}>
+        <div class="det-list-tools" hidden={narrow && !tools}>
           <FilterMenus
             filters={filters}
             names={names.data}
             onFilters={state.setFilters}
           />
-          <span class="det-exp-tools-end">
+          <span class="det-list-tools-end">
             {narrow && <SortControl state={state} />}
             <GroupControl
               group={state.group}
@@ -137,7 +141,7 @@ export function ExperimentsPage() {
           onClose={() => {
             table.closeMenu();
             root.current
-              ?.querySelector<HTMLElement>('.det-exp-table')
+              ?.querySelector<HTMLElement>('.det-list-table')
               ?.focus({ preventScroll: true });
           }}
         />

@@ -71,7 +71,7 @@ export function Results({
   return (
     <>
       {error !== null && (
-        <div class="det-exp-failed" role="alert">
+        <div class="det-list-failed" role="alert">
           <span>
             Not everything could be loaded: {error.message} {error.remedy}
           </span>

@@ -40,7 +40,7 @@ export function RowMenu({ label, items, x, y, onClose }: RowMenuProps) {
   return (
     <div
       ref={root}
-      class="det-popover det-exp-menu"
+      class="det-popover det-list-menu"
       role="menu"
       aria-label={label}
       style={{ left: `${place.left}px`, top: `${place.top}px` }}

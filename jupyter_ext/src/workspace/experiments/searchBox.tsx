@@ -102,8 +102,8 @@ export function SearchBox({
   };
   const follow = () => setCursor(input.current?.selectionStart ?? null);
   return (
-    <div class="det-exp-search">
-      <div class="det-exp-search-field">
+    <div class="det-list-search">
+      <div class="det-list-search-field">
         <Icon name="search" />
         <input
           ref={input}
@@ -142,7 +142,7 @@ export function SearchBox({
         />
         <div
           id={`${id}-list`}
-          class="det-popover det-exp-suggestions"
+          class="det-popover det-list-suggestions"
           role="listbox"
           aria-label="What the query may go on with"
           hidden={!open}
@@ -152,21 +152,21 @@ export function SearchBox({
               key={suggestion.text + suggestion.detail}
               id={`${id}-${at}`}
               role="option"
-              class="det-exp-suggestion"
+              class="det-list-suggestion"
               aria-selected={at === chosen}
               onPointerDown={event => {
                 event.preventDefault(); // the cursor stays in the box
                 choose(suggestion);
               }}
             >
-              <span class="det-exp-text">{suggestion.label}</span>
-              <span class="det-exp-id">{suggestion.detail}</span>
+              <span class="det-list-text">{suggestion.label}</span>
+              <span class="det-list-id">{suggestion.detail}</span>
             </div>
           ))}
         </div>
       </div>
       {problem && (
-        <pre id={`${id}-problem`} class="det-exp-problem" role="alert">
+        <pre id={`${id}-problem`} class="det-list-problem" role="alert">
           {problem.message}
         </pre>
       )}

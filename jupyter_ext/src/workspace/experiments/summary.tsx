@@ -43,7 +43,7 @@ export function Summary({ view, groups, local, busy }: SummaryProps) {
     notice
   ];
   return (
-    <p class="det-exp-summary" role="status">
+    <p class="det-list-summary" role="status">
       {parts.filter(Boolean).join(' · ')}
     </p>
   );

@@ -145,7 +145,7 @@ export function Table(props: TableProps) {
     <div
       ref={scroller}
       role={props.by === '' ? 'grid' : 'treegrid'}
-      class="det-exp-table"
+      class="det-list-table"
       data-card={card}
       tabIndex={0}
       aria-label="Experiments"
@@ -164,7 +164,7 @@ export function Table(props: TableProps) {
       {!card && <TableHead {...props.head} columns={columns} />}
       <div
         role="rowgroup"
-        class="det-exp-rows"
+        class="det-list-rows"
         style={{ height: `${items.length * height}px` }}
       >
         {drawn.map(({ index, start }) => {
@@ -211,8 +211,8 @@ export function Table(props: TableProps) {
 }
 
 const CARD_LAYOUT = {
-  '--det-exp-columns': '32px minmax(0, 1fr) 36px',
-  '--det-exp-width': '0px'
+  '--det-list-columns': '32px minmax(0, 1fr) 36px',
+  '--det-list-width': '0px'
 };
 
 /** The widths of the columns as the style sheet takes them; the name has what is left over. */
@@ -224,8 +224,8 @@ function layoutOf(columns: readonly Column[], widths: Widths) {
       : `${width}px`
   );
   return {
-    '--det-exp-columns': ['32px', ...tracks, '36px'].join(' '),
-    '--det-exp-width': `${all.reduce((sum, width) => sum + width, 68)}px`
+    '--det-list-columns': ['32px', ...tracks, '36px'].join(' '),
+    '--det-list-width': `${all.reduce((sum, width) => sum + width, 68)}px`
   };
 }
 

@@ -35,8 +35,8 @@ export function TableHead(props: TableHeadProps) {
     }
   }, [all]);
   return (
-    <div role="row" class="det-exp-head" aria-rowindex={1}>
-      <div role="columnheader" class="det-exp-cell det-exp-tick">
+    <div role="row" class="det-list-head" aria-rowindex={1}>
+      <div role="columnheader" class="det-list-cell det-list-tick">
         <input
           ref={tick}
           type="checkbox"
@@ -49,7 +49,7 @@ export function TableHead(props: TableHeadProps) {
       {columns.map((column, at) => (
         <HeadCell key={column.key} {...props} column={column} at={at} />
       ))}
-      <div role="columnheader" class="det-exp-cell det-exp-more">
+      <div role="columnheader" class="det-list-cell det-list-more">
         <span class="det-hidden">Actions</span>
       </div>
     </div>
@@ -86,7 +86,7 @@ function HeadCell({
   return (
     <div
       role="columnheader"
-      class={`det-exp-cell${at === 0 ? ' det-exp-name' : ''}`}
+      class={`det-list-cell${at === 0 ? ' det-list-name' : ''}`}
       data-number={column.number}
       aria-sort={isSorted ? (down ? 'descending' : 'ascending') : undefined}
       draggable={at > 0}
@@ -106,7 +106,7 @@ function HeadCell({
     >
       <button
         type="button"
-        class="det-exp-sort"
+        class="det-list-sort"
         aria-disabled={!sortable}
         aria-keyshortcuts={
           at > 0 ? 'Alt+Shift+ArrowLeft Alt+Shift+ArrowRight' : undefined
@@ -115,7 +115,7 @@ function HeadCell({
         onKeyDown={byKeys}
         onClick={() => sortable && onSort(column)}
       >
-        <span class="det-exp-text">{column.label.slice(0, 200)}</span>
+        <span class="det-list-text">{column.label.slice(0, 200)}</span>
         {isSorted && <Icon name={down ? 'down' : 'up'} />}
       </button>
       <Edge
@@ -143,7 +143,7 @@ function Edge({
   return (
     <div
       role="separator"
-      class="det-exp-edge"
+      class="det-list-edge"
       aria-orientation="vertical"
       aria-label={label}
       aria-valuenow={width}

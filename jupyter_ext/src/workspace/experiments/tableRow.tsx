@@ -46,7 +46,7 @@ export class TableRow extends Component<TableRowProps> {
       <div
         role="row"
         id={elementId}
-        class="det-exp-row"
+        class="det-list-row"
         aria-rowindex={number}
         aria-selected={selected}
         data-active={active}
@@ -58,7 +58,7 @@ export class TableRow extends Component<TableRowProps> {
           handlers.menu(id, event.clientX, event.clientY);
         }}
       >
-        <div role="gridcell" class="det-exp-cell det-exp-tick">
+        <div role="gridcell" class="det-list-cell det-list-tick">
           <input
             type="checkbox"
             tabIndex={-1}
@@ -71,7 +71,7 @@ export class TableRow extends Component<TableRowProps> {
           />
         </div>
         {this._cells()}
-        <div role="gridcell" class="det-exp-cell det-exp-more">
+        <div role="gridcell" class="det-list-cell det-list-more">
           <IconButton
             icon="more"
             label="Actions"
@@ -91,7 +91,7 @@ export class TableRow extends Component<TableRowProps> {
     const { row, columns, card } = this.props;
     if (card) {
       return (
-        <div role="gridcell" class="det-exp-cell">
+        <div role="gridcell" class="det-list-cell">
           {row ? <Card row={row} /> : <Bar />}
         </div>
       );
@@ -100,7 +100,7 @@ export class TableRow extends Component<TableRowProps> {
       <div
         key={column.key}
         role="gridcell"
-        class={`det-exp-cell${column.look === 'name' ? ' det-exp-name' : ''}`}
+        class={`det-list-cell${column.look === 'name' ? ' det-list-name' : ''}`}
         data-number={column.number}
       >
         {row ? <CellContent column={column} row={row} /> : <Bar />}
@@ -111,5 +111,5 @@ export class TableRow extends Component<TableRowProps> {
 
 /** In the place of what is being loaded. */
 function Bar() {
-  return <span class="det-exp-bar" aria-label="Loading" role="img" />;
+  return <span class="det-list-bar" aria-label="Loading" role="img" />;
 }

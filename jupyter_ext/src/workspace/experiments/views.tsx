@@ -74,7 +74,7 @@ function ViewList({ state, close }: { state: TableState; close: () => void }) {
     }
   };
   return (
-    <div class="det-exp-choice">
+    <div class="det-list-choice">
       {loaded.error && (
         <ErrorBox
           title="The views could not be loaded."
@@ -83,14 +83,14 @@ function ViewList({ state, close }: { state: TableState; close: () => void }) {
         />
       )}
       {views.length === 0 && !loaded.loading && !loaded.error && (
-        <p class="det-exp-hint">
+        <p class="det-list-hint">
           No view is saved yet. A view keeps search, filters, sorting, columns
           and groups.
         </p>
       )}
-      <ul class="det-exp-list" aria-label="Saved views">
+      <ul class="det-list-list" aria-label="Saved views">
         {views.map(view => (
-          <li key={view.name} class="det-exp-shown">
+          <li key={view.name} class="det-list-shown">
             <button
               type="button"
               class="det-menu-item"
@@ -100,7 +100,7 @@ function ViewList({ state, close }: { state: TableState; close: () => void }) {
                 close();
               }}
             >
-              <span class="det-exp-text" title={view.name}>
+              <span class="det-list-text" title={view.name}>
                 {view.name}
               </span>
             </button>
@@ -113,7 +113,7 @@ function ViewList({ state, close }: { state: TableState; close: () => void }) {
         ))}
       </ul>
       <form
-        class="det-exp-save"
+        class="det-list-save"
         onSubmit={event => {
           event.preventDefault();
           void save();
