@@ -8,7 +8,7 @@ import {
   type AnalysedTrial,
   type Brushes,
   type Dimension,
-  passes,
+  passing,
   valueOf
 } from './trials';
 
@@ -171,7 +171,8 @@ export function parallelScene(
 ): ParallelScene {
   const { axes, top, bottom, all, axisShapes } = layout;
   const byId = new Map(axes.map(({ dimension }) => [dimension.id, dimension]));
-  const included = all.filter(({ trial }) => passes(trial, brushes, byId));
+  const passes = passing(brushes, byId);
+  const included = all.filter(({ trial }) => passes(trial));
   return {
     axes,
     top,

@@ -227,25 +227,22 @@ export function isRange(brush: Brush): brush is readonly [number, number] {
   return typeof brush[0] === 'number';
 }
 
-/** Whether a trial passes the filters of all axes. */
-export function passes(
-  trial: AnalysedTrial,
+/** What says whether a trial passes the filters of all axes; a filter of an axis that is not there any more takes nothing away. */
+export function passing(
   brushes: Brushes,
   dimensions: ReadonlyMap<string, Dimension>
-): boolean {
-  return Object.entries(brushes).every(([id, brush]) => {
+): (trial: AnalysedTrial) => boolean {
+  const filters = Object.entries(brushes).flatMap(([id, brush]) => {
     const dimension = dimensions.get(id);
-    if (dimension === undefined) {
-      return true; // an axis of before
-    }
-    const value = valueOf(trial, dimension);
-    if (isRange(brush)) {
-      return (
-        typeof value === 'number' && value >= brush[0] && value <= brush[1]
-      );
-    }
-    return brush.includes(textOf(value));
+    return dimension === undefined ? [] : [{ dimension, brush }];
   });
+  return trial =>
+    filters.every(({ dimension, brush }) => {
+      const value = valueOf(trial, dimension);
+      return isRange(brush)
+        ? typeof value === 'number' && value >= brush[0] && value <= brush[1]
+        : brush.includes(textOf(value));
+    });
 }
 
 /** The text of a value among categories. */

@@ -17,7 +17,7 @@ import {
   type Dimensions,
   dimensionsOf,
   NUMBER,
-  passes,
+  passing,
   readBrushes,
   valueOf
 } from './trials';
@@ -76,7 +76,7 @@ export function useAnalysis(
     () =>
       Object.keys(brushes).length === 0
         ? trials
-        : trials.filter(trial => passes(trial, brushes, byId)),
+        : trials.filter(passing(brushes, byId)),
     [trials, brushes, byId]
   );
   const axes = useMemo(
