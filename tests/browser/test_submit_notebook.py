@@ -86,7 +86,7 @@ def retype(screen: Screen, number: int, text: str) -> None:
 def remarks(dialog: Locator, heading: str) -> list[str]:
     """Return what stands under a heading."""
     group = dialog.locator(".det-Submit-remarks", has_text=heading)
-    return group.locator("li").all_inner_texts()
+    return group.locator("li").all_text_contents()  # folded ones, too
 
 
 def rows(dialog: Locator) -> dict[str, list[str]]:
@@ -163,6 +163,7 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     held: list[Route] = []
     screen.page.route("**/document/submit", lambda route: held.append(route))
     expect(accept(dialog)).to_be_enabled()
+    accept(dialog).focus()
     with screen.page.expect_request("**/document/submit"):
         screen.page.keyboard.press("Enter")
     expect(accept(dialog)).to_be_disabled()
