@@ -37,7 +37,7 @@ def test_the_launcher_and_the_panel_open_the_table(screen: Screen) -> None:
     expect(app.get_by_role("link", name="Experiments", exact=True)).to_have_attribute("aria-current", "page")
     screen.execute("application:close-all")
     expect(app).to_have_count(0)
-    screen.open_panel().get_by_role("button", name="Open the table of all experiments").click()
+    screen.open_panel().get_by_role("button", name="All experiments").click()
     expect(app.get_by_role("link", name="Experiments", exact=True)).to_have_attribute("aria-current", "page")
 
 
