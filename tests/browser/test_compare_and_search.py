@@ -86,6 +86,7 @@ def test_a_search_is_analysed(master_page: Page) -> None:
     picture(page, "search")
 
 
+@pytest.mark.soak
 def test_two_thousand_trials_are_filtered_while_an_axis_is_dragged(master_page: Page) -> None:
     page = master_page
     go(page, "/experiments/1/search")

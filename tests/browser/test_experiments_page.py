@@ -144,6 +144,7 @@ def test_nothing_is_wrong_for_screen_readers_and_nothing_is_cut_off(page: Page, 
     assert violations(page) == []
 
 
+@pytest.mark.soak
 def test_the_table_is_there_at_once_and_scrolls_without_much_work(
     page: Page, capsys: pytest.CaptureFixture[str]
 ) -> None:

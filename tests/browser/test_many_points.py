@@ -10,7 +10,7 @@ from browser_parts import Keep, Lab, Opened, wait_until
 from playwright.sync_api import Locator, Response, expect
 from training_notebook import write_notebook
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 POINTS = 100_000
 PEAK = 50.0
