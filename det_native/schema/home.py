@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from det_native.errors import MasterError
 from det_native.schema.processes import is_alive
 
 #: Files that are in every folder of a master, and together nowhere else.
@@ -145,9 +146,19 @@ class RuntimeFile(BaseModel):
 
 
 def read_runtime(home: Home) -> RuntimeFile | None:
-    """Return who the running master of a home is, or None if there is none; what a dead one left is not believed."""
+    """Return who the running master of a home is, or None if there is none; what a dead one left is not believed.
+
+    Raises
+    ------
+    MasterError
+        If there can be none, since the home is a file.
+    """
     try:
         found = RuntimeFile.model_validate_json(home.runtime.read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
+    except NotADirectoryError as error:
+        raise MasterError(
+            f"{home.path} is no folder: it, or what it lies in, is a file. Set DET_HOME to a folder of yours."
+        ) from error
     return found if found.alive else None

@@ -93,7 +93,9 @@ class ForwardHandler(DetHandler):
             # Proxies in front of Jupyter must not collect events.
             self.set_header("X-Accel-Buffering", "no")
         if is_file(path):
-            self.set_header("Content-Disposition", "attachment")
+            # It names the file; whatever the master says, a browser saves it and does not open it.
+            given = answer.headers.get("Content-Disposition", "")
+            self.set_header("Content-Disposition", given if given.startswith("attachment;") else "attachment")
         try:
             await self.flush()
             async for piece in answer.aiter_raw():

@@ -17,6 +17,7 @@ from det_jupyter.handlers import LOCAL_SETTING, DetHandler
 from det_jupyter.local_events import LocalWatch
 from det_native.errors import ArgumentError, NotFoundError, UnsupportedFeatureError
 from det_native.local.interrupting import interrupt, not_on_a_master
+from det_native.schema.downloads import attachment
 from det_native.schema.states import MetricKind
 from det_native.schema.system_samples import MOST_SAMPLES
 
@@ -202,7 +203,7 @@ class LocalFileHandler(LocalHandler):
             self.answer({"error": str(error)}, HTTPStatus.NOT_FOUND)
             return
         with file:
-            self.set_header("Content-Disposition", "attachment")
+            self.set_header("Content-Disposition", attachment(path))
             self.set_header("Cache-Control", "no-store")
             try:
                 while piece := await asyncio.to_thread(file.read, _PIECE):

@@ -23,6 +23,7 @@ from training_notebook import CREATE, training_cells, write_notebook
 from view_parts import open_tab, page_of
 
 from det_native.client.session import Session
+from det_native.schema.downloads import attachment
 from det_native.schema.home import Home
 
 # Its many steps take more than the usual limit on a busy machine.
@@ -227,5 +228,5 @@ def no_answer_is_a_page(lab: Lab, master: Session, traffic: Traffic, experiment:
     url = f"det-native/api/master/checkpoints/{newest['uuid']}/files/{quote(FILE)}"
     answer = lab.request("GET", url)
     assert answer.text == PAGE
-    assert answer.headers["Content-Disposition"] == "attachment"
+    assert answer.headers["Content-Disposition"] == attachment(FILE)
     assert "sandbox" in answer.headers["Content-Security-Policy"]

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from local_experiments import write_experiment
 
-from det_native.client import page_link
+from det_native.client import command, page_link
 from det_native.client.command import cli
 from det_native.errors import NotFoundError, ProtocolMismatchError
 from det_native.schema.home import Home
@@ -126,3 +126,25 @@ def test_without_a_master_it_says_how_to_start_one(runtime: Path) -> None:
     assert printed.exit_code == 1
     assert "`jupyter lab` starts one" in printed.stderr
     assert "Start one with `det up`" in printed.stderr
+
+
+@pytest.mark.parametrize("below", ["", "home"])
+@pytest.mark.parametrize("words", [("up",), ("status",), ("down",), ("open",), ("open", "--page")])
+def test_a_home_that_is_a_file_is_named_in_a_sentence(
+    runtime: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    below: str,
+) -> None:
+    file = runtime / "file"
+    file.write_text("")
+    monkeypatch.setenv("DET_HOME", str(file / below))
+    monkeypatch.setattr("sys.argv", ["det", *words])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert f"{file / below} is no folder" in said
+    assert "Set DET_HOME to a folder of yours." in said
+    assert "Traceback" not in said

@@ -20,6 +20,7 @@ from det_jupyter.kernels import Interpreter
 from jupyter_parts import PATIENCE, Jupyter, MasterProcess
 
 from det_native import __version__
+from det_native.schema.downloads import attachment
 from det_native.schema.processes import start_mark, wait_until_gone
 
 pytestmark = pytest.mark.slow
@@ -123,7 +124,7 @@ async def test_a_notebook_is_inspected_submitted_and_trained_and_its_checkpoint_
     for file in checkpoint["manifest"]["files"]:
         answer = await jupyter.get(f"master/checkpoints/{checkpoint['uuid']}/files/{file['path']}")
         assert answer.status_code == 200
-        assert answer.headers["Content-Disposition"] == "attachment"
+        assert answer.headers["Content-Disposition"] == attachment(file["path"])
         assert hashlib.sha256(answer.content).hexdigest() == file["sha256"]
 
 

@@ -19,6 +19,7 @@ from det_native.local.artifacts import WrittenHere, keep_written
 from det_native.local.log import LogWriter
 from det_native.local.store import LocalStore
 from det_native.schema import rest
+from det_native.schema.downloads import attachment
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.outputs import MediaKind
 from det_native.storage.blobs import BlobStore
@@ -96,7 +97,7 @@ async def its_files_and_no_others(jupyter: Jupyter, checkpoint: dict[str, Any], 
         answer = await jupyter.get(f"{path}/{name}")
         lies = folder / "trials/1/files" / checkpoint["uuid"] / name
         assert answer.content == lies.read_bytes()
-        assert answer.headers["Content-Disposition"] == "attachment"
+        assert answer.headers["Content-Disposition"] == attachment(name)
     for name in ("manifest.json", "../../trial.json", "%2e%2e/%2e%2e/trial.json", "/etc/passwd", "x%00y"):
         assert (await jupyter.get(f"{path}/{name}")).status_code == 404
     lies.unlink()

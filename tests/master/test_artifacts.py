@@ -48,6 +48,8 @@ def test_a_file_is_downloaded_whole_or_from_an_offset(master: Master) -> None:
     assert content(master, "a b/ü.bin", offset=4_999_995) == (200, b"56789")
     assert content(master, "a b/ü.bin", offset=9_999_999) == (200, b"")
     assert content(master, "a b/ü.bin", sha256=sha256)[0] == 200
+    answer = master.client.get("/api/v1/trials/1/artifacts/content", params={"path": "a b/ü.bin"})
+    assert answer.headers["content-disposition"] == "attachment; filename=\"_.bin\"; filename*=UTF-8''%C3%BC.bin"
 
 
 def test_what_cannot_be_downloaded_is_refused_with_a_sentence(master: Master) -> None:

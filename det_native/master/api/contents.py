@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from starlette.responses import Response, StreamingResponse
 
 from det_native.errors import NotFoundError, RequestError
+from det_native.schema.downloads import attachment
 from det_native.schema.outputs import Artifact
 from det_native.storage.blobs import BlobStore
 
@@ -36,7 +37,7 @@ def file_response(
     return StreamingResponse(
         _from(blobs.blocks(artifact.sha256), begin),
         media_type="application/octet-stream",
-        headers={"Content-Length": str(artifact.size - begin), "Content-Disposition": "attachment"},
+        headers={"Content-Length": str(artifact.size - begin), "Content-Disposition": attachment(artifact.path)},
     )
 
 

@@ -21,6 +21,27 @@ export const SIGNED_OUT = () =>
     'Run "det open --page" to sign in again.'
   );
 
+const STOPPED =
+  'If it was stopped, "det up" starts it again, and "det open --page" opens its page. Running experiments go on.';
+const FAILED = 'Try again; "det logs" shows the log of the master.';
+
+/** A failure inside the master, in its words; here stands no Jupyter server that could say more. */
+async function failure(answer: Response): Promise<RequestError> {
+  const body: unknown = await answer.json().catch(() => null);
+  const error =
+    typeof body === 'object' && body !== null && 'error' in body
+      ? body.error
+      : null;
+  return new RequestError(
+    typeof error === 'string' && error !== ''
+      ? error
+      : `The master answered ${answer.status}.`,
+    answer.status,
+    'refused',
+    answer.status === 503 ? STOPPED : FAILED
+  );
+}
+
 /** Paths are those of the server extension: `master/…` is the master's interface, `status` is asked of it. */
 export class MasterTransport extends FetchTransport {
   constructor(
@@ -39,6 +60,9 @@ export class MasterTransport extends FetchTransport {
       if (answer.status === 401) {
         session.forget(headers['X-Det-Session']);
         throw SIGNED_OUT();
+      }
+      if (answer.status >= 500) {
+        throw await failure(answer);
       }
       return answer;
     };

@@ -185,6 +185,27 @@ describe('requests to the master', () => {
     expect(session.signedIn).toBe(true);
   });
 
+  it.each([
+    [503, { error: 'The master is shutting down.' }, 'det up'],
+    [500, { error: 'Something failed inside the master.' }, 'det logs'],
+    [502, null, 'det logs']
+  ])(
+    'say what the master says when it fails: %s',
+    async (status, body, command) => {
+      const transport = new MasterTransport(ORIGIN, signedIn(), () =>
+        Promise.resolve(json(body, status))
+      );
+      const failed = transport.get('master/experiments');
+      const error = (await failed.catch((why: unknown) => why)) as RequestError;
+      expect(error.status).toBe(status);
+      expect(error.message).toBe(
+        body?.error ?? `The master answered ${status}.`
+      );
+      expect(error.remedy).toContain(command);
+      expect(`${error.message} ${error.remedy}`).not.toContain('Jupyter');
+    }
+  );
+
   it('download a file by a ticket, not by the key', async () => {
     const address = '/api/v1/checkpoints/u/files/w?x=1';
     const asked = vi.fn(() =>

@@ -16,6 +16,7 @@ from det_native.master.api.routes.bundles import BYTES
 from det_native.master.flow import kept_checkpoints
 from det_native.master.flow.resume import storage_of
 from det_native.master.store import checkpoints, experiments, registry
+from det_native.schema.downloads import attachment
 from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
 from det_native.schema.rest import Checkpoint
 from det_native.schema.states import CheckpointState
@@ -112,7 +113,7 @@ def get_checkpoint_file(
     return StreamingResponse(
         _chunks(stream, partial(service.collector.reads, uuid)),
         media_type="application/octet-stream",
-        headers={"Content-Length": str(file.size - begin), "Content-Disposition": "attachment"},
+        headers={"Content-Length": str(file.size - begin), "Content-Disposition": attachment(path)},
     )
 
 
