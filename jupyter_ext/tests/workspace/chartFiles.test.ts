@@ -54,6 +54,21 @@ describe('files', () => {
     ]);
   });
 
+  it('say of which times they are worked out between reports', () => {
+    const x = { batch: [1], time: [1.5], relative: [1 / 3] };
+    const metric = series({
+      x,
+      values: [2],
+      source: { trialId: 3, kind: 'training', name: 'loss' }
+    });
+    expect(toCsv([metric]).split('\n').slice(0, 2)).toEqual([
+      'series,batch,time (interpolated),seconds (interpolated),value',
+      expect.stringContaining(',1,1970-01-01T00:00:01.500Z,0.333,2')
+    ]);
+    const measured = series({ x, values: [2] });
+    expect(toCsv([measured])).toMatch(/^series,batch,time,seconds,value\n/);
+  });
+
   it('are vectors with title, axes and legend, in which names are text', () => {
     const palette = {
       text: '#111',

@@ -10,6 +10,7 @@ import {
 import {
   axesOfTrial,
   batchesWithin,
+  lengthsOf,
   placesOf,
   placesOfTimes
 } from '../../src/workspace/charts/clock';
@@ -185,7 +186,11 @@ describe('the axes of a trial', () => {
     epoch_batch: [20, 40],
     epoch: [1, 2]
   };
-  const lengths = { hparams: { global_batch_size: 8 }, recordsPerEpoch: 0 };
+  const lengths = {
+    hparams: { global_batch_size: 8 },
+    recordsPerEpoch: 0,
+    slotsPerTrial: 1
+  };
 
   it('lead from batches to epochs, samples and times', () => {
     const places = placesOf(axesOfTrial(clock, lengths), [5, 20, 30]);
@@ -199,12 +204,49 @@ describe('the axes of a trial', () => {
   });
 
   it('are only those that are known', () => {
-    const bare = axesOfTrial(undefined, { hparams: {}, recordsPerEpoch: 100 });
+    const bare = axesOfTrial(undefined, {
+      hparams: {},
+      recordsPerEpoch: 100,
+      slotsPerTrial: 1
+    });
     expect(placesOf(bare, [5])).toEqual({ batch: [5] });
     const one = series({ x: { batch: [1], epoch: [1] }, values: [1] });
     expect(axesOf([{ key: '', title: '', series: [one, series()] }])).toEqual([
       'batch'
     ]);
+  });
+
+  it('have no time before the start of a trial and after its end', () => {
+    const short = { ...clock, batch: [50], time: [1001] };
+    const facts = {
+      ...lengths,
+      batches: 104,
+      ended: new Date(1005_000).toISOString()
+    };
+    const ended = axesOfTrial(short, facts);
+    expect(placesOf(ended, [0, 25, 50, 77, 104, 110]).relative).toEqual([
+      0, 0.5, 1, 3, 5, 5
+    ]);
+    const running = axesOfTrial(short, { ...lengths, batches: 104 });
+    expect(placesOf(running, [50, 104]).time).toEqual([1001, 1001]);
+    const reported = { ...short, batch: [50, 104], time: [1001, 1002] };
+    expect(placesOf(axesOfTrial(reported, facts), [104]).relative).toEqual([2]);
+  });
+
+  it('count samples only where the size of a batch is known', () => {
+    const config = { records_per_epoch: 1, resources: { slots_per_trial: 2 } };
+    expect(lengthsOf(config)).toEqual({ recordsPerEpoch: 1, slotsPerTrial: 2 });
+    expect(lengthsOf({})).toEqual({ recordsPerEpoch: 0, slotsPerTrial: 1 });
+    const samples = (size: number) =>
+      placesOf(
+        axesOfTrial(undefined, {
+          ...lengthsOf(config),
+          hparams: { global_batch_size: size }
+        }),
+        [10]
+      ).samples;
+    expect(samples(2)).toBeUndefined();
+    expect(samples(512)).toEqual([5120]);
   });
 
   it('lead from a stretch of time, and from samples of the system, to batches', () => {

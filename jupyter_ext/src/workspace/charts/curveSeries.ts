@@ -7,6 +7,7 @@ import { trialNumber } from '../../shared/trialNumbers';
 import { chartKey } from './boardState';
 import {
   axesOfTrial,
+  type Lengths,
   placesOf,
   type TrialAxes,
   type TrialClock
@@ -20,7 +21,8 @@ export interface CurveFacts {
   /** The metric that trials are compared by: its chart comes first. */
   readonly metric: string;
   readonly clocks: readonly TrialClock[];
-  readonly recordsPerEpoch: number;
+  /** Of the experiment's configuration. */
+  readonly lengths: Lengths;
 }
 
 const COLOURS = 8;
@@ -60,19 +62,17 @@ export function chartsOf(
 
 /** The axes of trials by their ids. */
 export function axesOfTrials(
-  { trials, clocks, recordsPerEpoch }: CurveFacts,
+  { trials, clocks, lengths }: CurveFacts,
   ids: readonly number[]
 ): Map<number, TrialAxes> {
   const byId = new Map(trials.map(trial => [trial.id, trial]));
   const clockOf = new Map(clocks.map(clock => [clock.trial_id, clock]));
   return new Map(
-    ids.map(id => [
-      id,
-      axesOfTrial(clockOf.get(id), {
-        hparams: byId.get(id)?.hparams ?? {},
-        recordsPerEpoch
-      })
-    ])
+    ids.map(id => {
+      const { hparams = {}, batches, ended } = byId.get(id) ?? {};
+      const trial = { ...lengths, hparams, batches, ended };
+      return [id, axesOfTrial(clockOf.get(id), trial)];
+    })
   );
 }
 

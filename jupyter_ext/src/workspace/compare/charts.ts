@@ -4,6 +4,7 @@ import { shortened } from '../../shared/format';
 import type { SystemSample } from '../../shared/model';
 import { shortName } from '../../shared/paths';
 import { trialNumber } from '../../shared/trialNumbers';
+import { lengthsOf } from '../charts/clock';
 import { axesOfTrials, chartsOf, type CurveFacts } from '../charts/curveSeries';
 import type { ChartData, Series } from '../charts/series';
 import { systemCharts } from '../charts/systemSeries';
@@ -56,13 +57,12 @@ export function comparedSystem(
 
 function factsOf({ compared }: Side, { trial, clocks }: TrialData): CurveFacts {
   const { detail } = compared;
-  const records = detail.config['records_per_epoch'];
   return {
     trials: [trial],
     bestId: null,
     metric: detail.metric,
     clocks,
-    recordsPerEpoch: typeof records === 'number' ? records : 0
+    lengths: lengthsOf(detail.config)
   };
 }
 
