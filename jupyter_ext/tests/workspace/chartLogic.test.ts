@@ -332,7 +332,7 @@ describe('charts of an experiment', () => {
     bestId: 4,
     metric: 'val_loss',
     clocks: [],
-    recordsPerEpoch: 0
+    lengths: { recordsPerEpoch: 0, slotsPerTrial: 1 }
   };
 
   it('have bold validation over faint training', () => {

@@ -2,7 +2,7 @@
 
 import type { MetricCurve, Trial } from '../../shared/model';
 import { hparamTexts } from '../../shared/hparams';
-import { groupCurves, panelOf } from '../../shared/plotData';
+import { groupCurves, isValidation } from '../../shared/plotData';
 import { trialNumber } from '../../shared/trialNumbers';
 import { chartKey } from './boardState';
 import {
@@ -125,10 +125,6 @@ function seriesOf(curve: MetricCurve, place: Place): Series {
     band: banded ? { minimum, maximum } : null,
     reduced: banded
   };
-}
-
-function isValidation({ kind, name }: MetricCurve): boolean {
-  return kind === 'validation' || (kind === 'logged' && panelOf(name) !== name);
 }
 
 /** A number as it travels: infinities are words, and so is what is no number. */

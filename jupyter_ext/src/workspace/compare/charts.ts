@@ -3,6 +3,7 @@
 import { shortened } from '../../shared/format';
 import type { SystemSample } from '../../shared/model';
 import { shortName } from '../../shared/paths';
+import { isValidation } from '../../shared/plotData';
 import { trialNumber } from '../../shared/trialNumbers';
 import { lengthsOf } from '../charts/clock';
 import { axesOfTrials, chartsOf, type CurveFacts } from '../charts/curveSeries';
@@ -30,7 +31,8 @@ export function comparedCharts(
       const own = data.find(({ id }) => id === side.compared.id);
       return own ? chartsOf(own.curves, factsOf(side, own)) : [];
     },
-    ({ source }) => (source?.kind === 'training' ? ', training' : '')
+    ({ source }) =>
+      source?.kind === 'training' && !isValidation(source) ? ', training' : ''
   );
 }
 
