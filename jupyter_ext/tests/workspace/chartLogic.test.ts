@@ -26,12 +26,13 @@ import {
 } from '../../src/workspace/charts/series';
 import { smooth } from '../../src/workspace/charts/smoothing';
 import { withStretch } from '../../src/workspace/charts/stretch';
+import { systemCharts } from '../../src/workspace/charts/systemSeries';
 import { xTicks, yTicks } from '../../src/workspace/charts/ticks';
 import {
   chosenTrials,
   readChoice
 } from '../../src/workspace/charts/trialChoice';
-import { curve, flatCurve, trial } from '../shared/examples';
+import { curve, flatCurve, systemSample, trial } from '../shared/examples';
 
 function series(change: Partial<Series> = {}): Series {
   const values = change.values ?? [3, 2, 1];
@@ -174,6 +175,27 @@ describe('ticks', () => {
     ).toBeGreaterThan(2);
     expect(yTicks([0.1, 1000], true).map(({ at }) => at)).toContain(10);
     expect(yTicks([3.2, 3.9], true).length).toBeGreaterThan(1);
+  });
+});
+
+describe('the y axis of what a trial uses', () => {
+  it('begins at zero and repeats no text where there is no traffic', () => {
+    const samples = [0, 5].map(seconds =>
+      systemSample({
+        time: 1_800_000_000 + seconds,
+        metrics: { network_sent_bytes_per_second: 0 }
+      })
+    );
+    const axes = { growths: {}, started: null };
+    const [found] = systemCharts(samples, axes);
+    const drawn = prepare(found!.series, 'time', DEFAULT_SETTINGS);
+    const ends = xRange(drawn, null, false);
+    const range = yRange(drawn, ends, DEFAULT_SETTINGS, found!.least);
+    const texts = yTicks(range, false, found!.format).map(({ text }) => text);
+    expect(texts).toEqual(['0 B/s', '500 B/s', '1 kB/s']);
+    expect(yRange(drawn, ends, DEFAULT_SETTINGS, [0, 0])[0]).toBe(0);
+    const rounded = yTicks([0, 1], false, at => `${Math.round(at)} B`);
+    expect(rounded.map(({ text }) => text)).toEqual(['0 B', '1 B']);
   });
 });
 

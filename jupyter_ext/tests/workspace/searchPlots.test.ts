@@ -367,8 +367,9 @@ test('a metric that a loop reports with its training is drawn while the trials t
     curves: [training, curve({ name: 'loss' })],
     metric: 'val_loss',
     colouring: {
+      by: 'value',
       dimension: { id: 'number', name: 'number', kind: 'number', log: false },
-      scale: scaleOf([3])
+      smaller: true
     },
     size: SIZE,
     colours: COLOURS
