@@ -2,7 +2,8 @@
 
 There is a row a second at first, and later one for each thousandth of the time that the run has taken: some seven
 thousand for a week. The last row is always that of the last report: it moves on until it is far enough from the row
-before it. So a run of less than a second has the times of its first and its last report, too. A run that continues from a batch owns those after it.
+before it. So a run of less than a second has the times of its first and its last report, too. A run that continues
+from a batch owns those after it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ SHARE = 1000
 POINTS = 300
 
 Thing = TypeVar("Thing")
+
 
 def note(
     transaction: Transaction, trial_id: int, run: int, batch: int, *, created: str, now: float | None = None

@@ -67,7 +67,9 @@ function numberCell(value: number | undefined, axis: Axis): string {
       return new Date(value * 1000).toISOString();
     case 'relative':
       return String(Number(value.toFixed(3)));
-    default:
+    case 'batch':
+    case 'epoch':
+    case 'samples':
       return String(Number(value.toPrecision(12)));
   }
 }
