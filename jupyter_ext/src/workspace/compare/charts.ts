@@ -3,7 +3,7 @@
 import { shortened } from '../../shared/format';
 import type { SystemSample } from '../../shared/model';
 import { shortName } from '../../shared/paths';
-import { isValidation } from '../../shared/plotData';
+import { isValidation, panelOf } from '../../shared/plotData';
 import { trialNumber } from '../../shared/trialNumbers';
 import { lengthsOf } from '../charts/clock';
 import { axesOfTrials, chartsOf, type CurveFacts } from '../charts/curveSeries';
@@ -75,16 +75,26 @@ function merged(
   suffix: (series: Series, chart: ChartData) => string
 ): ChartData[] {
   const found = new Map<string, { chart: ChartData; series: Series[] }>();
-  sides.forEach((side, colour) => {
+  const ofSides = sides.map(chartsOfSide);
+  const titled = ofSides.map(
+    charts => new Map(charts.map(chart => [chart.title, chart]))
+  );
+  ofSides.forEach((charts, colour) => {
+    const side = sides[colour]!;
     const name = sideLabel(side);
-    for (const chart of chartsOfSide(side)) {
+    for (const own of charts) {
+      // An experiment with a validation alone has its curve beside those of the others.
+      const panel = panelOf(own.title);
+      const shared = titled.flatMap(titles => titles.get(panel) ?? [])[0];
+      const chart =
+        shared === undefined || titled[colour]!.has(panel) ? own : shared;
       const known = found.get(chart.key) ?? { chart, series: [] };
       known.series.push(
-        ...chart.series.map((series): Series => ({
+        ...own.series.map((series): Series => ({
           ...series,
           key: `${side.compared.id} ${series.key}`,
           group: String(side.compared.id),
-          label: name + suffix(series, chart),
+          label: name + suffix(series, own),
           look: series.look === 'faint' ? 'faint' : 'plain',
           colour
         }))
