@@ -156,7 +156,7 @@ def test_any_chart_is_saved_as_table_picture_and_vectors(charts: tuple[Screen, L
         begun.value.save_as(tmp_path / f"error.{ending}")
         found[ending] = (tmp_path / f"error.{ending}").read_bytes()
     head, first, *_ = found["csv"].decode().splitlines()
-    assert head.startswith("series,batch,samples,time,seconds,value")
+    assert head.startswith("series,batch,samples,time (interpolated),seconds (interpolated),value")
     assert first.startswith("trial 1")
     assert found["png"].startswith(b"\x89PNG")
     assert int.from_bytes(found["png"][16:20], "big") == 1600

@@ -49,11 +49,27 @@ def test_a_row_a_second_and_fewer_later(fixture: Fixture) -> None:
     fixture.run()
     for tenth in range(50):
         note(fixture, tenth + 1, tenth / 10)
-    assert clock(fixture).batch == [1, 11, 21, 31, 41]
+    assert clock(fixture).batch == [1, 11, 21, 31, 41, 50]
     for second in range(10_000, 10_100):
         note(fixture, second, second)
     later = [batch for batch in clock(fixture).batch if batch >= 10_000]
     assert 9 <= len(later) <= 11, "a thousandth of ten thousand seconds apart"
+
+
+def test_a_short_run_has_the_times_of_its_first_and_its_last_report(fixture: Fixture) -> None:
+    fixture.run()
+    for hundredth in range(1, 60):
+        note(fixture, hundredth, hundredth / 100)
+    found = clock(fixture)
+    assert (found.batch, [round(at - BEGIN, 2) for at in found.time]) == ([1, 59], [0.01, 0.59])
+
+
+def test_a_clock_that_is_set_back_within_a_run_keeps_its_last_batch(fixture: Fixture) -> None:
+    fixture.run()
+    for batch, seconds in [(1, 10), (2, 12), (3, 12), (4, 5)]:
+        note(fixture, batch, seconds)
+    found = clock(fixture)
+    assert (found.batch, [round(at - BEGIN) for at in found.time]) == ([1, 4], [10, 12])
 
 
 def test_a_run_owns_the_batches_after_its_beginning(fixture: Fixture) -> None:

@@ -1,7 +1,9 @@
 """When a run had done how many batches: a few rows of each run, by the master's clock.
 
 There is a row a second at first, and later one for each thousandth of the time that the run has taken: some seven
-thousand for a week. A run that continues from a batch owns those after it.
+thousand for a week. The last row is always that of the last report: it moves on until it is far enough from the row
+before it. So a run of less than a second has the times of its first and its last report, too. A run that continues
+from a batch owns those after it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import BigInteger, Connection, Integer, Row, bindparam, cast, exists, insert, select
+from sqlalchemy import Connection, Row, insert, select, update
 
 from det_native.master.store.database import Transaction
 from det_native.master.store.tables import batch_times as table
@@ -24,22 +26,11 @@ POINTS = 300
 
 Thing = TypeVar("Thing")
 
-_MINE = (table.c.trial_id == bindparam("trial"), table.c.run == bindparam("number"))
-_NOTE = insert(table).from_select(
-    ["trial_id", "run", "time", "batch"],
-    select(
-        cast(bindparam("trial"), BigInteger),
-        cast(bindparam("number"), Integer),
-        cast(bindparam("now"), BigInteger),
-        cast(bindparam("batch"), BigInteger),
-    ).where(~exists().where(*_MINE, table.c.time > bindparam("since"))),
-)
-
 
 def note(
     transaction: Transaction, trial_id: int, run: int, batch: int, *, created: str, now: float | None = None
 ) -> None:
-    """Note that a run has done so many batches by now, unless that was noted just before.
+    """Note that a run has done so many batches by now, in its last row or in a new one.
 
     Parameters
     ----------
@@ -52,8 +43,17 @@ def note(
     """
     at = round((time.time() if now is None else now) * 1000)
     distance = max(LEAST_MILLISECONDS, (at - _milliseconds(created)) // SHARE)
-    values = {"trial": trial_id, "number": run, "now": at, "batch": batch, "since": at - distance}
-    transaction.connection.execute(_NOTE, values)
+    mine = (table.c.trial_id == trial_id, table.c.run == run)
+    newest = select(table.c.time).where(*mine).order_by(table.c.time.desc()).limit(2)
+    times = [row[0] for row in transaction.connection.execute(newest)]
+    # In the same millisecond, or by a clock that was set back, the time stays.
+    stays = bool(times) and at <= times[0]
+    if stays or (len(times) == 2 and times[0] - times[1] < distance):
+        moved = update(table).where(*mine, table.c.time == times[0])
+        transaction.connection.execute(moved.values(time=max(at, times[0]), batch=batch))
+    else:
+        values = {"trial_id": trial_id, "run": run, "time": at, "batch": batch}
+        transaction.connection.execute(insert(table).values(values))
 
 
 def read(connection: Connection, trial_ids: Sequence[int], *, points: int = POINTS) -> list[TrialClock]:

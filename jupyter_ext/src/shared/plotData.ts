@@ -29,6 +29,14 @@ export function panelOf(name: string): string {
   return name;
 }
 
+/** Whether it measures a validation, by its kind or, where the user's own loop has reported it, by its name. */
+export function isValidation(curve: {
+  readonly kind: string;
+  readonly name: string;
+}): boolean {
+  return curve.kind === 'validation' || panelOf(curve.name) !== curve.name;
+}
+
 /**
  * Group curves by panel, the panel of `first` (the searcher's metric) before the others.
  *
@@ -54,9 +62,10 @@ export function groupCurves(
   const reported = shown.filter(({ kind }) => kind !== 'logged');
   const panel = panelsOf(reported);
   const taken = new Set(reported.map(({ name }) => panelOf(name)));
+  const logged = panelsOf(shown.filter(({ kind }) => kind === 'logged'));
   // What the user's code logs has charts of its own.
   const own = (name: string) =>
-    taken.has(panelOf(name)) ? `${name} (logged)` : panelOf(name);
+    taken.has(panelOf(name)) ? `${name} (logged)` : logged(name);
   const groups = new Map<string, MetricCurve[]>([[panel(first), []]]);
   for (const curve of shown) {
     const name = curve.kind === 'logged' ? own(curve.name) : panel(curve.name);
@@ -65,19 +74,28 @@ export function groupCurves(
   return new Map([...groups].filter(([, found]) => found.length > 0));
 }
 
-/** The panel of each metric. Where two of one kind would meet, such as `val_x` and `validation_x`, each has its own. */
+/**
+ * The panel of each metric. Where two would meet that are both of validations, such as `val_x` and `validation_x`, each
+ * has its own; so has a metric that is alone in its panel.
+ */
 function panelsOf(curves: readonly MetricCurve[]): (name: string) => string {
+  const panels = new Map<string, Set<string>>();
   const names = new Map<string, string>();
   const crowded = new Set<string>();
-  for (const { kind, name } of curves) {
-    const panel = panelOf(name);
-    const place = `${kind} ${panel}`;
-    if ((names.get(place) ?? name) !== name) {
+  for (const curve of curves) {
+    const panel = panelOf(curve.name);
+    const place = `${isValidation(curve)} ${panel}`;
+    if ((names.get(place) ?? curve.name) !== curve.name) {
       crowded.add(panel);
     }
-    names.set(place, name);
+    names.set(place, curve.name);
+    panels.set(panel, (panels.get(panel) ?? new Set()).add(curve.name));
   }
-  return name => (crowded.has(panelOf(name)) ? name : panelOf(name));
+  return name => {
+    const panel = panelOf(name);
+    const [only = panel, other] = panels.get(panel) ?? [];
+    return crowded.has(panel) ? name : other === undefined ? only : panel;
+  };
 }
 
 function repeats(curve: MetricCurve, training: MetricCurve): boolean {
@@ -107,9 +125,7 @@ export function asLine(curve: MetricCurve, logarithmic = false): Line {
   return {
     key: `${curve.trial_id} ${curve.kind} ${curve.name}`,
     trialId: curve.trial_id,
-    validation:
-      curve.kind === 'validation' ||
-      (curve.kind === 'logged' && panelOf(curve.name) !== curve.name),
+    validation: isValidation(curve),
     logged: curve.kind === 'logged',
     batch: curve.batch,
     mean,

@@ -99,7 +99,7 @@ function drawPanel(panel: SystemPanel, seconds: number): Drawn {
   const { title, top, lines, format } = panel;
   const across = axis(seconds, [
     { place: 0, text: '0 s' },
-    ...(seconds > 0 ? [{ place: 1, text: formatDuration(seconds) }] : [])
+    ...(seconds >= 0.5 ? [{ place: 1, text: formatDuration(seconds) }] : [])
   ]);
   const up = axis(top, [
     { place: 0, text: '0' },

@@ -246,7 +246,7 @@ describe('the parts', () => {
     await show({
       curves: [flatCurve([10, 20, 30, 40], [4, 3, 2, 1]), accuracy]
     });
-    expect(text('.det-chart-title > span')).toBe('accuracy|loss');
+    expect(text('.det-chart-title > span')).toBe('val_accuracy|loss');
     expect(root.querySelectorAll('figure')[1]).toBe(before);
   });
 });

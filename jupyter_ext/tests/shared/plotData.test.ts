@@ -84,7 +84,33 @@ describe('a metric', () => {
       ['error', 2],
       ['val_loss', 1]
     ]);
-    expect(groupCurves([...validations.slice(0, 1)]).has('loss')).toBe(true);
+  });
+
+  it('of a loop of the user stands beside its validation by their names', () => {
+    const names = ['loss', 'val_loss', 'val_accuracy', 'lr'];
+    for (const kind of ['training', 'logged'] as const) {
+      const curves = names.map(name => curve({ name, kind }));
+      const groups = groupCurves(curves, 'val_loss');
+      expect(
+        [...groups].map(([title, found]) => [title, ...found.map(c => c.name)])
+      ).toEqual([
+        ['loss', 'loss', 'val_loss'],
+        ['val_accuracy', 'val_accuracy'],
+        ['lr', 'lr']
+      ]);
+      expect(curves.map(each => asLine(each).validation)).toEqual([
+        false,
+        true,
+        true,
+        false
+      ]);
+    }
+  });
+
+  it('that is alone keeps its name, and comes first by either of its names', () => {
+    const alone = curve({ name: 'val_loss', kind: 'validation' });
+    const groups = groupCurves([curve({ name: 'lr' }), alone], 'loss');
+    expect([...groups.keys()]).toEqual(['val_loss', 'lr']);
   });
 
   it('without points has no panel', () => {

@@ -165,6 +165,21 @@ describe('the System part of a view', () => {
     expect(text('.det-section .det-legend b')).toBe('150 %|2 GB');
   });
 
+  it('of less than half a second has no second end that is called 0 s', async () => {
+    const metrics = { cpu_percent: 90 };
+    const { root, show } = shown(state([at(0, metrics), at(0.3, metrics)]), {
+      page: true
+    });
+    const ends = () =>
+      [...root.querySelectorAll('.det-section svg text')].flatMap(each =>
+        / s$/.test(each.textContent) ? [each.textContent] : []
+      );
+    await frame();
+    expect(ends()).toEqual(['0 s']);
+    await show(state([at(0, metrics), at(2, metrics)]));
+    expect(ends()).toEqual(['0 s', '2 s']);
+  });
+
   it('is not there for runs of which nothing was measured', async () => {
     const { root, show } = shown(state([]));
     const part = () =>

@@ -2,7 +2,11 @@ import { describe, expect, it } from 'vitest';
 
 import { toCsv } from '../../src/workspace/charts/exportCsv';
 import { toSvg } from '../../src/workspace/charts/exportSvg';
-import { heatMap } from '../../src/workspace/charts/histograms';
+import {
+  darkness,
+  heatMap,
+  shareText
+} from '../../src/workspace/charts/histograms';
 import {
   type ChartData,
   DEFAULT_SETTINGS,
@@ -54,6 +58,21 @@ describe('files', () => {
     ]);
   });
 
+  it('say of which times they are worked out between reports', () => {
+    const x = { batch: [1], time: [1.5], relative: [1 / 3] };
+    const metric = series({
+      x,
+      values: [2],
+      source: { trialId: 3, kind: 'training', name: 'loss' }
+    });
+    expect(toCsv([metric]).split('\n').slice(0, 2)).toEqual([
+      'series,batch,time (interpolated),seconds (interpolated),value',
+      expect.stringContaining(',1,1970-01-01T00:00:01.500Z,0.333,2')
+    ]);
+    const measured = series({ x, values: [2] });
+    expect(toCsv([measured])).toMatch(/^series,batch,time,seconds,value\n/);
+  });
+
   it('are vectors with title, axes and legend, in which names are text', () => {
     const palette = {
       text: '#111',
@@ -91,5 +110,16 @@ describe('histograms over batches', () => {
       [0, 0, 0.25, 0.75]
     ]);
     expect(heatMap([1], [{}])).toBeNull();
+  });
+
+  it('have a scale of colours with counts, where they are the same in each batch', () => {
+    const content = { counts: [1500, 500], edges: [0, 1, 2] };
+    const map = heatMap([1, 2], [content, content], 2)!;
+    expect(shareText(map, map.most)).toBe('1,500 (75 %)');
+    expect(shareText(map, 0)).toBe('0 (0 %)');
+    const other = heatMap([1, 2], [content, { ...content, counts: [1, 1] }], 2);
+    expect(shareText(other!, 0.125)).toBe('13 %');
+    expect([0, 0.25, 1].map(share => darkness(share, 1))).toEqual([0, 0.5, 1]);
+    expect(darkness(1e-9, 1)).toBeGreaterThan(0.01);
   });
 });

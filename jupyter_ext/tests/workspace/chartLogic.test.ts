@@ -7,30 +7,24 @@ import {
   NO_STATE,
   readBoard
 } from '../../src/workspace/charts/boardState';
-import {
-  axesOfTrial,
-  batchesWithin,
-  placesOf,
-  placesOfTimes
-} from '../../src/workspace/charts/clock';
 import { asValue, chartsOf } from '../../src/workspace/charts/curveSeries';
 import { hitsAt } from '../../src/workspace/charts/hover';
 import { changeByKey } from '../../src/workspace/charts/keys';
 import { prepare, xRange, yRange } from '../../src/workspace/charts/prepare';
 import {
-  axesOf,
   type ChartData,
   DEFAULT_SETTINGS,
   type Series
 } from '../../src/workspace/charts/series';
 import { smooth } from '../../src/workspace/charts/smoothing';
 import { withStretch } from '../../src/workspace/charts/stretch';
+import { systemCharts } from '../../src/workspace/charts/systemSeries';
 import { xTicks, yTicks } from '../../src/workspace/charts/ticks';
 import {
   chosenTrials,
   readChoice
 } from '../../src/workspace/charts/trialChoice';
-import { curve, flatCurve, trial } from '../shared/examples';
+import { curve, flatCurve, systemSample, trial } from '../shared/examples';
 
 function series(change: Partial<Series> = {}): Series {
   const values = change.values ?? [3, 2, 1];
@@ -176,42 +170,24 @@ describe('ticks', () => {
   });
 });
 
-describe('the axes of a trial', () => {
-  const clock = {
-    trial_id: 3,
-    started: 1000,
-    batch: [10, 20, 40],
-    time: [1010, 1020, 1060],
-    epoch_batch: [20, 40],
-    epoch: [1, 2]
-  };
-  const lengths = { hparams: { global_batch_size: 8 }, recordsPerEpoch: 0 };
-
-  it('lead from batches to epochs, samples and times', () => {
-    const places = placesOf(axesOfTrial(clock, lengths), [5, 20, 30]);
-    expect(places).toEqual({
-      batch: [5, 20, 30],
-      epoch: [0.25, 1, 1.5],
-      samples: [40, 160, 240],
-      time: [1005, 1020, 1040],
-      relative: [5, 20, 40]
-    });
-  });
-
-  it('are only those that are known', () => {
-    const bare = axesOfTrial(undefined, { hparams: {}, recordsPerEpoch: 100 });
-    expect(placesOf(bare, [5])).toEqual({ batch: [5] });
-    const one = series({ x: { batch: [1], epoch: [1] }, values: [1] });
-    expect(axesOf([{ key: '', title: '', series: [one, series()] }])).toEqual([
-      'batch'
-    ]);
-  });
-
-  it('lead from a stretch of time, and from samples of the system, to batches', () => {
-    const axes = axesOfTrial(clock, lengths);
-    expect(batchesWithin(axes, 'relative', [20, 60])).toEqual([20, 40]);
-    expect(batchesWithin(axes, 'samples', [80, 160])).toEqual([10, 20]);
-    expect(placesOfTimes(axes, [1010, 1040, 5000]).batch).toEqual([10, 30, 40]);
+describe('the y axis of what a trial uses', () => {
+  it('begins at zero and repeats no text where there is no traffic', () => {
+    const samples = [0, 5].map(seconds =>
+      systemSample({
+        time: 1_800_000_000 + seconds,
+        metrics: { network_sent_bytes_per_second: 0 }
+      })
+    );
+    const axes = { growths: {}, started: null };
+    const [found] = systemCharts(samples, axes);
+    const drawn = prepare(found!.series, 'time', DEFAULT_SETTINGS);
+    const ends = xRange(drawn, null, false);
+    const range = yRange(drawn, ends, DEFAULT_SETTINGS, found!.least);
+    const texts = yTicks(range, false, found!.format).map(({ text }) => text);
+    expect(texts).toEqual(['0 B/s', '500 B/s', '1 kB/s']);
+    expect(yRange(drawn, ends, DEFAULT_SETTINGS, [0, 0])[0]).toBe(0);
+    const rounded = yTicks([0, 1], false, at => `${Math.round(at)} B`);
+    expect(rounded.map(({ text }) => text)).toEqual(['0 B', '1 B']);
   });
 });
 
@@ -290,7 +266,7 @@ describe('charts of an experiment', () => {
     bestId: 4,
     metric: 'val_loss',
     clocks: [],
-    recordsPerEpoch: 0
+    lengths: { recordsPerEpoch: 0, slotsPerTrial: 1 }
   };
 
   it('have bold validation over faint training', () => {

@@ -301,3 +301,25 @@ test('curves of each experiment have its colour and name, training told apart', 
 test('chosen trials are read from an address, damaged ones left out', () => {
   expect(chosenText(readChosen('1:2,x,local-3:4,5:'))).toBe('1:2,local-3:4');
 });
+
+test('a validation without training stands in the chart of those that have both', () => {
+  const sides = [side(1, {}), side(2, {})];
+  const charts = comparedCharts(
+    sides,
+    sides.map(({ compared, trial: shown }, at) => ({
+      id: compared.id,
+      trial: shown!,
+      clocks: [],
+      curves: [
+        curve({ trial_id: shown!.id, name: 'val_loss' }),
+        ...(at === 0 ? [] : [curve({ trial_id: shown!.id })])
+      ]
+    }))
+  );
+  expect(
+    charts.map(({ title, series }) => [
+      title,
+      ...series.map(({ label }) => label)
+    ])
+  ).toEqual([['loss', '#1 run 1', '#2 run 2', '#2 run 2, training']]);
+});

@@ -17,7 +17,11 @@ import {
   scatterScene
 } from '../../src/workspace/search/scenes';
 import { svgText } from '../../src/workspace/search/shapes';
-import { stageBatches } from '../../src/workspace/search/stagesScene';
+import {
+  curvesOfMetric,
+  stageBatches,
+  stagesScene
+} from '../../src/workspace/search/stagesScene';
 import {
   type AnalysedTrial,
   analysedTrials,
@@ -28,7 +32,7 @@ import {
   smallerIsBetter,
   type TrialSummary
 } from '../../src/workspace/search/trials';
-import { detail, trial } from '../shared/examples';
+import { curve, detail, trial } from '../shared/examples';
 
 const COLOURS: PlotColours = {
   text: '#333333',
@@ -353,6 +357,30 @@ test('a contour of fewer than three trials is not drawn', () => {
 
   expect(drawn(2)).toBe(0);
   expect(drawn(3)).toBeGreaterThan(1000);
+});
+
+test('a metric that a loop reports with its training is drawn while the trials train', () => {
+  const training = curve({ name: 'val_loss' });
+  const scene = stagesScene({
+    trials: [analysed(3, { lr: 1 }, { val_loss: 1 })],
+    raw: [trial({ state: 'COMPLETED' })],
+    curves: [training, curve({ name: 'loss' })],
+    metric: 'val_loss',
+    colouring: {
+      by: 'value',
+      dimension: { id: 'number', name: 'number', kind: 'number', log: false },
+      smaller: true
+    },
+    size: SIZE,
+    colours: COLOURS
+  });
+  expect(scene.hits).toHaveLength(training.batch.length);
+  expect(scene.omitted).toBe(0);
+  const validation = curve({ name: 'val_loss', kind: 'validation' });
+  const both = [training, validation];
+  expect(curvesOfMetric(both, 'val_loss')).toEqual([validation]);
+  expect(curvesOfMetric(both, 'val_loss (training)')).toEqual([training]);
+  expect(curvesOfMetric(both, 'accuracy')).toEqual([]);
 });
 
 test('stages are the batches at which trials of each length ended', () => {

@@ -12,7 +12,7 @@ import { useParameter, useTransport } from '../app/context';
 import { ErrorBox } from '../parts/errorBox';
 import { Empty, Loading } from '../parts/state';
 import { ChartBoard, type ChartSection } from './chartBoard';
-import { batchesWithin } from './clock';
+import { batchesWithin, lengthsOf } from './clock';
 import { axesOfTrials, chartsOf, type CurveFacts } from './curveSeries';
 import { fullSeries } from './fullSeries';
 import { MediaPart } from './mediaPart';
@@ -71,16 +71,20 @@ function Curves({ view }: { view: ExperimentView }) {
     (zoom: Zoom, axis: Axis) => setZoomed({ zoom, axis }),
     []
   );
+  const config = view.experiment?.config;
+  const lengths = useMemo(() => lengthsOf(config ?? {}), [config]);
+  // When a trial ends, its last batch has a time.
+  const ends = trials.map(({ ended }) => ended).join();
   const facts: CurveFacts = {
     trials,
     bestId: bestTrial(view)?.id ?? null,
     metric: view.experiment?.metric ?? '',
     clocks,
-    recordsPerEpoch: recordsOf(view)
+    lengths
   };
   const axes = useMemo(
     () => axesOfTrials(facts, [...ids]),
-    [clocks, ids, facts.recordsPerEpoch]
+    [clocks, ids, lengths, ends]
   );
   const stretch = stretchOf(zoomed, [...axes.values()]);
   const fine = useStretch(view, wanted, stretch, isCoarse(coarse));
@@ -90,7 +94,7 @@ function Curves({ view }: { view: ExperimentView }) {
   );
   const charts = useMemo(
     () => chartsOf(curves, facts),
-    [curves, clocks, facts.bestId, facts.metric, trials.length]
+    [curves, clocks, facts.bestId, facts.metric, trials.length, lengths, ends]
   );
   const sections = useSystem(view, facts);
   const loadFull = useCallback(
@@ -150,7 +154,7 @@ function useSystem(view: ExperimentView, facts: CurveFacts): ChartSection[] {
     const number = numberOf(trials, system.trialId);
     const title = trials.length > 1 ? `System of trial ${number}` : 'System';
     return charts.length > 0 ? [{ title, charts }] : [];
-  }, [system, facts.clocks, facts.recordsPerEpoch, trials.length]);
+  }, [system, facts.clocks, facts.lengths, trials.length]);
 }
 
 /** The batches that a zoom of any axis shows, of whichever trial most. */
@@ -172,11 +176,6 @@ function stretchOf(
         Math.min(...found.map(([from]) => from)),
         Math.max(...found.map(([, to]) => to))
       ];
-}
-
-function recordsOf({ experiment }: ExperimentView): number {
-  const records = experiment?.config['records_per_epoch'];
-  return typeof records === 'number' ? records : 0;
 }
 
 function nothingText({ experiment }: ExperimentView): string {

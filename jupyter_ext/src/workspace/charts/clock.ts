@@ -10,6 +10,8 @@ export type TrialClock = components['schemas']['TrialClock'];
 interface Growth {
   readonly from: readonly number[];
   readonly to: readonly number[];
+  /** Beyond its ends it stays as it is there: no report comes before the start of a trial or after its end. */
+  readonly bounded?: boolean;
 }
 
 /** What is known of the axes of a trial. */
@@ -20,27 +22,43 @@ export interface TrialAxes {
   readonly started: number | null;
 }
 
-/** What of a configuration says how batches, samples and epochs belong together. */
-export interface Lengths {
+/** What says how batches, samples and epochs of a trial belong together, and when it ended. */
+export interface TrialFacts extends Lengths {
   readonly hparams: Trial['hparams'];
-  /** Of the experiment's configuration. */
+  /** How many batches it has done. */
+  readonly batches?: number;
+  readonly ended?: string | null;
+}
+
+/** What of an experiment's configuration says so. */
+export interface Lengths {
   readonly recordsPerEpoch: number;
+  readonly slotsPerTrial: number;
+}
+
+export function lengthsOf(config: Readonly<Record<string, unknown>>): Lengths {
+  const resources = config['resources'] as { slots_per_trial?: unknown } | null;
+  const [records, slots] = [
+    config['records_per_epoch'],
+    resources?.slots_per_trial
+  ];
+  return {
+    recordsPerEpoch: typeof records === 'number' ? records : 0,
+    slotsPerTrial: typeof slots === 'number' ? slots : 1
+  };
 }
 
 export function axesOfTrial(
   clock: TrialClock | undefined,
-  { hparams, recordsPerEpoch }: Lengths
+  facts: TrialFacts
 ): TrialAxes {
+  const { hparams, recordsPerEpoch, slotsPerTrial } = facts;
   const batchSize = Number(hparams['global_batch_size']);
   const sized = Number.isFinite(batchSize) && batchSize > 0;
-  const {
-    batch = [],
-    time = [],
-    epoch = [],
-    epoch_batch: ends = []
-  } = clock ?? {};
+  const { epoch = [], epoch_batch: ends = [] } = clock ?? {};
   const growths: { -readonly [name in Exclude<Axis, 'batch'>]?: Growth } = {};
-  if (sized) {
+  // A record for each slot stands where the size is not known, for a loop without a loader.
+  if (sized && batchSize > Math.max(slotsPerTrial, 1)) {
     growths.samples = { from: [0, 1], to: [0, batchSize] };
   }
   if (epoch.length > 0) {
@@ -49,26 +67,42 @@ export function axesOfTrial(
     growths.epoch = { from: [0, recordsPerEpoch], to: [0, batchSize] };
   }
   const started = clock?.started ?? null;
-  const times = strictly(batch, time);
-  if (started !== null && times.from.length > 0) {
-    // Before its first report a run begins, and that is known, too.
-    const first = times.from[0]!;
-    const known =
-      times.from.length === 1 && first > 0
-        ? {
-            from: [0, first],
-            to: [Math.min(started, times.to[0]!), times.to[0]!]
-          }
-        : times;
-    if (known.from.length > 1) {
-      growths.time = known;
-      growths.relative = {
-        from: known.from,
-        to: known.to.map(at => at - started)
-      };
-    }
+  const time = clock && timesOf(clock, facts);
+  if (time && started !== null) {
+    growths.time = time;
+    growths.relative = { ...time, to: time.to.map(at => at - started) };
   }
   return { growths, started };
+}
+
+/** From batches to times: from the start over all reports to the end, as far as the reports do not reach there. */
+function timesOf(
+  { started, batch, time }: Partial<TrialClock>,
+  { batches = 0, ended }: TrialFacts
+): Growth | null {
+  if (typeof started !== 'number' || !batch?.length || !time?.length) {
+    return null;
+  }
+  const end = typeof ended === 'string' ? Date.parse(ended) / 1000 : NaN;
+  const points: Array<[number, number]> = [[0, Math.min(started, time[0]!)]];
+  const reports = batch.map((at, index): [number, number] => [
+    at,
+    time[index]!
+  ]);
+  for (const [at, when] of [...reports, [batches, end] as const]) {
+    const [before, then] = points.at(-1)!;
+    // Several batches of one report have one time.
+    if (at > before && when > then) {
+      points.push([at, when]);
+    }
+  }
+  return points.length > 1
+    ? {
+        from: points.map(([at]) => at),
+        to: points.map(([, when]) => when),
+        bounded: true
+      }
+    : null;
 }
 
 /** Batches on all axes that are known. */
@@ -108,12 +142,9 @@ export function placesOfTimes(
   };
   const { time } = growths;
   if (time) {
-    const back = { from: time.to, to: time.from };
-    const end = time.to.at(-1)!;
+    const back = { ...time, from: time.to, to: time.from };
     // After the last report it is not known how far the trial has come.
-    const batches = times.map(at =>
-      Math.max(valueOf(back, Math.min(at, end)), 0)
-    );
+    const batches = times.map(at => valueOf(back, at));
     Object.assign(found, {
       ...placesOf(
         {
@@ -140,7 +171,7 @@ export function batchesWithin(
   if (!growth) {
     return null;
   }
-  const back = { from: growth.to, to: growth.from };
+  const back = { ...growth, from: growth.to, to: growth.from };
   return whole(valueOf(back, from), valueOf(back, to));
 }
 
@@ -148,8 +179,11 @@ function whole(from: number, to: number): [number, number] {
   return [Math.max(Math.floor(from), 0), Math.max(Math.ceil(to), 0)];
 }
 
-/** Between points, and beyond their ends, it grows evenly. */
-function valueOf({ from, to }: Growth, at: number): number {
+/** Between points it grows evenly, and beyond their ends, too, where it has no bounds. */
+function valueOf({ from, to, bounded = false }: Growth, at: number): number {
+  if (bounded && (at <= from[0]! || at >= from.at(-1)!)) {
+    return at <= from[0]! ? to[0]! : to.at(-1)!;
+  }
   let [low, high] = [0, from.length - 1];
   while (high - low > 1) {
     const middle = (low + high) >> 1;
@@ -162,20 +196,4 @@ function valueOf({ from, to }: Growth, at: number): number {
   const [x, y] = [from[low]!, to[low]!];
   const span = from[high]! - x;
   return span > 0 ? y + ((at - x) / span) * (to[high]! - y) : y;
-}
-
-/** Only points that go on: several batches of one report have one time. */
-function strictly(
-  batches: readonly number[],
-  times: readonly number[]
-): Growth {
-  const kept = batches.flatMap((batch, at) =>
-    at === 0 || (batch > batches[at - 1]! && times[at]! > times[at - 1]!)
-      ? [at]
-      : []
-  );
-  return {
-    from: kept.map(at => batches[at]!),
-    to: kept.map(at => times[at]!)
-  };
 }

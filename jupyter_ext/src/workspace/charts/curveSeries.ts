@@ -2,11 +2,12 @@
 
 import type { MetricCurve, Trial } from '../../shared/model';
 import { hparamTexts } from '../../shared/hparams';
-import { groupCurves, panelOf } from '../../shared/plotData';
+import { groupCurves, isValidation } from '../../shared/plotData';
 import { trialNumber } from '../../shared/trialNumbers';
 import { chartKey } from './boardState';
 import {
   axesOfTrial,
+  type Lengths,
   placesOf,
   type TrialAxes,
   type TrialClock
@@ -20,7 +21,8 @@ export interface CurveFacts {
   /** The metric that trials are compared by: its chart comes first. */
   readonly metric: string;
   readonly clocks: readonly TrialClock[];
-  readonly recordsPerEpoch: number;
+  /** Of the experiment's configuration. */
+  readonly lengths: Lengths;
 }
 
 const COLOURS = 8;
@@ -60,19 +62,17 @@ export function chartsOf(
 
 /** The axes of trials by their ids. */
 export function axesOfTrials(
-  { trials, clocks, recordsPerEpoch }: CurveFacts,
+  { trials, clocks, lengths }: CurveFacts,
   ids: readonly number[]
 ): Map<number, TrialAxes> {
   const byId = new Map(trials.map(trial => [trial.id, trial]));
   const clockOf = new Map(clocks.map(clock => [clock.trial_id, clock]));
   return new Map(
-    ids.map(id => [
-      id,
-      axesOfTrial(clockOf.get(id), {
-        hparams: byId.get(id)?.hparams ?? {},
-        recordsPerEpoch
-      })
-    ])
+    ids.map(id => {
+      const { hparams = {}, batches, ended } = byId.get(id) ?? {};
+      const trial = { ...lengths, hparams, batches, ended };
+      return [id, axesOfTrial(clockOf.get(id), trial)];
+    })
   );
 }
 
@@ -125,10 +125,6 @@ function seriesOf(curve: MetricCurve, place: Place): Series {
     band: banded ? { minimum, maximum } : null,
     reduced: banded
   };
-}
-
-function isValidation({ kind, name }: MetricCurve): boolean {
-  return kind === 'validation' || (kind === 'logged' && panelOf(name) !== name);
 }
 
 /** A number as it travels: infinities are words, and so is what is no number. */

@@ -5,15 +5,20 @@ import { AXES, type Axis, type Series, type Value } from './series';
 /** What spreadsheets take for a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 
-/** All values of series on all axes that are known. */
+/**
+ * All values of series on all axes that are known.
+ *
+ * Of a metric only the times of some reports are known: its times are worked out between them, and the head says so.
+ */
 export function toCsv(series: readonly Series[]): string {
   const axes = AXES.filter(axis =>
     series.some(({ x }) => x[axis] !== undefined)
   );
   const banded = series.some(({ band }) => Boolean(band));
+  const interpolated = series.some(({ source }) => source !== undefined);
   const head = [
     'series',
-    ...axes.map(axisColumn),
+    ...axes.map(axis => axisColumn(axis, interpolated)),
     'value',
     ...(banded ? ['minimum', 'maximum'] : [])
   ];
@@ -39,12 +44,13 @@ export function toCsv(series: readonly Series[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-function axisColumn(axis: Axis): string {
+function axisColumn(axis: Axis, interpolated: boolean): string {
+  const about = interpolated ? ' (interpolated)' : '';
   switch (axis) {
     case 'time':
-      return 'time';
+      return `time${about}`;
     case 'relative':
-      return 'seconds';
+      return `seconds${about}`;
     case 'batch':
     case 'epoch':
     case 'samples':
@@ -56,9 +62,16 @@ function numberCell(value: number | undefined, axis: Axis): string {
   if (value === undefined || !Number.isFinite(value)) {
     return '';
   }
-  return axis === 'time'
-    ? new Date(value * 1000).toISOString()
-    : String(Number(value.toPrecision(12)));
+  switch (axis) {
+    case 'time':
+      return new Date(value * 1000).toISOString();
+    case 'relative':
+      return String(Number(value.toFixed(3)));
+    case 'batch':
+    case 'epoch':
+    case 'samples':
+      return String(Number(value.toPrecision(12)));
+  }
 }
 
 function valueCell(value: Value | undefined): string {

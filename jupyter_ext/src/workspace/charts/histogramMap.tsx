@@ -9,10 +9,12 @@ import type { MediaSeries } from '../../shared/outputs';
 import { watchTheme } from '../../shared/palette';
 import { asError } from '../data/useLoad';
 import {
+  darkness,
   type HeatMap,
   heatMap,
   type HistogramContent,
   MOST_MOMENTS,
+  shareText,
   thinned
 } from './histograms';
 import { xTicks } from './ticks';
@@ -20,7 +22,8 @@ import { xTicks } from './ticks';
 const WIDTH = 340;
 const HEIGHT = 170;
 const BOX = { left: 48, right: 10, top: 8, bottom: 34 };
-const LEAST_ALPHA = 0.04;
+/** Shares of the darkest part that the legend shows. */
+const STEPS = [0, 0.25, 0.5, 0.75, 1];
 
 export interface HistogramMapProps {
   readonly series: MediaSeries;
@@ -71,7 +74,12 @@ export function HistogramMap({ series, contents, batch }: HistogramMapProps) {
   if (map === null) {
     return null;
   }
-  return <Map map={map} name={name} batch={batch} />;
+  return (
+    <>
+      <Map map={map} name={name} batch={batch} />
+      <Scale map={map} />
+    </>
+  );
 }
 
 function Map({
@@ -152,6 +160,24 @@ function Map({
   );
 }
 
+/** What the colours mean: how many of the values of a batch lie in a part of the map. */
+function Scale({ map }: { map: HeatMap }) {
+  const { most } = map;
+  return (
+    <div class="det-histogram-scale">
+      <span>Values: 0</span>
+      <span class="det-histogram-steps" aria-hidden="true">
+        {STEPS.map(step => (
+          <span key={step} title={shareText(map, step * most)}>
+            <span style={{ opacity: darkness(step * most, most) }} />
+          </span>
+        ))}
+      </span>
+      <span>{shareText(map, most)}</span>
+    </div>
+  );
+}
+
 /** Each batch reaches half of the way to its neighbours. */
 function paint(canvas: HTMLCanvasElement | null, map: HeatMap): void {
   const context = canvas?.getContext('2d');
@@ -173,8 +199,7 @@ function paint(canvas: HTMLCanvasElement | null, map: HeatMap): void {
       at === batches.length - 1 ? width : place((own + batches[at + 1]!) / 2);
     row.forEach((share, bin) => {
       if (share > 0) {
-        // Small shares are to be seen beside large ones.
-        context.globalAlpha = Math.max(Math.sqrt(share / most), LEAST_ALPHA);
+        context.globalAlpha = darkness(share, most);
         const tall = height / row.length;
         context.fillRect(
           from,

@@ -14,9 +14,12 @@ export interface HeatMap {
   readonly shares: ReadonlyArray<readonly number[]>;
   /** The largest share. */
   readonly most: number;
+  /** How many values each batch has; null where that differs. */
+  readonly total: number | null;
 }
 
 const BINS = 48;
+const LEAST_DARKNESS = 0.04;
 export const MOST_MOMENTS = 120;
 
 /** Put histograms of different edges on common bins: the values of a bin are spread evenly over it. */
@@ -42,7 +45,31 @@ export function heatMap(
   }
   const shares = contents.map(content => spread(content, low, high, bins));
   const most = shares.reduce((found, row) => Math.max(found, ...row), 0);
-  return { batches, low, high, shares, most };
+  const totals = contents.map(({ counts }) => totalOf(counts));
+  const [total = 0] = totals;
+  const same = totals.every(each => each === total);
+  return { batches, low, high, shares, most, total: same ? total : null };
+}
+
+/** How dark a share of the values is, from 0 to 1: small shares are to be seen beside large ones. */
+export function darkness(share: number, most: number): number {
+  return share > 0 && most > 0
+    ? Math.max(Math.sqrt(share / most), LEAST_DARKNESS)
+    : 0;
+}
+
+/** How many values a share is, as far as that is the same in each batch. */
+export function shareText({ total }: HeatMap, share: number): string {
+  const percent = `${Number((share * 100).toPrecision(2))} %`;
+  if (total === null) {
+    return percent;
+  }
+  const count = Number((share * total).toPrecision(2)).toLocaleString('en');
+  return `${count} (${percent})`;
+}
+
+function totalOf(counts: readonly number[] = []): number {
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 function spread(
@@ -53,7 +80,7 @@ function spread(
 ): number[] {
   const row = new Array<number>(bins).fill(0);
   const width = (high - low) / bins;
-  const total = counts.reduce((sum, count) => sum + count, 0);
+  const total = totalOf(counts);
   counts.forEach((count, at) => {
     const [from, to] = [edges[at] ?? NaN, edges[at + 1] ?? NaN];
     if (!(count > 0) || !Number.isFinite(from) || !Number.isFinite(to)) {

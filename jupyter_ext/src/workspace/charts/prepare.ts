@@ -186,7 +186,7 @@ function withRoom(
   }
   if (low === high) {
     const room = Math.abs(low) / 10 || 1;
-    return [low - room, high + room];
+    return [low === least?.[0] ? low : low - room, high + room];
   }
   const room = high * ROOM - low * ROOM;
   const isFloor = least !== undefined && low === least[0];

@@ -6,6 +6,8 @@ import { chartKey } from './boardState';
 import { placesOfTimes, type TrialAxes } from './clock';
 import type { ChartData, Series, Value } from './series';
 
+const LEAST_BYTES = 1000;
+
 /** A chart for each quantity that was measured. Where nothing was measured for long there is a gap. */
 export function systemCharts(
   samples: readonly SystemSample[],
@@ -17,8 +19,8 @@ export function systemCharts(
     title,
     unit: title,
     format,
-    // Shares have an end: half of a processor is to look like half.
-    least: [0, /^(CPU|GPU)$/.test(title) ? top : 0] as const,
+    // Shares have an end: half of a processor is to look like half. There is no part of a byte.
+    least: [0, /^(CPU|GPU)$/.test(title) ? top : LEAST_BYTES] as const,
     series: lines.map(({ label, stretches }, index): Series => {
       const times: number[] = [];
       const values: Value[] = [];

@@ -62,10 +62,12 @@ export function yTicks(
   }
   const found = linearTicks(from, to);
   const [first = 0, second = first] = found;
-  return found.map(at => ({
+  const ticks = found.map(at => ({
     at,
     text: format?.(at) ?? tickText(at, second - first)
   }));
+  // A format may round more than the steps are apart.
+  return ticks.filter(({ text }, at) => text !== ticks[at - 1]?.text);
 }
 
 /** A place on an x axis in words: `1,200`, `1:02:03`, `14:03:27`. */

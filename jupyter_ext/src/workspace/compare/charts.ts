@@ -3,7 +3,9 @@
 import { shortened } from '../../shared/format';
 import type { SystemSample } from '../../shared/model';
 import { shortName } from '../../shared/paths';
+import { isValidation, panelOf } from '../../shared/plotData';
 import { trialNumber } from '../../shared/trialNumbers';
+import { lengthsOf } from '../charts/clock';
 import { axesOfTrials, chartsOf, type CurveFacts } from '../charts/curveSeries';
 import type { ChartData, Series } from '../charts/series';
 import { systemCharts } from '../charts/systemSeries';
@@ -29,7 +31,8 @@ export function comparedCharts(
       const own = data.find(({ id }) => id === side.compared.id);
       return own ? chartsOf(own.curves, factsOf(side, own)) : [];
     },
-    ({ source }) => (source?.kind === 'training' ? ', training' : '')
+    ({ source }) =>
+      source?.kind === 'training' && !isValidation(source) ? ', training' : ''
   );
 }
 
@@ -56,13 +59,12 @@ export function comparedSystem(
 
 function factsOf({ compared }: Side, { trial, clocks }: TrialData): CurveFacts {
   const { detail } = compared;
-  const records = detail.config['records_per_epoch'];
   return {
     trials: [trial],
     bestId: null,
     metric: detail.metric,
     clocks,
-    recordsPerEpoch: typeof records === 'number' ? records : 0
+    lengths: lengthsOf(detail.config)
   };
 }
 
@@ -73,16 +75,26 @@ function merged(
   suffix: (series: Series, chart: ChartData) => string
 ): ChartData[] {
   const found = new Map<string, { chart: ChartData; series: Series[] }>();
-  sides.forEach((side, colour) => {
+  const ofSides = sides.map(chartsOfSide);
+  const titled = ofSides.map(
+    charts => new Map(charts.map(chart => [chart.title, chart]))
+  );
+  ofSides.forEach((charts, colour) => {
+    const side = sides[colour]!;
     const name = sideLabel(side);
-    for (const chart of chartsOfSide(side)) {
+    for (const own of charts) {
+      // An experiment with a validation alone has its curve beside those of the others.
+      const panel = panelOf(own.title);
+      const shared = titled.flatMap(titles => titles.get(panel) ?? [])[0];
+      const chart =
+        shared === undefined || titled[colour]!.has(panel) ? own : shared;
       const known = found.get(chart.key) ?? { chart, series: [] };
       known.series.push(
-        ...chart.series.map((series): Series => ({
+        ...own.series.map((series): Series => ({
           ...series,
           key: `${side.compared.id} ${series.key}`,
           group: String(side.compared.id),
-          label: name + suffix(series, chart),
+          label: name + suffix(series, own),
           look: series.look === 'faint' ? 'faint' : 'plain',
           colour
         }))

@@ -1,6 +1,6 @@
 /** Plots of one search: history, slices, contour and rank of two hyperparameters, Pareto front, stages. */
 
-import { useCallback, useState } from 'preact/hooks';
+import { useCallback, useMemo, useState } from 'preact/hooks';
 
 import { experimentPath } from '../../shared/paths';
 import type { ExperimentView, MetricCurve } from '../../shared/model';
@@ -20,7 +20,7 @@ import {
   scatterScene
 } from './scenes';
 import type { Size } from './shapes';
-import { stagesScene } from './stagesScene';
+import { curvesOfMetric, stagesScene } from './stagesScene';
 import { comparedMetrics, type Dimension, NUMBER } from './trials';
 import { type Analysis, choicesOf } from './useAnalysis';
 
@@ -299,15 +299,18 @@ export function StagesPlot({
       transport.get(
         `${experimentPath(id)}/curves`,
         {
-          kind: 'validation',
-          metric: metric.name,
+          metric: metric.name.replace(/ \((?:training|logged)\)$/, ''),
           trials: MOST_CURVES,
           buckets: 100
         },
         signal
       )
   );
-  const curves = (more ? data : null) ?? view.curves;
+  const loaded = (more ? data : null) ?? view.curves;
+  const curves = useMemo(
+    () => curvesOfMetric(loaded, metric.name),
+    [loaded, metric]
+  );
   const draw = useCallback(
     (size: Size, colours: PlotColours) =>
       stagesScene({
@@ -321,16 +324,13 @@ export function StagesPlot({
       }),
     [filtered, trials, curves, metric, colouring]
   );
-  const validated = curves.some(
-    ({ name, kind }) => name === metric.name && kind === 'validation'
-  );
   const rungs = rungsOf(view);
-  if (!validated) {
+  if (curves.length === 0) {
     return more && data === null && error === null ? (
       <Loading label="Loading the curves…" />
     ) : (
       <p class="det-plot-note">
-        No trial has reported a validation of this metric.
+        No trial has reported values of this metric while it trained.
       </p>
     );
   }
@@ -344,16 +344,12 @@ export function StagesPlot({
         draw={draw}
         table={() => ({
           columns: ['Trial', 'Batch', metric.name],
-          rows: curves
-            .filter(
-              ({ name, kind }) => name === metric.name && kind === 'validation'
-            )
-            .flatMap(({ trial_id: trial, batch, mean }) => {
-              const found = filtered.find(each => each.trialId === trial);
-              return found
-                ? batch.map((at, index) => [found.label, at, mean[index]])
-                : [];
-            })
+          rows: curves.flatMap(({ trial_id: trial, batch, mean }) => {
+            const found = filtered.find(each => each.trialId === trial);
+            return found
+              ? batch.map((at, index) => [found.label, at, mean[index]])
+              : [];
+          })
         })}
         hover={hover}
         tell={tell}

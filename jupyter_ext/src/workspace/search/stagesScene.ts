@@ -18,6 +18,29 @@ export interface StagesInput {
   readonly colours: PlotColours;
 }
 
+/**
+ * The curves of a metric by the name that it has among the metrics of a search: of its validations.
+ *
+ * Where a metric is reported with those of the training only, as a loop of the user's own does, those count.
+ */
+export function curvesOfMetric(
+  curves: readonly MetricCurve[],
+  metric: string
+): MetricCurve[] {
+  const own = curves.filter(({ name }) => name === metric);
+  if (own.length === 0) {
+    return curves.filter(({ name, kind }) => `${name} (${kind})` === metric);
+  }
+  const found = KINDS.find(wanted => own.some(({ kind }) => kind === wanted));
+  return own.filter(({ kind }) => kind === found);
+}
+
+const KINDS: ReadonlyArray<MetricCurve['kind']> = [
+  'validation',
+  'training',
+  'logged'
+];
+
 /** The batches at which trials of each stage ended; none where all train for one length. */
 export function stageBatches(trials: readonly Trial[]): number[] {
   const lengths = new Set(trials.flatMap(({ stages = [] }) => stages));
@@ -37,9 +60,7 @@ export function stageBatches(trials: readonly Trial[]): number[] {
 /** A line for each trial; a cross where the search ended it, a dot where it trained to the end. */
 export function stagesScene(input: StagesInput): Scene {
   const { trials, raw, metric, colouring, size, colours } = input;
-  const curves = input.curves.filter(
-    curve => curve.name === metric && curve.kind === 'validation'
-  );
+  const curves = curvesOfMetric(input.curves, metric);
   const across = scaleOf([0, ...curves.flatMap(({ batch }) => batch)]);
   const up = scaleOf(
     curves.flatMap(({ mean }) => mean).filter(value => value !== null)
