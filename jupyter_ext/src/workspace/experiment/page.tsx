@@ -65,7 +65,10 @@ export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
         <Loading rows={8} label={`Loading experiment ${id}…`} />
       </div>
     ) : (
-      <NotKnown live={live} unknown={first.error?.status === 404} />
+      <NotKnown
+        live={live}
+        unknown={first.error?.status === 404 && first.error.state === 'refused'}
+      />
     );
   }
   return (
