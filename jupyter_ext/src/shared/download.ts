@@ -2,12 +2,12 @@
 
 import type { Query, Transport } from './transport';
 
-/** Saves what the transport serves under a path; the name is the server's to say, or the last part of the path. */
+/** Saves what the transport serves under a path; without a name it is the server's to say, or the last part of the path. */
 export function downloadFrom(
   transport: Transport
-): (path: string, query?: Query) => Promise<void> {
-  return (path, query) => {
-    saveAddress(transport.url(path, query));
+): (path: string, query?: Query, name?: string) => Promise<void> {
+  return (path, query, name) => {
+    saveAddress(transport.url(path, query), name);
     return Promise.resolve();
   };
 }

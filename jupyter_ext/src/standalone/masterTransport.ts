@@ -105,12 +105,12 @@ export class MasterTransport extends FetchTransport {
   }
 
   /** Save a file: a link can send no key, so it has a ticket, which opens this address once. */
-  async download(path: string, query: Query = {}): Promise<void> {
+  async download(path: string, query: Query = {}, name = ''): Promise<void> {
     const address = this.url(path, query).slice(this._origin.length);
     const ticket = await this.post<components['schemas']['Ticket']>(
       'master/session/ticket',
       { address }
     );
-    saveAddress(ticket.address);
+    saveAddress(ticket.address, name);
   }
 }

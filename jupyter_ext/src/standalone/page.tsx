@@ -104,7 +104,7 @@ export class Page {
       navigation: this._navigation,
       theme: this._theme,
       signOut: () => this._session.signOut(),
-      download: (path, query) => this._transport.download(path, query),
+      download: (...given) => this._transport.download(...given),
       setTitle: title => (this._window.document.title = `${title} · det_native`)
     });
     this._follow();

@@ -35,6 +35,8 @@ describe('an address of the workspace', () => {
     '/experiments/7/logs/1',
     '/compare/',
     '/compare/7,x',
+    '/compare/4,3,1/charts',
+    '/models/a/b',
     '/queue/7',
     '/elsewhere'
   ])('%s leads nowhere', text => {

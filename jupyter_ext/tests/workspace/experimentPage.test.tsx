@@ -206,6 +206,24 @@ test('an experiment that never was is said in words', async () => {
   );
 
   expect(await screen.findByText('There is no experiment 7.')).toBeTruthy();
+  expect(screen.getByText('All experiments').getAttribute('href')).toBe(
+    '#/experiments'
+  );
+});
+
+test('an experiment that cannot be shown leaves a way to the others', async () => {
+  show(
+    transportOf({
+      [PATH]: new RequestError('It does not answer.', 0, 'unreachable')
+    })
+  );
+
+  expect(
+    await screen.findByText('Experiment 7 cannot be shown now.')
+  ).toBeTruthy();
+  expect(screen.getByText('All experiments').getAttribute('href')).toBe(
+    '#/experiments'
+  );
 });
 
 test('the deletion says what it frees, and what stands in its way', async () => {

@@ -9,12 +9,18 @@ import {
   waitFor,
   within
 } from '@testing-library/preact';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 
 import type { Host } from '../../src/workspace/app/host';
 import { useAddress } from '../../src/workspace/app/context';
 import { ExperimentPage } from '../../src/workspace/experiment/page';
-import { checkpoint, detail, logLine, trial } from '../shared/examples';
+import {
+  artifact,
+  checkpoint,
+  detail,
+  logLine,
+  trial
+} from '../shared/examples';
 import { ScriptedTransport } from '../shared/scriptedTransport';
 import { showPart } from './shownPart';
 
@@ -86,6 +92,59 @@ test('trials are sorted, columns are chosen, and both stand in the address', asy
   fireEvent.click(within(table).getByRole('button', { name: 'Trial 4' }));
   expect(navigation.current).toContain('trial=4');
   expect(screen.getByRole('heading', { name: 'Trial 4' })).toBeTruthy();
+});
+
+test('a very long name leaves the values of a trial in sight', async () => {
+  const name = 'm'.repeat(10_000);
+  show(
+    transportOf({
+      [`${PATH}/trials`]: [trial({ hparams: { [name]: 1 } }), trial({ id: 4 })],
+      'master/trial-summaries': [
+        {
+          experiment_id: 7,
+          trial_id: 3,
+          hparams: {},
+          metrics: [
+            { name, kind: 'training', last: 0.5, minimum: 0.5, maximum: 0.5 }
+          ]
+        }
+      ]
+    }),
+    '/experiments/7/trials?trial=3'
+  );
+
+  const metrics = await screen.findByRole('table', {
+    name: 'Metrics of trial 3'
+  });
+  const cell = within(metrics).getByTitle(name);
+  expect(cell.textContent).toMatch(/^m+…m+ training$/);
+  expect(cell.textContent.length).toBeLessThan(60);
+  const facts = screen.getByRole('region', { name: 'Trial 3' });
+  expect(
+    within(facts)
+      .getAllByTitle(name)
+      .every(each => each.textContent.length < 60)
+  ).toBe(true);
+});
+
+test('a file is saved by its own name', async () => {
+  const download = vi.fn(() => Promise.resolve());
+  show(
+    transportOf({
+      'master/trials/3/artifacts': [
+        artifact({ path: 'plots/loss.bin', size: 1e9 })
+      ]
+    }),
+    '/experiments/7/files?trial=3&file=plots/loss.bin',
+    { download }
+  );
+  fireEvent.click(await screen.findByRole('button', { name: 'Download' }));
+
+  expect(download).toHaveBeenCalledWith(
+    'master/trials/3/artifacts/content',
+    { path: 'plots/loss.bin' },
+    'loss.bin'
+  );
 });
 
 test('of thousands of trials only those in sight are drawn', async () => {

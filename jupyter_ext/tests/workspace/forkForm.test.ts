@@ -21,6 +21,7 @@ import {
   typedList,
   typedValue
 } from '../../src/workspace/experiment/forkForm';
+import { forkSections } from '../../src/workspace/experiment/forkSearch';
 import { differences } from '../../src/workspace/experiment/yaml';
 
 const PYTHON = '../.venv/bin/python';
@@ -190,6 +191,32 @@ test('a constant becomes a range, and a range that is none is refused', () => {
   });
 });
 
+test('a text where a number was is refused, unless the kind text is chosen', () => {
+  const [rate] = hparamsOf({ rate: { type: 'const', val: 0.02 } });
+  const abc = { ...rate!.draft, val: 'abc' };
+
+  expect(parsedHparam(abc, rate!.spec)).toEqual({
+    problem: 'It was a number, and this is a text: choose the kind text.'
+  });
+  expect(parsedHparam({ ...abc, kind: 'text' }, rate!.spec)).toEqual({
+    value: { type: 'const', val: 'abc' }
+  });
+  expect(
+    parsedHparam(abc, { type: 'double', minval: 0, maxval: 1 })
+  ).toHaveProperty('problem');
+  expect(parsedHparam(abc, { type: 'const', val: true })).toHaveProperty(
+    'problem'
+  );
+  expect(
+    parsedHparam(abc, { type: 'categorical', vals: [1, 'b'] })
+  ).toHaveProperty('value');
+  const [named] = hparamsOf({ named: { type: 'const', val: 'adam' } });
+  expect(named!.draft.kind).toBe('text');
+  expect(
+    parsedHparam({ ...named!.draft, kind: 'const', val: '1' }, named!.spec)
+  ).toEqual({ value: { type: 'const', val: 1 } });
+});
+
 test('only what has changed is sent, groups of hyperparameters nested', () => {
   const hparams = hparamsOf({
     optimizer: {
@@ -268,5 +295,10 @@ test.skipIf(!existsSync(PYTHON))(
       expect([each.path, 'problem' in parsed]).toEqual([each.path, false]);
     }
     expect(differences(defaultsOf(schema, config), config)).toEqual([]);
+    const random = forkSections(schema, config, { 'searcher.name': 'random' });
+    const unset = random
+      .flatMap(each => each.fields)
+      .filter(each => 'problem' in parsedField(each, fieldText(each)));
+    expect(unset.map(({ path }) => path)).toEqual(['searcher.max_trials']);
   }
 );

@@ -215,9 +215,11 @@ describe('requests to the master', () => {
       .spyOn(HTMLAnchorElement.prototype, 'click')
       .mockImplementation(function (this: HTMLAnchorElement) {
         expect(this.getAttribute('href')).toBe(`${address}&ticket=t`);
+        expect(this.download).toBe('weights.bin');
       });
     const transport = new MasterTransport(ORIGIN, signedIn(), asked);
-    await transport.download('master/checkpoints/u/files/w', { x: 1 });
+    const path = 'master/checkpoints/u/files/w';
+    await transport.download(path, { x: 1 }, 'weights.bin');
     const [, init] = asked.mock.calls[0] as unknown as [string, RequestInit];
     expect(init.body).toBe(JSON.stringify({ address }));
     expect(clicked).toHaveBeenCalledTimes(1);

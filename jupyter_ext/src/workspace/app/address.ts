@@ -87,12 +87,15 @@ function placeOf(parts: readonly string[]): Place {
         ? { page: 'experiments' }
         : experimentPlace(name, more);
     case 'compare':
-      return comparePlace(name);
+      return more === '' ? comparePlace(name) : { page: 'unknown' };
     case 'models':
+      if (more !== '') {
+        return { page: 'unknown' };
+      }
       return name === '' ? { page: 'models' } : { page: 'model', name };
     case 'queue':
     case 'cluster':
-      return name === '' ? { page } : { page: 'unknown' };
+      return name + more === '' ? { page } : { page: 'unknown' };
     default:
       return { page: 'unknown' };
   }

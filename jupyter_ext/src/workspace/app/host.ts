@@ -34,8 +34,8 @@ export interface Host {
   readonly kind: 'lab' | 'page';
   readonly transport: Transport;
   readonly navigation: Navigation;
-  /** Save a file that the transport serves under a path. */
-  download(path: string, query?: Query): Promise<void>;
+  /** Save a file that the transport serves under a path; `name` where the path does not end with it. */
+  download(path: string, query?: Query, name?: string): Promise<void>;
   /** Write code that loads a checkpoint into the open notebook; missing where there is no notebook. */
   loadIntoNotebook?(
     experimentId: ExperimentId,

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { formatBytes } from '../../shared/format';
 import type { Artifact, ExperimentView } from '../../shared/model';
-import { outputsTrial } from '../../shared/outputs';
+import { fileName, outputsTrial } from '../../shared/outputs';
 import { isLocalId, trialPath } from '../../shared/paths';
 import { useParameter, useTransport, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
@@ -154,7 +154,11 @@ function Preview({
   );
   const save = () =>
     host
-      .download(`${path}/artifacts/content`, { path: file.path })
+      .download(
+        `${path}/artifacts/content`,
+        { path: file.path },
+        fileName(file)
+      )
       .catch((error: unknown) => toasts.error(error));
   return (
     <>

@@ -13,7 +13,7 @@ import { Dialog } from '../parts/dialog';
 import { ErrorBox } from '../parts/errorBox';
 import { TextField } from '../parts/field';
 import { Loading } from '../parts/state';
-import { type JsonSchema, sectionsOf } from './configSchema';
+import type { JsonSchema } from './configSchema';
 import { ConfigInput, HparamInput } from './forkFields';
 import {
   type Drafts,
@@ -22,6 +22,7 @@ import {
   type HparamDrafts,
   hparamsOf
 } from './forkForm';
+import { forkSections, SEARCHER, searcherOf, withSearch } from './forkSearch';
 
 export function ForkDialog({
   view,
@@ -37,19 +38,21 @@ export function ForkDialog({
   const schema = useLoad('configuration schema', signal =>
     transport.get<JsonSchema>('master/configuration-schema', {}, signal)
   );
-  const sections = useMemo(
-    () => (schema.data ? sectionsOf(schema.data, config) : []),
-    [schema.data]
-  );
   const hparams = useMemo(() => hparamsOf(config.hyperparameters), []);
   const [name, setName] = useState('');
-  const [drafts, setDrafts] = useState<Drafts>({});
+  const [typed, setTyped] = useState<Drafts>({});
   const [hparamDrafts, setHparamDrafts] = useState<HparamDrafts>({});
   const [tried, setTried] = useState(false);
   const [error, setError] = useState<RequestError | null>(null);
   const [busy, setBusy] = useState(false);
   const form = useRef<HTMLDivElement>(null);
 
+  const drafts = withSearch(typed, config, hparams, hparamDrafts);
+  const searcher = drafts[SEARCHER] ?? searcherOf(config);
+  const sections = useMemo(
+    () => (schema.data ? forkSections(schema.data, config, drafts) : []),
+    [schema.data, searcher]
+  );
   const fork = forkOf(sections, hparams, drafts, hparamDrafts, name);
   const paths = [
     ...sections.flatMap(({ fields }) => fields.map(({ path }) => path)),
@@ -107,7 +110,9 @@ export function ForkDialog({
             disabled={busy || schema.data === null}
             onClick={() => void send()}
           >
-            Fork
+            {fork.changes === 0 && Object.keys(fork.problems).length === 0
+              ? 'Fork unchanged'
+              : 'Fork'}
           </Button>
         </>
       }
@@ -131,12 +136,19 @@ export function ForkDialog({
                 key={path}
                 name={path}
                 draft={hparamDrafts[path] ?? draft}
+                single={searcher === 'single'}
                 problem={problemOf(`hyperparameters.${path}`)}
                 onChange={changed =>
                   setHparamDrafts({ ...hparamDrafts, [path]: changed })
                 }
               />
             ))}
+            {drafts !== typed && typed[SEARCHER] === undefined && (
+              <p class="det-exp-muted" role="status">
+                A range makes it a search: the searcher is {searcher} now.
+                Change it and its number of trials below.
+              </p>
+            )}
           </fieldset>
         )}
         {schema.error && (
@@ -164,9 +176,7 @@ export function ForkDialog({
                   field={field}
                   text={drafts[field.path]}
                   problem={problemOf(field.path)}
-                  onChange={text =>
-                    setDrafts({ ...drafts, [field.path]: text })
-                  }
+                  onChange={text => setTyped({ ...typed, [field.path]: text })}
                 />
               ))}
             </div>

@@ -3,14 +3,16 @@
 import { Checkbox, Field, Select, TextField } from '../parts/field';
 import type { ConfigField } from './configSchema';
 import {
+  DRAFT_KINDS,
+  type DraftKind,
   fieldText,
-  HPARAM_KINDS,
-  type HparamDraft,
-  type HparamKind
+  type HparamDraft
 } from './forkForm';
+import { isRange } from './forkSearch';
 
-const KIND_LABELS: Readonly<Record<HparamKind, string>> = {
+const KIND_LABELS: Readonly<Record<DraftKind, string>> = {
   const: 'constant',
+  text: 'text',
   int: 'whole numbers',
   double: 'range',
   log: 'range, logarithmic',
@@ -20,11 +22,14 @@ const KIND_LABELS: Readonly<Record<HparamKind, string>> = {
 export function HparamInput({
   name,
   draft,
+  single,
   problem,
   onChange
 }: {
   name: string;
   draft: HparamDraft;
+  /** There is one trial, whatever the range. */
+  single: boolean;
   problem: string | undefined;
   onChange: (draft: HparamDraft) => void;
 }) {
@@ -39,7 +44,7 @@ export function HparamInput({
       onChange={text => change({ [part]: text })}
     />
   );
-  const range = draft.kind !== 'const' && draft.kind !== 'categorical';
+  const range = isRange(draft) && draft.kind !== 'categorical';
   return (
     <div class="det-exp-hparam" role="group" aria-label={name}>
       <span class="det-exp-hparam-name" title={name}>
@@ -49,14 +54,15 @@ export function HparamInput({
         label={`Kind of ${name}`}
         hideLabel
         value={draft.kind}
-        choices={HPARAM_KINDS.map(value => ({
+        choices={DRAFT_KINDS.map(value => ({
           value,
           label: KIND_LABELS[value]
         }))}
-        onChange={kind => change({ kind: kind as HparamKind })}
+        onChange={kind => change({ kind: kind as DraftKind })}
       />
       <div class="det-exp-row">
-        {draft.kind === 'const' && input('Value', 'val')}
+        {(draft.kind === 'const' || draft.kind === 'text') &&
+          input('Value', 'val')}
         {draft.kind === 'categorical' &&
           input('Values', 'vals', 'With commas between them.')}
         {range && input('From', 'minval')}
@@ -67,6 +73,12 @@ export function HparamInput({
       {problem && (
         <p class="det-field-problem" role="alert">
           {problem}
+        </p>
+      )}
+      {single && isRange(draft) && (
+        <p class="det-exp-hparam-warning" role="status">
+          One value will be drawn at random: the searcher is single and trains
+          one trial. Choose another searcher below to try several values.
         </p>
       )}
     </div>

@@ -17,9 +17,13 @@ export const HPARAM_KINDS = [
 ] as const;
 export type HparamKind = (typeof HPARAM_KINDS)[number];
 
+/** A constant is a number, a list and so on, or a text: `1` may be meant as both. */
+export const DRAFT_KINDS = ['const', 'text', ...HPARAM_KINDS.slice(1)] as const;
+export type DraftKind = HparamKind | 'text';
+
 /** Parts of a hyperparameter in the form; all are texts. */
 export interface HparamDraft {
-  readonly kind: HparamKind;
+  readonly kind: DraftKind;
   readonly val: string;
   readonly minval: string;
   readonly maxval: string;
@@ -64,12 +68,13 @@ function isKind(type: unknown): type is HparamKind {
 
 function made(names: readonly string[], spec: Json): Hparam {
   const text = (name: string) => valueText(spec[name]);
+  const kind = isKind(spec.type) ? spec.type : 'const';
   return {
     path: names.join('.'),
     names,
     spec,
     draft: {
-      kind: isKind(spec.type) ? spec.type : 'const',
+      kind: kind === 'const' && typeof spec.val === 'string' ? 'text' : kind,
       val: text('val'),
       minval: text('minval'),
       maxval: text('maxval'),
@@ -130,13 +135,11 @@ export function typedList(text: string): unknown[] {
 /** What a hyperparameter's fields mean. */
 export function parsedHparam(draft: HparamDraft, before: Json): Parsed {
   const { kind } = draft;
+  if (kind === 'text') {
+    return { value: { type: 'const', val: draft.val } };
+  }
   if (kind === 'const') {
-    const wasText = before.type === 'const' && typeof before.val === 'string';
-    if (draft.val.trim() === '' && !wasText) {
-      return { problem: 'A value is needed.' };
-    }
-    const value = wasText ? draft.val : typedValue(draft.val);
-    return { value: { type: kind, val: value } };
+    return parsedConstant(draft.val, before);
   }
   if (kind === 'categorical') {
     const vals = typedList(draft.vals);
@@ -145,6 +148,29 @@ export function parsedHparam(draft: HparamDraft, before: Json): Parsed {
       : { value: { type: kind, vals } };
   }
   return parsedRange(draft, kind);
+}
+
+function parsedConstant(text: string, before: Json): Parsed {
+  if (text.trim() === '') {
+    return { problem: 'A value is needed.' };
+  }
+  const val = typedValue(text);
+  const was = textless(before);
+  return typeof val === 'string' && was !== ''
+    ? { problem: `It was ${was}, and this is a text: choose the kind text.` }
+    : { value: { type: 'const', val } };
+}
+
+/** `a number`, for a hyperparameter that has not been a text; empty for others. */
+function textless({ type, val, vals }: Json): string {
+  const values = type === 'const' ? [val] : Array.isArray(vals) ? vals : [0];
+  const names: Readonly<Record<string, string>> = {
+    number: 'a number',
+    boolean: 'true or false',
+    object: 'a list or an object'
+  };
+  const open = values.some(each => each === null || typeof each === 'string');
+  return open ? '' : (names[typeof values[0]] ?? '');
 }
 
 function parsedRange(

@@ -1,6 +1,6 @@
 /** What people write down about an experiment, in Markdown. */
 
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 
 import { useWorkspace } from '../app/context';
 import { asError } from '../data/useLoad';
@@ -9,24 +9,37 @@ import { DiffView } from '../parts/diffView';
 import { ErrorBox } from '../parts/errorBox';
 import { Empty } from '../parts/state';
 import { Markdown } from './markdown';
+import { type Draft, dropDraft, keepDraft, keptDraft } from './noteDrafts';
 import type { LiveExperiment } from './useExperiment';
 
 const LONGEST = 1_000_000;
-
-/** A text under way, and the notes that it began with. */
-interface Draft {
-  readonly text: string;
-  readonly base: string;
-}
 
 export function NotesTab({ live }: { live: LiveExperiment }) {
   const { toasts } = useWorkspace();
   const { view, change } = live;
   const saved = view.experiment?.notes ?? '';
-  const [draft, setDraft] = useState<Draft | null>(null);
+  const [draft, showDraft] = useState<Draft | null>(() =>
+    view.experiment === null ? null : keptDraft(view.experiment)
+  );
+  const [restored, setRestored] = useState(draft !== null);
   const [preview, setPreview] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
+  const unsaved = draft !== null && draft.text !== draft.base;
+  useEffect(() => {
+    if (!unsaved) {
+      return undefined;
+    }
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener('beforeunload', ask);
+    return () => window.removeEventListener('beforeunload', ask);
+  }, [unsaved]);
+  const setDraft = (changed: Draft) => {
+    showDraft(changed);
+    if (view.experiment !== null) {
+      keepDraft(view.experiment, changed);
+    }
+  };
   if (draft === null) {
     return saved.trim() === '' ? (
       <Empty title="There are no notes yet.">
@@ -57,7 +70,11 @@ export function NotesTab({ live }: { live: LiveExperiment }) {
   }
   const conflict = saved !== draft.base;
   const close = () => {
-    setDraft(null);
+    showDraft(null);
+    if (view.experiment !== null) {
+      dropDraft(view.experiment);
+    }
+    setRestored(false);
     setPreview(false);
     setError(null);
   };
@@ -85,10 +102,17 @@ export function NotesTab({ live }: { live: LiveExperiment }) {
         >
           Save
         </Button>
-        <Button onClick={close}>Cancel</Button>
+        <Button onClick={close}>{unsaved ? 'Discard' : 'Cancel'}</Button>
         <Button aria-pressed={preview} onClick={() => setPreview(!preview)}>
           Preview
         </Button>
+        {unsaved && (
+          <span class="det-exp-muted" role="status">
+            {restored
+              ? 'Not saved yet: this is what you wrote here before.'
+              : 'Not saved yet.'}
+          </span>
+        )}
       </div>
       {error !== null && !conflict && (
         <ErrorBox title="The notes were not saved." error={error} />

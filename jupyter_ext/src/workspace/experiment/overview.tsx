@@ -2,7 +2,12 @@
 
 import { ChartGrid } from '../../shared/chartGrid';
 import { bestCheckpoint, bestTrial, slotsText } from '../../shared/facts';
-import { formatDuration, formatValue, shortUuid } from '../../shared/format';
+import {
+  formatDuration,
+  formatValue,
+  shortened,
+  shortUuid
+} from '../../shared/format';
 import { formatHparams } from '../../shared/hparams';
 import type { Experiment, ExperimentView, Trial } from '../../shared/model';
 import { isLocalId } from '../../shared/paths';
@@ -15,6 +20,7 @@ import { Link } from '../parts/link';
 import { EditableText } from './editableText';
 import { Embedded } from './embedded';
 import { Failures } from './failureBox';
+import { noticesOf } from './notices';
 import { isSearch } from './tabs';
 import type { LiveExperiment } from './useExperiment';
 
@@ -93,19 +99,27 @@ export function Overview({ live }: { live: LiveExperiment }) {
   );
 }
 
-function Notices({ view: { experiment, trials } }: { view: ExperimentView }) {
-  const notices = [
-    experiment?.notice,
-    experiment?.warning,
-    ...trials
-      .filter(({ warning }) => warning)
-      .map(trial => `Trial ${trialNumber(trial)}: ${trial.warning}`)
-  ].filter((text): text is string => Boolean(text));
+/** Beyond these, notices are folded: the facts stay in sight. */
+const NOTICES_SHOWN = 3;
+
+export function Notices({ view }: { view: ExperimentView }) {
+  const notices = noticesOf(view);
+  const more = notices.slice(NOTICES_SHOWN);
   return notices.length === 0 ? null : (
     <ul class="det-exp-notice" aria-label="Notices">
-      {[...new Set(notices)].slice(0, 10).map(notice => (
+      {notices.slice(0, NOTICES_SHOWN).map(notice => (
         <li key={notice}>{notice}</li>
       ))}
+      {more.length > 0 && (
+        <li>
+          <details>
+            <summary>{`${more.length.toLocaleString('en')} more`}</summary>
+            {more.map(notice => (
+              <p key={notice}>{notice}</p>
+            ))}
+          </details>
+        </li>
+      )}
     </ul>
   );
 }
@@ -122,7 +136,7 @@ function Best({ view }: { view: ExperimentView }) {
   );
   return (
     <>
-      <dt>Best {metric || 'metric'}</dt>
+      <dt title={metric}>Best {shortened(metric || 'metric')}</dt>
       <dd>
         <strong>{formatValue(value)}</strong>
         {best && isSearch(view) && (

@@ -65,7 +65,10 @@ export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
         <Loading rows={8} label={`Loading experiment ${id}…`} />
       </div>
     ) : (
-      <NotKnown live={live} />
+      <NotKnown
+        live={live}
+        unknown={first.error?.status === 404 && first.error.state === 'refused'}
+      />
     );
   }
   return (
@@ -93,9 +96,16 @@ export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
 }
 
 /** Nothing is known of the experiment: it loads, there is none, or nobody can be asked. */
-function NotKnown({ live: { view, feed } }: { live: LiveExperiment }) {
+function NotKnown({
+  live: { view, feed },
+  unknown
+}: {
+  live: LiveExperiment;
+  /** The master has said that there is none. */
+  unknown: boolean;
+}) {
   const { connection, id } = view;
-  if (connection.kind === 'missing') {
+  if (connection.kind === 'missing' || unknown) {
     return (
       <Empty title={`There is no experiment ${id}.`}>
         <p>It was deleted, or its number is that of another master.</p>
@@ -112,6 +122,9 @@ function NotKnown({ live: { view, feed } }: { live: LiveExperiment }) {
           {connection.message} {connection.remedy}
         </p>
         <Button onClick={() => feed.retry()}>Try now</Button>
+        <p>
+          <Link to={HOME}>All experiments</Link>
+        </p>
       </Empty>
     );
   }

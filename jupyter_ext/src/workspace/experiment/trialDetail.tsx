@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 
 import { slotsText } from '../../shared/facts';
-import { formatDuration, formatValue } from '../../shared/format';
+import { formatDuration, formatValue, shortened } from '../../shared/format';
 import { flatHparams } from '../../shared/hparams';
 import type { ExperimentView, Trial } from '../../shared/model';
 import { trialStateText } from '../../shared/texts';
@@ -14,6 +14,7 @@ import { Link } from '../parts/link';
 import { StateBadge } from '../parts/state';
 import { FailureBox } from './failureBox';
 import { causesOf } from './failures';
+import { warningOf } from './notices';
 import { secondsOf } from './overview';
 import type { TrialSummary } from './trialColumns';
 
@@ -35,6 +36,7 @@ export function TrialDetail({
     addressText({ page: 'experiment', id: view.id, tab }, parameters);
   const [cause] = causesOf({ ...view, trials: [trial], experiment: null });
   const hparams = flatHparams(trial.hparams);
+  const warning = warningOf(trial);
   const metrics = summary?.metrics ?? [];
   const saved = view.checkpoints.filter(
     each => each.trial_id === trial.id && each.state === 'COMPLETED'
@@ -62,7 +64,7 @@ export function TrialDetail({
         </div>
       </div>
       {cause && <FailureBox failure={cause} view={view} />}
-      {trial.warning && <p class="det-exp-notice">{trial.warning}</p>}
+      {warning && <p class="det-exp-notice">{warning}</p>}
       <div class="det-exp-columns">
         <dl class="det-facts">
           <dt>Batches</dt>
@@ -70,7 +72,9 @@ export function TrialDetail({
             {trial.batches.toLocaleString('en')} of{' '}
             {trial.target_batches.toLocaleString('en')}
           </dd>
-          <dt>Best {view.experiment?.metric || 'metric'}</dt>
+          <dt title={view.experiment?.metric ?? ''}>
+            Best {shortened(view.experiment?.metric || 'metric')}
+          </dt>
           <dd>{formatValue(trial.best_validation)}</dd>
           <dt>Duration</dt>
           <dd>{formatDuration(secondsOf(trial))}</dd>
@@ -84,7 +88,7 @@ export function TrialDetail({
           <dd>{trial.seed}</dd>
           {hparams.map(([name, value]) => (
             <>
-              <dt>{name}</dt>
+              <dt title={name}>{shortened(name)}</dt>
               <dd>{formatValue(value)}</dd>
             </>
           ))}
@@ -108,8 +112,9 @@ export function TrialDetail({
             <tbody>
               {metrics.map(each => (
                 <tr key={`${each.kind} ${each.name}`}>
-                  <td>
-                    {each.name} <span class="det-exp-muted">{each.kind}</span>
+                  <td class="det-exp-metric" title={each.name}>
+                    {shortened(each.name)}{' '}
+                    <span class="det-exp-muted">{each.kind}</span>
                   </td>
                   <td class="det-number">{formatValue(each.last)}</td>
                   <td class="det-number">{formatValue(each.minimum)}</td>
