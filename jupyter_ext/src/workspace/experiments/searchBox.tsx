@@ -7,6 +7,7 @@ import { Icon } from '../parts/icon';
 import {
   completed,
   cursorAt,
+  isUnfinished,
   type Suggestion,
   suggestions
 } from './completion';
@@ -14,6 +15,8 @@ import { plainWords } from './filters';
 import type { ExperimentNames } from './rows';
 
 const PAUSE_MILLISECONDS = 350;
+/** Who has written half of a comparison goes on. */
+const UNFINISHED_MILLISECONDS = 2000;
 
 export interface SearchBoxProps {
   query: string;
@@ -56,7 +59,10 @@ export function SearchBox({
     setText(value);
     setChosen(-1);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => send(value), PAUSE_MILLISECONDS);
+    timer.current = setTimeout(
+      () => send(value),
+      isUnfinished(value, names) ? UNFINISHED_MILLISECONDS : PAUSE_MILLISECONDS
+    );
   };
 
   const place = cursor === null ? null : cursorAt(text, cursor);

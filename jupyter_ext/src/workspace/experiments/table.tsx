@@ -21,6 +21,8 @@ export const NARROW = 560;
 
 export interface TableProps {
   items: readonly Item[];
+  /** These are rows of the search before, since the present one cannot be read. */
+  stale: boolean;
   rows: ReadonlyMap<ExperimentId, Row>;
   columns: readonly Column[];
   head: Omit<TableHeadProps, 'columns'>;
@@ -147,6 +149,7 @@ export function Table(props: TableProps) {
       role={props.by === '' ? 'grid' : 'treegrid'}
       class="det-list-table"
       data-card={card}
+      data-stale={props.stale}
       tabIndex={0}
       aria-label="Experiments"
       aria-multiselectable={true}
