@@ -1,6 +1,6 @@
 /** The search: plain words or the query language, with what it may go on with at the cursor. */
 
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 
 import type { RequestError } from '../../shared/transport';
 import { Icon } from '../parts/icon';
@@ -13,6 +13,7 @@ import {
 } from './completion';
 import { plainWords } from './filters';
 import type { ExperimentNames } from './rows';
+import { useId } from '../parts/useId';
 
 const PAUSE_MILLISECONDS = 350;
 /** Who has written half of a comparison goes on. */

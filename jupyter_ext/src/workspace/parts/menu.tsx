@@ -1,9 +1,10 @@
 /** A button that opens a menu: arrow keys move, Escape closes, a click elsewhere too. */
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { Icon, type IconName } from './icon';
+import { useId } from './useId';
 
 export interface MenuItem {
   readonly label: string;
@@ -47,6 +48,7 @@ export function MenuItems({
   items: readonly MenuItem[];
   close: () => void;
 }) {
+  const withIcons = items.some(({ icon }) => icon !== undefined);
   return (
     <div class="det-menu-items" onKeyDown={moveByKeys}>
       {items.map(item => (
@@ -69,9 +71,17 @@ export function MenuItems({
             }
           }}
         >
-          {item.icon && <Icon name={item.icon} />}
+          {withIcons && (
+            <span class="det-menu-icon" aria-hidden="true">
+              {item.icon && <Icon name={item.icon} />}
+            </span>
+          )}
           <span>{item.label}</span>
-          {item.checked && <span aria-hidden="true">✓</span>}
+          {item.checked && (
+            <span class="det-menu-end" aria-hidden="true">
+              ✓
+            </span>
+          )}
         </button>
       ))}
     </div>
