@@ -1,12 +1,16 @@
 // @vitest-environment jsdom
 /** The frame of the workspace and the parts that all pages have. */
-import { act, cleanup, render, screen } from '@testing-library/preact';
-import { afterEach, describe, expect, it } from 'vitest';
+import '../shared/browserParts';
+
+import { act, cleanup, render, screen, waitFor } from '@testing-library/preact';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { Host } from '../../src/workspace/app/host';
 import { WorkspaceElement } from '../../src/workspace/app/workspace';
+import { ErrorBox } from '../../src/workspace/parts/errorBox';
 import { MenuItems } from '../../src/workspace/parts/menu';
-import { ScriptedTransport } from '../shared/scriptedTransport';
+import { AWAY, ScriptedTransport } from '../shared/scriptedTransport';
+import { showPart } from './shownPart';
 
 const shown: WorkspaceElement[] = [];
 
@@ -71,4 +75,21 @@ it('labels of a menu stand beside their icons, in a column with those without', 
     );
   expect(parts('Stop')).toEqual(['det-menu-icon', '']);
   expect(parts('Pinned')).toEqual(['det-menu-icon', '', 'det-menu-end']);
+});
+
+it('a part says nothing of a loss that the banner tells of, and is loaded again when the connection is back', async () => {
+  const transport = new ScriptedTransport({ status: AWAY });
+  const onRetry = vi.fn();
+  const { live } = showPart(
+    <ErrorBox title="It could not be loaded." error={AWAY} onRetry={onRetry} />,
+    transport
+  );
+  expect(screen.getByRole('alert').textContent).toContain(AWAY.message);
+  act(() => live.resume());
+  await waitFor(() => expect(screen.queryByRole('alert')).toBeNull());
+  expect(screen.getByText(/as soon as the connection is back/)).toBeTruthy();
+  transport.answers.set('status', { state: 'running' });
+  act(() => live.retry());
+  await waitFor(() => expect(onRetry).toHaveBeenCalledTimes(1));
+  live.dispose();
 });
