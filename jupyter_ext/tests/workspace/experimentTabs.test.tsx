@@ -91,15 +91,15 @@ test('trials are sorted, columns are chosen, and both stand in the address', asy
 
 test('going back leaves the trial that was opened, not the page; sorting is passed over', async () => {
   const { navigation } = show(transportOf(), '/experiments/7');
-  act(() => navigation.open('/experiments/7/trials'));
+  void act(() => navigation.open('/experiments/7/trials'));
   const table = await screen.findByRole('table', { name: 'Trials' });
   fireEvent.click(within(table).getByRole('button', { name: 'Trial 4' }));
   fireEvent.click(within(table).getByRole('button', { name: /^Best/ }));
   expect(navigation.current).toBe('/experiments/7/trials?trial=4&sort=best');
-  act(() => navigation.back?.());
+  void act(() => navigation.back?.());
   expect(navigation.current).toBe('/experiments/7/trials');
   expect(screen.queryByRole('heading', { name: 'Trial 4' })).toBeNull();
-  act(() => navigation.back?.());
+  void act(() => navigation.back?.());
   expect(navigation.current).toBe('/experiments/7');
 });
 

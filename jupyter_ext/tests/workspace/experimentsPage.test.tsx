@@ -146,52 +146,6 @@ it('an error in the query stands under the box, and the table stays', async () =
   expect(box.getAttribute('aria-invalid')).toBe('true');
 });
 
-it.each(['', '&group=project'])(
-  'a query that ends too early leaves the rows of the search before, dimmed, and nothing loads for good (%s)',
-  async group => {
-    transport.answers.set('master/experiment-groups', {
-      groups: [
-        {
-          value: 'vision',
-          count: 3,
-          measured: 3,
-          mean: 0.5,
-          deviation: 0.1,
-          best: 0.4,
-          ids: [9, 8, 7]
-        }
-      ],
-      total: 3,
-      grouped: 3,
-      notice: ''
-    });
-    open(`/experiments?sort=id+desc${group}`);
-    const shown = group === '' ? 'digits 9' : /vision/;
-    await screen.findByText(shown);
-    const box = screen.getByRole('combobox', { name: 'Search experiments' });
-    const search = (text: string) => {
-      fireEvent.input(box, { target: { value: text } });
-      fireEvent.keyDown(box, { key: 'Enter' });
-    };
-    if (group === '') {
-      transport.answers.set('master/experiment-list', list());
-      search('val_loss');
-      await screen.findByRole('button', { name: 'Clear search and filters' });
-    }
-    const refused = new RequestError('It does not parse.', 400, 'refused');
-    transport.answers.set('master/experiment-list', refused);
-    transport.answers.set('master/experiment-groups', refused);
-    search('val_loss <');
-    await screen.findByText('It does not parse.');
-    await screen.findByText(shown);
-    const table = screen.getByLabelText('Experiments');
-    expect(table.dataset['stale']).toBe('true');
-    expect(screen.queryByText(/Loading/)).toBeNull();
-    expect(screen.getByText(/3 experiments of the search before/)).toBeTruthy();
-    expect(screen.queryByText(/Not everything/)).toBeNull();
-  }
-);
-
 it('completes the query by keyboard', async () => {
   open();
   await screen.findByText('digits 9');

@@ -28,7 +28,7 @@ function open(kind: Host['kind']): HTMLElement {
     open: () => undefined,
     href: (address: string) => `#${address}`
   };
-  act(() => {
+  void act(() => {
     shown.push(
       new WorkspaceElement(root, {
         kind,
@@ -85,11 +85,11 @@ it('a part says nothing of a loss that the banner tells of, and is loaded again 
     transport
   );
   expect(screen.getByRole('alert').textContent).toContain(AWAY.message);
-  act(() => live.resume());
+  void act(() => live.resume());
   await waitFor(() => expect(screen.queryByRole('alert')).toBeNull());
   expect(screen.getByText(/as soon as the connection is back/)).toBeTruthy();
   transport.answers.set('status', { state: 'running' });
-  act(() => live.retry());
+  void act(() => live.retry());
   await waitFor(() => expect(onRetry).toHaveBeenCalledTimes(1));
   live.dispose();
 });

@@ -1,10 +1,12 @@
 /** A button that opens a menu: arrow keys move, Escape closes, a click elsewhere too. */
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { Icon, type IconName } from './icon';
 import { useId } from './useId';
+
+const MARGIN = 4;
 
 export interface MenuItem {
   readonly label: string;
@@ -113,6 +115,7 @@ export function Popover({
     setOpen(false);
     root.current?.querySelector('button')?.focus();
   };
+  useLayoutEffect(() => moveIntoSight(root.current), [open]);
   useEffect(() => {
     if (!open) {
       return undefined;
@@ -164,6 +167,21 @@ export function Popover({
       )}
     </div>
   );
+}
+
+/** What is open stays inside of the workspace, which would scroll sideways otherwise. */
+function moveIntoSight(root: HTMLElement | null): void {
+  const box = root?.querySelector<HTMLElement>('.det-popover');
+  const frame = root?.closest('.det-app')?.getBoundingClientRect();
+  if (!box || !frame) {
+    return;
+  }
+  const { left, right } = box.getBoundingClientRect();
+  const back = Math.min(frame.right - MARGIN - right, 0);
+  const shift = Math.max(back, frame.left + MARGIN - left);
+  if (shift !== 0) {
+    box.style.transform = `translateX(${shift}px)`;
+  }
 }
 
 function moveByKeys(event: KeyboardEvent): void {
