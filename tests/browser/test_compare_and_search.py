@@ -102,6 +102,34 @@ def test_two_thousand_trials_are_filtered_while_an_axis_is_dragged(master_page: 
     expect(page.get_by_text(re.compile(rf"of {TRIALS:,} trials, filtered by dropout"))).to_be_visible()
 
 
+def test_a_phone_scrolls_tables_and_not_the_page(master_page: Page) -> None:
+    page = master_page
+    page.set_viewport_size({"width": 390, "height": 844})
+    go(page, "/compare/3,4,2")  # the best values, marked, are out of sight
+    too_wide = "part => part.scrollWidth - part.clientWidth"
+    for part in ("Table", "Charts", "Trials", "Configuration", "Code", "System"):
+        page.get_by_role("link", name=part, exact=True).click()
+        expect(page.locator(".det-compare-part .det-loading")).to_have_count(0)
+        assert page.locator(".det-main").evaluate(too_wide) <= 0, part
+        picture(page, f"phone-compare-{part}")
+    cluster = page.get_by_role("link", name="Cluster").bounding_box()
+    actions = page.locator(".det-topactions").bounding_box()
+    assert cluster is not None
+    assert actions is not None
+    assert cluster["x"] + cluster["width"] <= actions["x"]
+    go(page, "/experiments?columns=name,last%3A" + "long_name_" * 1000)
+    page.get_by_role("button", name="Filters, sorting and columns").click()
+    page.get_by_role("button", name="Columns", exact=True).click()
+    chooser = page.get_by_role("dialog", name="Columns")
+    expect(chooser.get_by_role("button", name="Columns as they were")).to_be_visible()
+    assert chooser.evaluate(too_wide) <= 0
+    assert page.locator(".det-main").evaluate(too_wide) <= 0
+    place = chooser.bounding_box()
+    assert place is not None
+    assert 0 <= place["x"] <= 390 - place["width"]
+    picture(page, "phone-columns")
+
+
 def test_odd_names_and_values_are_only_text(master_page: Page) -> None:
     page = master_page
     go(page, "/experiments/4/search")

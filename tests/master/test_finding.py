@@ -250,7 +250,7 @@ def test_queries_divide_the_experiments(home: Home, query: str) -> None:
     [
         *("id", "id asc", "name", "name desc", "created", "created asc", "duration", "duration asc"),
         *("metric:loss", "metric:accuracy", "metric:val_loss desc", "hp:lr", "hp:deep.name desc", "hp:learning rate"),
-        *("best", "best desc", "framework", "project desc", "progress", "trials", "trials asc"),
+        *("best", "best desc", "framework", "project desc", "progress", "trials", "trials asc", "state", "state desc"),
         *("last:loss", "min:accuracy desc", "max:val_loss"),
     ],
 )

@@ -54,7 +54,7 @@ def groups(
     ArgumentError
         If there is no such grouping, or the measure is a text.
     """
-    if measure is not None and measure.kind in {*TEXTS, "created"}:
+    if measure is not None and measure.kind in {*TEXTS, "created", "state"}:
         raise ArgumentError(f"measure={measure.text!r} is not a number: write metric:<name>, hp:<name> or duration.")
     values = _values(by)
     listed = finding.in_order(connection, owner, tree, now, order=measure or NEWEST, limit=most)

@@ -34,7 +34,7 @@ from det_native.master.store.tables import experiments, metric_summaries, trials
 from det_native.schema.query.fields import FIELDS
 from det_native.schema.query.matching import column_for, hyperparameter_paths, metric_candidates
 from det_native.schema.query.moments import seconds_of, span_of, stored
-from det_native.schema.query.ordering import VALUES, Order
+from det_native.schema.query.ordering import STATE_PLACES, VALUES, Order
 from det_native.schema.query.parser import is_yes, number_of
 from det_native.schema.query.tree import And, Comparison, Name, Node, Not, Or
 from det_native.schema.states import ExperimentState
@@ -133,6 +133,8 @@ class Translator:
                     return experiments.c.progress
                 case "trials":
                     return self._trials()
+                case "state":
+                    return case(*((self._state(state), place) for state, place in STATE_PLACES.items()))
         except _NotInSqlError:
             pass
         return None  # collations differ: texts are ordered by Python

@@ -68,6 +68,11 @@ def queued(experiment: rest.Experiment) -> bool:
     return experiment.state is ExperimentState.ACTIVE and waits
 
 
+def shown_state(experiment: rest.Experiment) -> ExperimentState:
+    """Return the state that an experiment is shown in."""
+    return ExperimentState.QUEUED if queued(experiment) else experiment.state
+
+
 def metric_candidates(name: str) -> list[tuple[MetricKind, str]]:
     """Return where the values of a metric may be, best place first: a validation may have it without ``val_``."""
     found = [(kind, name) for kind in KINDS]
@@ -153,7 +158,7 @@ def _field_holds(name: str, operator: str, value: str, facts: Facts, now: dateti
     experiment, kind = facts.experiment, FIELDS[name].type
     if name == "state":
         wanted = ExperimentState(value)
-        return (ExperimentState.QUEUED if queued(experiment) else experiment.state) is wanted
+        return shown_state(experiment) is wanted
     if kind == "yes or no":
         return bool(getattr(experiment, name)) is is_yes(value)
     if kind == "time":

@@ -8,14 +8,24 @@ from typing import Any
 
 from det_native.errors import ArgumentError
 from det_native.schema.metric_names import greater_is_better
-from det_native.schema.query.matching import Facts, duration_milliseconds, hyperparameter, metric_value, summary_value
+from det_native.schema.query.matching import (
+    Facts,
+    duration_milliseconds,
+    hyperparameter,
+    metric_value,
+    shown_state,
+    summary_value,
+)
+from det_native.schema.states import ExperimentState
 
-FIELDS = ("id", "name", "created", "duration", "best", "framework", "progress", "project", "trials")
+FIELDS = ("id", "name", "created", "duration", "best", "framework", "progress", "project", "state", "trials")
 _GREATEST_FIRST = frozenset({"id", "created", "duration", "progress", "trials"})
 #: Which value of a metric counts, whether or not trials are compared by it.
 VALUES = {"last": "last", "min": "minimum", "max": "maximum"}
 #: Texts: collations of databases differ, so that these are ordered by Python.
 TEXTS = frozenset({"name", "framework", "project"})
+#: From what waits to what has ended.
+STATE_PLACES = {state: place for place, state in enumerate(ExperimentState)}
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,8 @@ def key_of(facts: Facts, order: Order, now: datetime) -> float | str | None:
             return experiment.name.lower()
         case "framework" | "project":
             return str(getattr(experiment, order.kind)).lower()
+        case "state":
+            return STATE_PLACES[shown_state(experiment)]
         case "duration":
             return duration_milliseconds(experiment, now)
         case "best":

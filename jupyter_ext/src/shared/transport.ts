@@ -81,6 +81,7 @@ export type FetchFunction = (
 /** Seconds of silence after which a stream counts as broken; the master says something every 15 s. */
 const SILENCE_SECONDS = 45;
 const REQUEST_SECONDS = 60;
+const JUPYTER = 'Jupyter server';
 
 /** Talks to the server extension by `fetch`, with Jupyter's XSRF header. */
 export class FetchTransport implements Transport {
@@ -91,6 +92,7 @@ export class FetchTransport implements Transport {
    * @param fetchFunction - `fetch` of the page, or one that adds what the server wants.
    * @param headers - Added to every request.
    * @param requestSeconds - How long an answer may take; a stream is not limited by it.
+   * @param server - Who answers, in words for the user.
    */
   constructor(
     baseUrl: string,
@@ -98,7 +100,8 @@ export class FetchTransport implements Transport {
     private readonly _headers: () => Readonly<
       Record<string, string>
     > = () => ({}),
-    private readonly _requestSeconds = REQUEST_SECONDS
+    private readonly _requestSeconds = REQUEST_SECONDS,
+    private readonly _server = JUPYTER
   ) {
     this._base = `${baseUrl.replace(/\/*$/, '/')}det-native/api/`;
   }
@@ -164,7 +167,7 @@ export class FetchTransport implements Transport {
         init,
         signal
       ).catch((error: unknown) => {
-        throw asRequestError(error, options.signal);
+        throw asRequestError(error, options.signal, this._server);
       });
       options.onOpen?.();
       yield* readEvents(response, watchdog, options.signal);
@@ -198,7 +201,7 @@ export class FetchTransport implements Transport {
     try {
       return await read(await this._request(url, init, signal));
     } catch (error) {
-      throw asRequestError(error, given);
+      throw asRequestError(error, given, this._server);
     } finally {
       watchdog.stop();
     }
@@ -222,7 +225,7 @@ export class FetchTransport implements Transport {
       cache: 'no-store'
     });
     if (!response.ok) {
-      throw await refusal(response);
+      throw await refusal(response, this._server);
     }
     return response;
   }
@@ -331,9 +334,13 @@ interface RefusalBody {
   problems?: unknown;
 }
 
-async function refusal(response: Response): Promise<RequestError> {
+async function refusal(
+  response: Response,
+  server: string
+): Promise<RequestError> {
   const body = await readBody(response);
   if (
+    server === JUPYTER &&
     response.status === 404 &&
     text(body.error) === '' &&
     text(body.message) === ''
@@ -345,11 +352,11 @@ async function refusal(response: Response): Promise<RequestError> {
   const message =
     text(body.error) ||
     text(body.message) ||
-    `The Jupyter server answered ${response.status}.`;
+    `The ${server} answered ${response.status}.`;
   const problems = Array.isArray(body.problems)
     ? body.problems.map(asProblem)
     : [];
-  const remedy = text(body.remedy) || defaultRemedy(response.status);
+  const remedy = text(body.remedy) || defaultRemedy(response.status, server);
   return new RequestError(message, response.status, state, remedy, problems);
 }
 
@@ -391,22 +398,24 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function defaultRemedy(status: number): string {
+function defaultRemedy(status: number, server: string): string {
   if (status === 401 || status === 403) {
     return 'Reload the page to sign in again.';
   }
-  return status >= 500
-    ? 'Try again; the log of the Jupyter server says more.'
-    : '';
+  return status >= 500 ? `Try again; the log of the ${server} says more.` : '';
 }
 
 /** Turn what `fetch` throws into words; what was called off on purpose stays what it is. */
-export function asRequestError(error: unknown, signal?: AbortSignal): unknown {
+export function asRequestError(
+  error: unknown,
+  signal?: AbortSignal,
+  server = JUPYTER
+): unknown {
   if (error instanceof RequestError || signal?.aborted) {
     return error;
   }
   return new RequestError(
-    'The Jupyter server does not answer.',
+    `The ${server} does not answer.`,
     0,
     'unreachable',
     'Check that it runs and that the network is there.'

@@ -66,7 +66,7 @@ export class MasterTransport extends FetchTransport {
       }
       return answer;
     };
-    super(_origin, send);
+    super(_origin, send, undefined, undefined, 'master');
   }
 
   override url(path: string, query: Query = {}): string {

@@ -26,6 +26,24 @@ describe('rows of one name', () => {
     ]);
   });
 
+  it('compare a group value by value, whether it is written out or fixed as a whole', () => {
+    const whole = (val: unknown) => ({
+      hyperparameters: { deep: { type: 'const', val } }
+    });
+    const changes = changesOf([
+      run(4, { hyperparameters: { deep: { type: 'adam', x: 1 } } }),
+      run(3, whole({ '<i>': 'w', x: 1, group: { y: [2] } })),
+      run(2, whole({ '<i>': 'v', x: 1, group: { y: [2] } })),
+      run(1, {
+        hyperparameters: { deep: { '<i>': 'v', x: 1, group: { y: [2] } } }
+      })
+    ]);
+    expect([...changes]).toEqual([
+      [3, 'deep.<i>=w'],
+      [4, 'deep.type=adam, no deep.<i>, no deep.group.y']
+    ]);
+  });
+
   it('say of a fork what was changed in it, whatever its name is', () => {
     const changes = changesOf([
       run(3, training(0.3), { name: 'mine', forked_from: 1 }),

@@ -3,6 +3,7 @@
 import '../shared/browserParts';
 
 import {
+  act,
   cleanup,
   fireEvent,
   screen,
@@ -145,6 +146,20 @@ test('a file is saved by its own name', async () => {
     { path: 'plots/loss.bin' },
     'loss.bin'
   );
+});
+
+test('going back leaves the trial that was opened, not the page; sorting is passed over', async () => {
+  const { navigation } = show(transportOf(), '/experiments/7');
+  void act(() => navigation.open('/experiments/7/trials'));
+  const table = await screen.findByRole('table', { name: 'Trials' });
+  fireEvent.click(within(table).getByRole('button', { name: 'Trial 4' }));
+  fireEvent.click(within(table).getByRole('button', { name: /^Best/ }));
+  expect(navigation.current).toBe('/experiments/7/trials?trial=4&sort=best');
+  void act(() => navigation.back?.());
+  expect(navigation.current).toBe('/experiments/7/trials');
+  expect(screen.queryByRole('heading', { name: 'Trial 4' })).toBeNull();
+  void act(() => navigation.back?.());
+  expect(navigation.current).toBe('/experiments/7');
 });
 
 test('of thousands of trials only those in sight are drawn', async () => {

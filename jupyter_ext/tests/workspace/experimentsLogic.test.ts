@@ -14,6 +14,7 @@ import {
 import {
   completed,
   cursorAt,
+  isUnfinished,
   suggestions
 } from '../../src/workspace/experiments/completion';
 import {
@@ -320,4 +321,18 @@ it('an experiment that is refused does not stop the others, and all are told in 
   expect(outcome.done.map(({ id }) => id)).toEqual([5, 3, 2, 1, 'local-1']);
   expect(outcome.failed).toEqual([{ id: 4, message: 'It goes on. Stop it.' }]);
   expect(progress.at(-1)).toBe(6);
+});
+
+it.each([
+  ['val_loss', true],
+  ['val_loss <', true],
+  ['val_loss < ', true],
+  ['val_loss < 0.3', false],
+  ['val_loss < 0.3 and', false],
+  ['val_loss < 0.3 and ', true],
+  ['digits', false],
+  ['digits new', false],
+  ['', false]
+])('the search %j waits for its rest: %s', (text, unfinished) => {
+  expect(isUnfinished(text, NAMES)).toBe(unfinished);
 });

@@ -196,6 +196,24 @@ describe('the queue', () => {
     );
   });
 
+  it('says which priorities there are when another is typed, and keeps what was typed', async () => {
+    const transport = new ScriptedTransport({ 'master/queue': QUEUE });
+    shown(<QueuePage />, transport);
+    const field =
+      await screen.findByLabelText<HTMLInputElement>(/Priority of first/);
+    field.value = '-5';
+    fireEvent.keyDown(field, { key: 'Enter' });
+    expect((await screen.findByRole('alert')).textContent).toContain(
+      'from 1 to 99'
+    );
+    expect(field.getAttribute('aria-invalid')).toBe('true');
+    expect(field.value).toBe('-5');
+    expect(transport.bodies).toEqual([]);
+    fireEvent.keyDown(field, { key: 'Escape' });
+    await waitFor(() => expect(screen.queryByRole('alert')).toBeNull());
+    expect(field.value).toBe('42');
+  });
+
   it('offers no order where priorities do not count', async () => {
     const answer = { ...QUEUE, policy: 'fair_share' };
     shown(<QueuePage />, new ScriptedTransport({ 'master/queue': answer }));

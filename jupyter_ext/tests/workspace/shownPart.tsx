@@ -14,6 +14,8 @@ import type { ScriptedTransport } from '../shared/scriptedTransport';
 class MemoryNavigation implements Navigation {
   private readonly _listeners = new Set<() => void>();
 
+  private readonly _before: string[] = [];
+
   constructor(public current: string) {}
 
   subscribe(listener: () => void): () => void {
@@ -21,13 +23,24 @@ class MemoryNavigation implements Navigation {
     return () => this._listeners.delete(listener);
   }
 
-  open(address: string): void {
-    this.current = address;
-    this._listeners.forEach(listener => listener());
+  open(address: string, { replace = false } = {}): void {
+    if (!replace) {
+      this._before.push(this.current);
+    }
+    this._show(address);
+  }
+
+  back(): void {
+    this._show(this._before.pop() ?? this.current);
   }
 
   href(address: string): string {
     return `#${address}`;
+  }
+
+  private _show(address: string): void {
+    this.current = address;
+    this._listeners.forEach(listener => listener());
   }
 }
 

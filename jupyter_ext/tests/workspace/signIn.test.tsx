@@ -206,6 +206,21 @@ describe('requests to the master', () => {
     }
   );
 
+  it.each([404, 500])(
+    'speak of the master, where that answers %i without words',
+    async status => {
+      const transport = new MasterTransport(ORIGIN, signedIn(), () =>
+        Promise.resolve(new Response('<html>', { status }))
+      );
+      const error = await transport
+        .get('master/queue')
+        .catch((why: unknown) => why as RequestError);
+      const { message, remedy } = error as RequestError;
+      expect(message).toBe(`The master answered ${status}.`);
+      expect(`${message} ${remedy}`).not.toContain('Jupyter');
+    }
+  );
+
   it('download a file by a ticket, not by the key', async () => {
     const address = '/api/v1/checkpoints/u/files/w?x=1';
     const asked = vi.fn(() =>

@@ -70,21 +70,46 @@ function hparamTexts(
 ): Array<[string, string]> {
   return Object.entries(group).flatMap(
     ([name, value]): Array<[string, string]> =>
-      isGroup(value) && typeof value.type !== 'string'
-        ? hparamTexts(value, `${prefix}${name}.`)
-        : [[prefix + name, rangeText(value)]]
+      isRange(value)
+        ? constOrRange(value, prefix + name)
+        : isGroup(value)
+          ? hparamTexts(value, `${prefix}${name}.`)
+          : [[prefix + name, formatValue(value)]]
   );
 }
 
-/** A value, or the range that a search draws from: `0.001 to 0.1`, `16 | 32`. */
-function rangeText(value: unknown): string {
-  if (!isGroup(value)) {
-    return formatValue(value);
+const RANGES = new Set<unknown>([
+  'const',
+  'categorical',
+  'int',
+  'double',
+  'log'
+]);
+
+function isRange(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isGroup(value) && RANGES.has(value.type);
+}
+
+/** A group of values that is fixed as a whole has each of its values told, as one that is written out. */
+function constOrRange(
+  value: Readonly<Record<string, unknown>>,
+  name: string
+): Array<[string, string]> {
+  const { type, val } = value;
+  if (type !== 'const') {
+    return [[name, rangeText(value)]];
   }
-  const { type, val, vals, minval, maxval } = value;
-  if (type === 'const') {
-    return formatValue(val);
-  }
+  return isGroup(val)
+    ? flatHparams(val, `${name}.`).map(([each, found]) => [
+        each,
+        formatValue(found)
+      ])
+    : [[name, formatValue(val)]];
+}
+
+/** The range that a search draws from: `0.001 to 0.1`, `16 | 32`. */
+function rangeText(value: Readonly<Record<string, unknown>>): string {
+  const { type, vals, minval, maxval } = value;
   if (type === 'categorical' && Array.isArray(vals)) {
     return vals.map(formatValue).join(' | ');
   }

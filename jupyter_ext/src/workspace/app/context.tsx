@@ -73,20 +73,24 @@ export function useAddress(): Address {
  * A parameter of the address, such as the query of a table, and what changes it.
  *
  * It replaces the address, so that the back button leads to the page before and not through every letter typed.
+ *
+ * @param options - With `push`, the back button undoes a change: for what opens something. A change may say otherwise.
  */
 export function useParameter(
   name: string,
-  otherwise = ''
-): [string, (value: string) => void] {
+  otherwise = '',
+  options: { push?: boolean } = {}
+): [string, (value: string, how?: { push: boolean }) => void] {
   const { navigation } = useWorkspace().host;
   const { parameters } = useAddress();
-  const change = (value: string) => {
+  const change = (value: string, how?: { push: boolean }) => {
     const now = readAddress(navigation.current);
     const changed = { ...now.parameters, [name]: value };
     if (value === otherwise) {
       delete (changed as Record<string, string>)[name];
     }
-    navigation.open(addressText(now.place, changed), { replace: true });
+    const push = how?.push ?? options.push ?? false;
+    navigation.open(addressText(now.place, changed), { replace: !push });
   };
   return [parameters[name] ?? otherwise, change];
 }

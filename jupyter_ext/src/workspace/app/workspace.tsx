@@ -10,6 +10,7 @@ import { DialogHost } from '../parts/dialog';
 import { ErrorBox } from '../parts/errorBox';
 import { Link } from '../parts/link';
 import { ToastList, Toasts } from '../parts/toasts';
+import { useId } from '../parts/useId';
 import type { Place } from './address';
 import {
   useAddress,
@@ -66,22 +67,25 @@ export class WorkspaceElement {
 function App() {
   const { host, toasts } = useWorkspace();
   const { place } = useAddress();
+  const id = useId();
+  // JupyterLab has a main part and a banner of its own.
+  const Main = host.kind === 'lab' ? 'div' : 'main';
   return (
     <div
       class="det-app"
       data-host={host.kind}
       data-theme={useTheme(host.theme)}
     >
-      <a class="det-skip" href="#det-main" onClick={skipToMain}>
+      <a class="det-skip" href={`#${id}`} onClick={skipToMain}>
         Skip to the content
       </a>
       <TopBar place={place} />
       <ConnectionNotice />
-      <main class="det-main" id="det-main" tabIndex={-1}>
+      <Main class="det-main" id={id} tabIndex={-1}>
         <ErrorBoundary key={place.page}>
           <PageOf place={place} />
         </ErrorBoundary>
-      </main>
+      </Main>
       <DialogHost />
       <ToastList toasts={toasts} />
     </div>
@@ -104,9 +108,10 @@ const SECTIONS: ReadonlyArray<{
 ];
 
 function TopBar({ place }: { place: Place }) {
-  const { navigation } = useWorkspace().host;
+  const { kind, navigation } = useWorkspace().host;
+  const Bar = kind === 'lab' ? 'div' : 'header';
   return (
-    <header class="det-topbar">
+    <Bar class="det-topbar">
       {navigation.back && (
         <IconButton
           icon="back"
@@ -127,7 +132,7 @@ function TopBar({ place }: { place: Place }) {
         ))}
       </nav>
       <TopActions />
-    </header>
+    </Bar>
   );
 }
 

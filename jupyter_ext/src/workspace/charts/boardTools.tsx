@@ -1,7 +1,7 @@
 /** How all charts of a board are drawn: axis, smoothing, scales. */
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 
 import { Button } from '../parts/button';
 import { Checkbox, Select, TextField } from '../parts/field';
@@ -19,6 +19,7 @@ import {
   type Smoothing
 } from './series';
 import { smooths } from './smoothing';
+import { useId } from '../parts/useId';
 
 export interface BoardToolsProps {
   readonly state: BoardState;

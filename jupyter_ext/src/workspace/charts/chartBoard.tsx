@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import { useWorkspace } from '../app/context';
+import { useParameter, useWorkspace } from '../app/context';
 import { Button } from '../parts/button';
 import { Empty } from '../parts/state';
 import { arrange, movedTo, partsOf } from './arrange';
@@ -44,7 +44,11 @@ export function ChartBoard(props: ChartBoardProps) {
   const { charts, sections = [], onZoom } = props;
   const board = useBoard(props.parameter);
   const { state, change } = board;
-  const [enlarged, setEnlarged] = useState<string | null>(null);
+  const [enlarged, setEnlarged] = useParameter(
+    `${props.parameter ?? ''}large`,
+    '',
+    { push: true }
+  );
   const [merging, setMerging] = useState<string | null>(null);
   const all = useMemo(
     () => [...charts, ...sections.flatMap(each => each.charts)],
@@ -76,7 +80,7 @@ export function ChartBoard(props: ChartBoardProps) {
   const draw = (chart: ChartData) => drawn(chart, props, board);
   const shown = groups.flatMap(group => group.charts);
   const actions: ChartActions = {
-    enlarge: setEnlarged,
+    enlarge: key => setEnlarged(key),
     merge: setMerging,
     split: key => {
       const chart =
@@ -139,7 +143,10 @@ export function ChartBoard(props: ChartBoardProps) {
         </Empty>
       )}
       {large && (
-        <EnlargedChart chart={draw(large)} onClose={() => setEnlarged(null)} />
+        <EnlargedChart
+          chart={draw(large)}
+          onClose={() => setEnlarged('', { push: false })}
+        />
       )}
       {first && (
         <MergeDialog

@@ -10,6 +10,7 @@ import { useTransport, useWorkspace } from '../app/context';
 import { IconButton } from '../parts/button';
 import { confirm } from '../parts/dialog';
 import { Link } from '../parts/link';
+import { useId } from '../parts/useId';
 import { HIGHEST, LOWEST, type QueueEntry } from './queueFacts';
 
 export interface QueueTableProps {
@@ -150,7 +151,7 @@ function Cells({
           <span title={`Weight ${entry.weight}`}>—</span>
         )}
       </td>
-      <td>
+      <td class="det-queue-end">
         <Actions entry={entry} reload={reload} />
       </td>
     </>
@@ -190,36 +191,53 @@ function Priority({
   busy,
   onPriority
 }: Pick<QueueTableProps, 'busy' | 'onPriority'> & { entry: QueueEntry }) {
+  const [problem, setProblem] = useState('');
+  const id = useId();
   const commit = (input: HTMLInputElement) => {
     const priority = input.valueAsNumber;
     const valid =
       Number.isInteger(priority) && priority >= LOWEST && priority <= HIGHEST;
+    setProblem(
+      valid ? '' : `A whole number from ${LOWEST} to ${HIGHEST}, please.`
+    );
     if (!valid) {
-      input.value = String(entry.priority);
-    } else if (priority !== entry.priority) {
+      return; // what was typed stays, to be mended
+    }
+    if (priority !== entry.priority) {
       onPriority(entry, priority);
     }
   };
   return (
-    <input
-      key={entry.priority}
-      class="det-input det-queue-priority"
-      type="number"
-      min={LOWEST}
-      max={HIGHEST}
-      defaultValue={String(entry.priority)}
-      disabled={busy}
-      title="Lower comes first"
-      aria-label={`Priority of ${entry.name}, lower comes first`}
-      onBlur={event => commit(event.currentTarget)}
-      onKeyDown={event => {
-        if (event.key === 'Enter') {
-          commit(event.currentTarget);
-        } else if (event.key === 'Escape') {
-          event.currentTarget.value = String(entry.priority);
-        }
-      }}
-    />
+    <>
+      <input
+        key={entry.priority}
+        class="det-input det-queue-priority"
+        type="number"
+        min={LOWEST}
+        max={HIGHEST}
+        defaultValue={String(entry.priority)}
+        disabled={busy}
+        title="Lower comes first"
+        aria-label={`Priority of ${entry.name}, lower comes first`}
+        aria-invalid={problem ? true : undefined}
+        aria-describedby={problem ? id : undefined}
+        onInput={() => setProblem('')}
+        onBlur={event => commit(event.currentTarget)}
+        onKeyDown={event => {
+          if (event.key === 'Enter') {
+            commit(event.currentTarget);
+          } else if (event.key === 'Escape') {
+            event.currentTarget.value = String(entry.priority);
+            setProblem('');
+          }
+        }}
+      />
+      {problem && (
+        <span id={id} class="det-queue-problem" role="alert">
+          {problem}
+        </span>
+      )}
+    </>
   );
 }
 

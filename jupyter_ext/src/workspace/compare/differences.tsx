@@ -163,7 +163,7 @@ function Files({
   programs: readonly [ProgramText, ProgramText];
   sides: readonly [Compared, Compared];
 }) {
-  const [shown, setShown] = useParameter('file');
+  const [shown, setShown] = useParameter('file', '', { push: true });
   const old = new Map(first.files.map(file => [file.path, file]));
   const now = new Map(second.files.map(file => [file.path, file]));
   const changed = [...new Set([...old.keys(), ...now.keys()])].filter(

@@ -30,7 +30,7 @@ export function Actions({ live }: { live: LiveExperiment }) {
   const root = useRef<HTMLDivElement>(null);
   const [busy, setBusy] = useState(false);
   // In the address, so that a row of the table can lead here.
-  const [opened, setOpened] = useParameter('dialog');
+  const [opened, setOpened] = useParameter('dialog', '', { push: true });
   const { experiment, id } = view;
   if (experiment === null) {
     return null;
@@ -151,7 +151,7 @@ export function Actions({ live }: { live: LiveExperiment }) {
       }
     );
   }
-  const close = () => setOpened('');
+  const close = () => setOpened('', { push: false });
   return (
     <div ref={root} class="det-actions" role="group" aria-label="Actions">
       {!ended && !stopping && !local && (

@@ -29,7 +29,7 @@ export function cellTitle(cell: Cell, index: number, prompts: boolean): string {
 export function CodeTab({ view }: { view: ExperimentView }) {
   const transport = useTransport();
   const { host } = useWorkspace();
-  const [shown, setShown] = useParameter('show');
+  const [shown, setShown] = useParameter('show', '', { push: true });
   const [wanted] = useParameter('cell');
   const id = view.experiment?.bundle_id ?? null;
   const bundle = useLoad(id === null ? null : `bundle ${id}`, signal =>

@@ -17,7 +17,7 @@ import { differences, yamlText } from './yaml';
 export function ConfigurationTab({ view }: { view: ExperimentView }) {
   const transport = useTransport();
   const { toasts } = useWorkspace();
-  const [shown, setShown] = useParameter('show');
+  const [shown, setShown] = useParameter('show', '', { push: true });
   const config = view.experiment?.config ?? {};
   const text = useMemo(() => yamlText(config), [view.experiment?.config]);
   const schema = useLoad(

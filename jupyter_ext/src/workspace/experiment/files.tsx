@@ -24,7 +24,7 @@ import { TrialSelect } from './trialSelect';
 export function FilesTab({ view }: { view: ExperimentView }) {
   const transport = useTransport();
   const [trial, setTrial] = useParameter('trial');
-  const [opened, setOpened] = useParameter('file');
+  const [opened, setOpened] = useParameter('file', '', { push: true });
   const owner = trial === '' ? outputsTrial(view) : Number(trial);
   const path = owner === null ? null : trialPath(view.id, owner);
   const files = useLoad(
@@ -44,7 +44,7 @@ export function FilesTab({ view }: { view: ExperimentView }) {
           value={trial}
           automatic="The best one"
           onChange={value => {
-            setOpened('');
+            setOpened('', { push: false });
             setTrial(value);
           }}
         />

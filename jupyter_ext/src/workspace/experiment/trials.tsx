@@ -21,7 +21,7 @@ export function TrialsTab({ view }: { view: ExperimentView }) {
   const transport = useTransport();
   const [chosen, setChosen] = useParameter('columns');
   const [order, setOrder] = useParameter('sort');
-  const [opened, setOpened] = useParameter('trial');
+  const [opened, setOpened] = useParameter('trial', '', { push: true });
   const summaries = useLoad(
     isLocalId(view.id) ? null : `summaries of ${view.id}`,
     signal =>

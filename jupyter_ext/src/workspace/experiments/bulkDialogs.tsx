@@ -1,11 +1,12 @@
 /** Dialogs of the bar: labels that are added and removed, and the project that experiments move to. */
 
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 
 import { Button } from '../parts/button';
 import { Dialog } from '../parts/dialog';
 import { Checkbox, TextField } from '../parts/field';
 import { several } from './bulk';
+import { useId } from '../parts/useId';
 
 const LONGEST_LABEL = 100;
 

@@ -109,7 +109,7 @@ function Chooser({ columns, names, onColumns }: ColumnChooserProps) {
                     >
                       {column.label.slice(0, 200)}
                     </span>
-                    <span class="det-list-id">add</span>
+                    <span class="det-list-id det-menu-end">add</span>
                   </button>
                 </li>
               ))}

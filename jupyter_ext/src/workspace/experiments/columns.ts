@@ -82,7 +82,8 @@ const FIXED: readonly Column[] = [
     descending: true
   }),
   fixed('state', 'State', row => experimentStateText(row.experiment).word, {
-    look: 'state'
+    look: 'state',
+    order: 'state'
   }),
   fixed('best', 'Best value', bestText, {
     ...NUMBER,

@@ -166,6 +166,28 @@ export function suggestions(
     .slice(0, MOST);
 }
 
+/** Whether a query ends in the middle of a comparison: a name of something measured, a sign, a joiner. */
+export function isUnfinished(
+  text: string,
+  names: ExperimentNames | null
+): boolean {
+  const { expects, name, prefix } = cursorAt(text, text.length);
+  const isKnown = (word: string) =>
+    [...(names?.metrics ?? []), ...(names?.hyperparameters ?? [])].some(
+      known => known.name === unquoted(word)
+    );
+  switch (expects) {
+    case 'name':
+      return prefix === '' ? text.trim() !== '' : isKnown(prefix);
+    case 'operator':
+      return isKnown(name) || /[<>=!~:]/.test(prefix);
+    case 'value':
+      return prefix === '';
+    case 'joiner':
+      return false;
+  }
+}
+
 /** The query with a suggestion in its place, and where the cursor is then. */
 export function completed(
   text: string,

@@ -50,7 +50,9 @@ export function ListChoice({
                 {chosen.includes(name) && '✓ '}
                 {name}
               </span>
-              <span class="det-list-id">{count.toLocaleString('en-US')}</span>
+              <span class="det-list-id det-menu-end">
+                {count.toLocaleString('en-US')}
+              </span>
             </button>
           </li>
         ))}

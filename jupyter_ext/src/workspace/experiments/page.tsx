@@ -44,7 +44,7 @@ export function ExperimentsPage() {
     transport.get<ExperimentNames>('master/experiment-names', {}, signal)
   );
   const local = localFound(filters, useLocalRuns());
-  const groups = useGroups(state, names.data, view.rows);
+  const groups = useGroups(state, names.data, view);
   const bulk = useBulk(root, () => {
     book.reload();
     names.reload();

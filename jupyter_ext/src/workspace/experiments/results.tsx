@@ -39,7 +39,9 @@ export function Results({
   const { filters, sort, columns, group } = state;
   const grouped = group !== '';
   const { items, ids, selection } = table;
-  const error = view.error ?? (grouped ? groups.error : null);
+  // What is wrong with the query is said under the search.
+  const stale = view.problem !== null;
+  const error = view.error ?? (grouped && !stale ? groups.error : null);
   const retry = () => {
     book.reload();
     groups.reload();
@@ -54,8 +56,8 @@ export function Results({
         />
       );
     }
-    if (view.problem !== null) {
-      return null; // said under the search
+    if (stale) {
+      return null;
     }
     if (!view.answered || (grouped && groups.data === null)) {
       return <Loading rows={12} label="Loading the experiments…" />;
@@ -80,6 +82,7 @@ export function Results({
       )}
       <Table
         items={items}
+        stale={stale}
         rows={table.rows}
         columns={columns}
         head={{

@@ -63,6 +63,8 @@ export class RowBook {
   private _seen: readonly ExperimentId[] = [];
   private readonly _stale = new Set<ExperimentId>();
   private _timer: ReturnType<typeof setTimeout> | null = null;
+  /** The last list with anything in it: it stays in sight while a query is being written. */
+  private _last: Pick<Book, 'ids' | 'total' | 'notice'> = EMPTY;
   view: Book = EMPTY;
 
   constructor(private readonly _transport: Transport) {}
@@ -202,6 +204,9 @@ export class RowBook {
       problem: null,
       error: null
     });
+    if (ids.length > 0) {
+      this._last = { ids: this.view.ids, total, notice };
+    }
     void this._load();
   }
 
@@ -226,7 +231,7 @@ export class RowBook {
         });
     }
     if (!signal.aborted) {
-      this._set({ loading: false, problem });
+      this._set({ loading: false, problem, ...this._last });
     }
   }
 

@@ -1,19 +1,23 @@
 /** The search: plain words or the query language, with what it may go on with at the cursor. */
 
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 
 import type { RequestError } from '../../shared/transport';
 import { Icon } from '../parts/icon';
 import {
   completed,
   cursorAt,
+  isUnfinished,
   type Suggestion,
   suggestions
 } from './completion';
 import { plainWords } from './filters';
 import type { ExperimentNames } from './rows';
+import { useId } from '../parts/useId';
 
 const PAUSE_MILLISECONDS = 350;
+/** Who has written half of a comparison goes on. */
+const UNFINISHED_MILLISECONDS = 2000;
 
 export interface SearchBoxProps {
   query: string;
@@ -56,7 +60,10 @@ export function SearchBox({
     setText(value);
     setChosen(-1);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => send(value), PAUSE_MILLISECONDS);
+    timer.current = setTimeout(
+      () => send(value),
+      isUnfinished(value, names) ? UNFINISHED_MILLISECONDS : PAUSE_MILLISECONDS
+    );
   };
 
   const place = cursor === null ? null : cursorAt(text, cursor);

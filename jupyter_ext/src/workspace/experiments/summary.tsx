@@ -15,10 +15,16 @@ export interface SummaryProps {
 }
 
 export function Summary({ view, groups, local, busy }: SummaryProps) {
-  const { total, ids, answered, notice } = view;
+  const { total, ids, answered, notice, problem } = view;
   const parts = [
     busy,
-    answered ? several(total) : 'Loading…',
+    problem !== null
+      ? ids.length > 0
+        ? `${several(total)} of the search before`
+        : ''
+      : answered
+        ? several(total)
+        : 'Loading…',
     groups === null || !answered
       ? ''
       : groups.groups.length === 1

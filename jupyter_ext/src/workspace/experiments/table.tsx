@@ -1,6 +1,6 @@
 /** The table: a grid of which only the rows are drawn that are seen; the arrow keys move in it. */
 
-import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 
 import type { ExperimentId } from '../../shared/model';
 import type { Column } from './columns';
@@ -12,6 +12,7 @@ import { TableHead, type TableHeadProps, widthOf } from './tableHead';
 import { type RowHandlers, TableRow } from './tableRow';
 import type { Widths } from './storage';
 import { useVirtualRows } from './useVirtualRows';
+import { useId } from '../parts/useId';
 
 const ROW_HEIGHT = 36;
 const CARD_HEIGHT = 68;
@@ -21,6 +22,8 @@ export const NARROW = 560;
 
 export interface TableProps {
   items: readonly Item[];
+  /** These are rows of the search before, since the present one cannot be read. */
+  stale: boolean;
   rows: ReadonlyMap<ExperimentId, Row>;
   columns: readonly Column[];
   head: Omit<TableHeadProps, 'columns'>;
@@ -147,6 +150,7 @@ export function Table(props: TableProps) {
       role={props.by === '' ? 'grid' : 'treegrid'}
       class="det-list-table"
       data-card={card}
+      data-stale={props.stale}
       tabIndex={0}
       aria-label="Experiments"
       aria-multiselectable={true}

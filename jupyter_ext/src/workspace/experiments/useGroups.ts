@@ -1,9 +1,12 @@
 /** The groups of the experiments that match, asked for where the table is grouped. */
 
+import { useRef } from 'preact/hooks';
+
 import type { ExperimentId } from '../../shared/model';
 import { useTransport } from '../app/context';
 import { type Loaded, useLoad } from '../data/useLoad';
 import { listQuery } from './filters';
+import type { Book } from './rowBook';
 import type { ExperimentNames, Groups, Row } from './rows';
 import type { TableState } from './tableState';
 
@@ -15,7 +18,7 @@ export interface LoadedGroups extends Loaded<Groups> {
 export function useGroups(
   { filters, group, measure }: TableState,
   names: ExperimentNames | null,
-  rows: ReadonlyMap<ExperimentId, Row>
+  { rows, problem }: Book
 ): LoadedGroups {
   const transport = useTransport();
   const chosen = measure || usual(names, rows);
@@ -30,7 +33,16 @@ export function useGroups(
     signal => transport.get<Groups>('master/experiment-groups', query, signal),
     'all'
   );
-  return { ...loaded, measure: chosen };
+  // Other filters leave the groups in sight until the answer is there, and a query that cannot be read does, too.
+  const kept = useRef<{ of: string; data: Groups } | null>(null);
+  const of = JSON.stringify([group, chosen]);
+  if (key !== null && loaded.data !== null) {
+    kept.current = { of, data: loaded.data };
+  }
+  const stays =
+    kept.current?.of === of && (loaded.error === null || problem !== null);
+  const data = loaded.data ?? (stays ? kept.current!.data : null);
+  return { ...loaded, data, measure: chosen };
 }
 
 /** The metric that the newest experiments are compared by. */

@@ -1,9 +1,10 @@
 /** Dialogs: the browser's own element keeps the keyboard inside and closes with Escape. */
 
 import { type ComponentChildren, render } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 
 import { Button } from './button';
+import { useId } from './useId';
 
 export interface DialogProps {
   title: string;

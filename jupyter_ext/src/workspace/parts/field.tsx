@@ -1,7 +1,7 @@
 /** Fields of forms, each with its name, a hint and what is wrong. */
 
 import type { ComponentChildren, JSX } from 'preact';
-import { useId } from 'preact/hooks';
+import { useId } from './useId';
 
 export interface FieldProps {
   label: string;

@@ -1,9 +1,12 @@
 /** A button that opens a menu: arrow keys move, Escape closes, a click elsewhere too. */
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { Icon, type IconName } from './icon';
+import { useId } from './useId';
+
+const MARGIN = 4;
 
 export interface MenuItem {
   readonly label: string;
@@ -47,6 +50,7 @@ export function MenuItems({
   items: readonly MenuItem[];
   close: () => void;
 }) {
+  const withIcons = items.some(({ icon }) => icon !== undefined);
   return (
     <div class="det-menu-items" onKeyDown={moveByKeys}>
       {items.map(item => (
@@ -69,9 +73,17 @@ export function MenuItems({
             }
           }}
         >
-          {item.icon && <Icon name={item.icon} />}
+          {withIcons && (
+            <span class="det-menu-icon" aria-hidden="true">
+              {item.icon && <Icon name={item.icon} />}
+            </span>
+          )}
           <span>{item.label}</span>
-          {item.checked && <span aria-hidden="true">✓</span>}
+          {item.checked && (
+            <span class="det-menu-end" aria-hidden="true">
+              ✓
+            </span>
+          )}
         </button>
       ))}
     </div>
@@ -103,6 +115,7 @@ export function Popover({
     setOpen(false);
     root.current?.querySelector('button')?.focus();
   };
+  useLayoutEffect(() => moveIntoSight(root.current), [open]);
   useEffect(() => {
     if (!open) {
       return undefined;
@@ -154,6 +167,21 @@ export function Popover({
       )}
     </div>
   );
+}
+
+/** What is open stays inside of the workspace, which would scroll sideways otherwise. */
+function moveIntoSight(root: HTMLElement | null): void {
+  const box = root?.querySelector<HTMLElement>('.det-popover');
+  const frame = root?.closest('.det-app')?.getBoundingClientRect();
+  if (!box || !frame) {
+    return;
+  }
+  const { left, right } = box.getBoundingClientRect();
+  const back = Math.min(frame.right - MARGIN - right, 0);
+  const shift = Math.max(back, frame.left + MARGIN - left);
+  if (shift !== 0) {
+    box.style.transform = `translateX(${shift}px)`;
+  }
 }
 
 function moveByKeys(event: KeyboardEvent): void {

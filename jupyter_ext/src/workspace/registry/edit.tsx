@@ -1,6 +1,6 @@
 /** Dialogs of the registry: a model is made or changed, a checkpoint becomes a version, a version is described. */
 
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 
 import { asError } from '../data/useLoad';
 import { Button } from '../parts/button';
@@ -13,6 +13,7 @@ import {
   readLabels,
   readMetadata
 } from './modelFacts';
+import { useId } from '../parts/useId';
 
 /** What the form of a model or of a version has in it. */
 export interface Described {
