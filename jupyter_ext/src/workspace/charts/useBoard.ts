@@ -65,8 +65,8 @@ export function useBoard(prefix = ''): Board {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const end = sync.subscribe(({ zoom, pinned }) => {
       const known = current.current;
+      clearTimeout(timer); // a zoom that was taken back at once does not come again
       if (!sameZoom(zoom, known.zoom) || (pinned ?? '') !== known.line) {
-        clearTimeout(timer);
         timer = setTimeout(
           () => change({ zoom, line: pinned ?? '' }),
           SETTLED_MILLISECONDS
