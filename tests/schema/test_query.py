@@ -236,6 +236,6 @@ def test_orders() -> None:
         ("d", 1),
         ("b", None),
     ]
-    for wrong in ("", "lr", "metric:", "hp", "state"):
+    for wrong in ("", "lr", "metric:", "hp", "slots"):
         with pytest.raises(ArgumentError, match=r"is not known: there are id, name, created, duration, best, "):
             parse_order(wrong)
