@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from browser_masters import start_master, stop_master
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from sqlalchemy import text
-from workspace_proxy import served_page
 
 from det_native.master.store.database import Database
 from det_native.schema.home import Home
@@ -30,8 +29,8 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serve the page of a master with very many experiments that differ."""
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """The home of a master with very many experiments that differ."""
     home = Home(tmp_path_factory.mktemp("many") / "home")
     fill(home.path, COUNT)
     database = Database(f"sqlite:///{home.path / 'det.db'}")
@@ -45,20 +44,15 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             transaction.connection.execute(text(statement))
     database.close()
     start_master(home)
-    with served_page(home) as url:
-        yield url
+    yield home
     stop_master(home)
 
 
 @pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
+def page(master_page: Page) -> Page:
     """A window with the page of experiments."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    opened = context.new_page()
-    opened.goto(f"{address}#/experiments")
-    expect(opened.get_by_text(re.compile("9,(800|799) experiments"))).to_be_visible()  # a test deletes one
-    yield opened
-    context.close()
+    expect(master_page.get_by_text(re.compile("9,(800|799) experiments"))).to_be_visible()  # a test deletes one
+    return master_page
 
 
 def violations(page: Page) -> list[str]:
