@@ -64,8 +64,8 @@ def _open_at_master(context: click.Context, experiment_id: int | str | None, *, 
         if page:
             raise
         click.echo(
-            "No JupyterLab of yours runs on this machine (`jupyter lab` starts one), and there is no page of a master "
-            f"either: {error}",
+            "No JupyterLab of yours runs on this machine (`jupyter lab` starts one), and the master's page cannot be "
+            f"opened: {error}",
             err=True,
         )
         context.exit(1)

@@ -171,13 +171,13 @@ class Connection:
             If that is not possible.
         """
         with self._held():
-            found = self.standing()
-            if found is None:
+            link = self.standing()
+            if link is None:
                 raise MasterUnreachableError(f"The connection to {self.target.machine} broke off; try again.")
-            if not found.page_port:
-                found = found.model_copy(update={"page_port": self.line.forward_port(found.there.socket)})
-                write_private(self._file, found.model_dump_json(indent=1) + "\n")
-            return found.page_port
+            if not link.page_port:
+                link = link.model_copy(update={"page_port": self.line.forward_port(link.there.socket)})
+                write_private(self._file, link.model_dump_json(indent=1) + "\n")
+            return link.page_port
 
     @contextmanager
     def opened(self) -> Iterator[Line]:

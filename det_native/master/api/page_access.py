@@ -67,10 +67,10 @@ def session_of(scope: Scope, headers: Headers, sessions: Sessions) -> BrowserSes
         return None
     path = scope.get("raw_path") or scope["path"].encode()
     address = path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
-    found = sessions.take_ticket(cookie, ticket.decode("latin-1"), address, by_socket=by_socket)
-    if found is not None:
+    session = sessions.take_ticket(cookie, ticket.decode("latin-1"), address, by_socket=by_socket)
+    if session is not None:
         scope["query_string"] = query
-    return found
+    return session
 
 
 def _split_ticket(query: bytes) -> tuple[bytes, bytes]:

@@ -7160,7 +7160,7 @@ export interface operations {
       query: {
         /** @description name, project, framework, label or hp:<name>. */
         by: string;
-        /** @description What is averaged, as an order: metric:<name>, duration. */
+        /** @description Each group has the mean of this: metric:<name> or duration. */
         measure?: string | null;
         /** @description What they are to be, as for `GET /experiments`. */
         query?: string | null;

@@ -30,5 +30,5 @@ async def get_importance(
     if not hasattr(state, "importances"):
         state.importances, state.analysing = Importances(service.database), asyncio.Lock()
     async with state.analysing:  # a single thread, however many ask
-        found = await run_in_threadpool(state.importances.of, experiment_id, metric, owner)
-    return reply(found)
+        importance = await run_in_threadpool(state.importances.of, experiment_id, metric, owner)
+    return reply(importance)

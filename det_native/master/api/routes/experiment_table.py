@@ -62,11 +62,11 @@ def list_experiment_ids(
     """Return the ids of all experiments that a query holds for, in order, and the first of their rows."""
     tree, order = filters.tree(), NEWEST if order_by is None else parse_order(order_by)
     with service.database.read() as connection:
-        found = finding.in_order(connection, owner, tree, datetime.now(UTC), order=order, limit=MOST_IDS)
+        ordered = finding.in_order(connection, owner, tree, datetime.now(UTC), order=order, limit=MOST_IDS)
         shown = experiment_rows.rows_of(
-            connection, owner, found.ids[:rows], hparams=hparams, metrics=set(metric or ()), told=service.as_told
+            connection, owner, ordered.ids[:rows], hparams=hparams, metrics=set(metric or ()), told=service.as_told
         )
-    return reply(ExperimentList(ids=found.ids, total=found.total, notice=found.notice, rows=shown))
+    return reply(ExperimentList(ids=ordered.ids, total=ordered.total, notice=ordered.notice, rows=shown))
 
 
 @router.get("/experiment-rows", response_model=list[ExperimentRow], responses=refusals())
@@ -80,10 +80,10 @@ def list_experiment_rows(
     """Return rows of these experiments; those that are gone are left out."""
     ids = [number for number in dict.fromkeys(id) if 0 < number <= LARGEST]
     with service.database.read() as connection:
-        found = experiment_rows.rows_of(
+        rows = experiment_rows.rows_of(
             connection, owner, ids, hparams=hparams, metrics=set(metric or ()), told=service.as_told
         )
-    return reply_list(found)
+    return reply_list(rows)
 
 
 @router.get("/experiment-groups", response_model=ExperimentGroups, responses=refusals(400))
@@ -93,7 +93,7 @@ def list_experiment_groups(
     filters: TheFilters,
     by: Annotated[str, Query(max_length=1000, description="name, project, framework, label or hp:<name>.")],
     measure: Annotated[
-        str | None, Query(max_length=1000, description="What is averaged, as an order: metric:<name>, duration.")
+        str | None, Query(max_length=1000, description="Each group has the mean of this: metric:<name> or duration.")
     ] = None,
 ) -> Response:
     """Return groups of the experiments that a query holds for, with mean, deviation and the best of a measure."""
@@ -129,5 +129,5 @@ def delete_experiment_view(name: ViewName, service: TheService, owner: TheOwner)
     """Delete a view; return those that are left."""
     with service.database.write() as transaction:
         if not experiment_rows.remove_view(transaction, owner, name):
-            raise NotFoundError(f"There is no view {name!r}.")
+            raise NotFoundError(f"The master has no saved view {name!r}.")
         return reply_list(experiment_rows.views(transaction.connection, owner))

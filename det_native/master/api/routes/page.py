@@ -134,7 +134,7 @@ async def make_ticket(body: TicketAsk, session: TheSession, sessions: TheSession
     """Return the address with which a link downloads a file, once."""
     path = body.address.partition("?")[0]
     if not is_for_pages("GET", path) or f"{TICKET_PARAMETER}=" in body.address:
-        raise RequestError(400, f"{path} is no file that a page downloads.")
+        raise RequestError(400, f"A page may not download {path}. Use `det` or Python for it.")
     ticket = sessions.make_ticket(session, body.address)
     sign = "&" if "?" in body.address else "?"
     return reply(Ticket(address=f"{body.address}{sign}{TICKET_PARAMETER}={ticket}"))
