@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[1]
 SOURCES = {"det_native": ROOT / "det_native", "det_harness": ROOT / "harness/det_harness"}
 SOURCES["det_jupyter"] = ROOT / "jupyter_ext/det_jupyter"
 
+#: The only place that imports Ray: a process of its own.
+RAY_ROOM = "det_native.master.launch.ray.bridge"
 FRAMEWORKS = {"torch", "tensorflow", "keras", "horovod", "ray"}
 BASE = {
     "det_native._version",
@@ -193,6 +195,7 @@ THIRD_PARTY: dict[str, set[str]] = {
         "uvicorn",
         "anyio",
         "numpy",
+        "ray",
     },
 }
 
@@ -299,6 +302,7 @@ def test_no_framework_is_imported_at_module_level_outside_its_room() -> None:
         "det_native.keras",
         "det_native.estimator",
         "det_harness.frameworks",
+        RAY_ROOM,
     )
     wrong = [
         f"{found.importer}:{found.line} imports {found.imported}"
@@ -307,6 +311,15 @@ def test_no_framework_is_imported_at_module_level_outside_its_room() -> None:
         and not found.in_call
         and not found.for_types
         and not found.importer.startswith(rooms_of_frameworks)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_the_bridge_imports_ray() -> None:
+    wrong = [
+        f"{found.importer}:{found.line}"
+        for found in all_imports()
+        if found.imported.split(".")[0] == "ray" and not found.importer.startswith(RAY_ROOM)
     ]
     assert not wrong, "\n".join(wrong)
 

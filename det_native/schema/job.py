@@ -66,6 +66,10 @@ class Gang(_Model):
         Path of a file that rank 0 writes atomically: the ``host:port`` of its store. The others wait for it.
     role : str or None
         What the process is (``worker 1``), where processes have roles.
+    address : str
+        IP address at which the machines of the others reach this one; empty where all processes are on one machine,
+        which then meet on loopback. `rendezvous` is then a file of this machine, like all files of the run that
+        ``schema.ranks.SHARED_FILES`` names: what a process writes there, the launcher copies to the other machines.
     """
 
     rank: int
@@ -76,6 +80,7 @@ class Gang(_Model):
     cross_size: int = 1
     rendezvous: str
     role: str | None = None
+    address: str = ""
 
 
 class TrialJob(_Model):

@@ -9,6 +9,17 @@ from det_native.schema.job import CheckJob, Gang, TrialJob
 from det_native.schema.roles import role_title
 
 RENDEZVOUS_NAME = "rendezvous"
+#: Files in the folder of a run, as patterns of ``fnmatch``, by which its processes find each other and tell each other
+#: how they are; each is written by one process. On several machines the launcher copies them to the others.
+SHARED_FILES = (
+    RENDEZVOUS_NAME,
+    f"{RENDEZVOUS_NAME}.failed",
+    "roles/*",
+    "exit.json",
+    "system.json",
+    "rank-*/exit.json",
+    "rank-*/system.json",
+)
 
 Job = TypeVar("Job", TrialJob, CheckJob, TrialJob | CheckJob)
 

@@ -45,11 +45,14 @@ class ClientProof(Sent):
 class SlotInfo(Answer):
     """A slot of the cluster: a GPU, of which model and memory (bytes) may be known, or a share of the CPU.
 
-    `trial_number` is the number of the trial that holds it, inside the experiment `experiment_id`.
+    `trial_number` is the number of the trial that holds it, inside the experiment `experiment_id`. Of a cluster of
+    several machines, `node` is the name of the machine, `accelerator` the type of its GPUs as the engine calls it.
     """
 
     id: str
     device: Literal["cuda", "cpu"]
+    node: str = ""
+    accelerator: str = ""
     trial_id: int | None = None
     experiment_id: int | None = None
     trial_number: int | None = None

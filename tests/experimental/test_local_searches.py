@@ -139,8 +139,9 @@ def test_it_decides_as_the_pure_searcher_on_one_slot(name: str, capsys: pytest.C
     assert [trial.detail().stages for trial in experiment.trials] == units
     assert [trial.hparams for trial in experiment.trials] == hparams
     assert max(map(len, units)) > 1, "somebody is trained on"
+    length = ExperimentConfig.model_validate(experiment.config).searcher.max_length.units
     for trial, stages in zip(experiment.trials, units, strict=True):
-        detail, short = trial.detail(), stages[-1] < experiment.config.searcher.max_length.units
+        detail, short = trial.detail(), stages[-1] < length
         assert detail.stopped_early == (short and trial.state is TrialState.COMPLETED)
         assert trial_word(detail) == ("Stopped early" if detail.stopped_early else detail.state.value)
     check_training(experiment, units, parents)

@@ -96,7 +96,7 @@ def test_it_is_told_while_it_trains_and_nothing_is_told_twice() -> None:
     assert experiment.state is ExperimentState.COMPLETED
     assert store.experiment().seconds_left is None
     samples = experiment.trials[0].metrics("system")
-    assert len(samples) > len(seen_samples) >= 3
+    assert len(samples) >= len(seen_samples) >= 3
     assert samples[: len(seen_samples)] == seen_samples
     times = [sample["time"] for sample in samples]
     assert times == sorted(set(times))

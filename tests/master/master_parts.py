@@ -7,7 +7,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +52,9 @@ class MemoryLauncher:
         self.exit_on_kill = True
         self.check_result: dict[str, Any] | None = {"ok": True}
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
+    def start(
+        self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1, slots: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Put a worker into the world; the first one speaks for all `ranks`."""
         Path(job.directory).mkdir(parents=True, exist_ok=True)
         with self._lock:

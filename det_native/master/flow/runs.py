@@ -171,7 +171,7 @@ class Runs:
             earlier=earlier,
         )
         try:
-            handle = self._context.launcher.start(run_id, job, worker_kind(bundle), ranks=ranks)
+            handle = self._context.launcher.start(run_id, job, worker_kind(bundle), ranks=ranks, slots=slots)
         except OSError as error:
             self.ended(Exit(run_id, None, f"it could not be started: {error}"), full=lacks_room(error))
             return

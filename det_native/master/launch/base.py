@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from det_native.schema.cluster import NodeInfo, SlotsWanted
 from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.rest import SlotInfo
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,13 @@ class Launcher(Protocol):
     run that is already over.
     """
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
+    def start(
+        self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1, slots: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Start `ranks` workers on `job`; return a JSON-able handle from which ``adopt`` finds them again.
+
+        `slots` are the slots that the scheduler has given to the run; a launcher of several machines needs them to
+        know where, and a check has none.
 
         Each gets its place, its share of devices and threads, and a folder of its own, by ``rank_jobs``. They live and
         die together: once one has failed the others have a few seconds to end by themselves.
@@ -89,3 +97,23 @@ class Launcher(Protocol):
 
     def close(self, *, kill_workers: bool) -> None:
         """Stop all standbys; running workers live on unless `kill_workers`."""
+
+
+@runtime_checkable
+class Cluster(Protocol):
+    """What a launcher of several machines has besides: its slots come and go. Called from the launcher's one thread."""
+
+    def slots(self) -> list[SlotInfo]:
+        """Return the slots that exist now and that nobody outside of this master uses, those of a node together."""
+
+    def nodes(self) -> list[NodeInfo]:
+        """Return the machines, those that cannot run workers among them, each with the reason."""
+
+    def want(self, wanted: Sequence[SlotsWanted]) -> None:
+        """Say what waits for more slots than there are, so that an autoscaler can add machines; empty for nothing."""
+
+    def waits(self) -> dict[str, str]:
+        """Return what runs that were started wait for before they can begin, in words, by run."""
+
+    def trouble(self) -> str:
+        """Return why the cluster cannot be used now, a sentence; empty if it can."""

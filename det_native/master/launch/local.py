@@ -91,7 +91,9 @@ class LocalLauncher:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
+    def start(
+        self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1, slots: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Start `ranks` workers on `job`; return a JSON-able handle from which ``adopt`` finds them again.
 
         A program that cannot be executed is reported by the next ``poll``, like any other end.

@@ -4294,9 +4294,15 @@ export interface components {
      * SlotInfo
      * @description A slot of the cluster: a GPU, of which model and memory (bytes) may be known, or a share of the CPU.
      *
-     *     `trial_number` is the number of the trial that holds it, inside the experiment `experiment_id`.
+     *     `trial_number` is the number of the trial that holds it, inside the experiment `experiment_id`. Of a cluster of
+     *     several machines, `node` is the name of the machine, `accelerator` the type of its GPUs as the engine calls it.
      */
     SlotInfo: {
+      /**
+       * Accelerator
+       * @default
+       */
+      accelerator: string;
       /**
        * Device
        * @enum {string}
@@ -4313,6 +4319,11 @@ export interface components {
        * @default
        */
       name: string;
+      /**
+       * Node
+       * @default
+       */
+      node: string;
       /** Trial Id */
       trial_id?: number | null;
       /** Trial Number */

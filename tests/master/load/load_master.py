@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,9 @@ def say(**values: Any) -> None:
 class SayingLauncher:
     """Starts nothing: it says who the run is, and another process reports in its name."""
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
+    def start(
+        self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1, slots: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Say the run's token."""
         if isinstance(job, TrialJob):
             say(run_id=run_id, trial_id=job.trial_id, experiment_id=job.experiment_id, token=job.token)

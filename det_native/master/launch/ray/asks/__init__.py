@@ -1,0 +1,1 @@
+"""What an agent asks of the master: requests of workers passed on, files of the master's home read and written."""
