@@ -20,7 +20,9 @@ from det_native.schema.sockets import short_path, url_of
 class SpokenFor:
     """A launcher that starts nothing: it says who the run is, and the benchmark reports in its name."""
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1) -> dict[str, Any]:
+    def start(
+        self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1, slots: Any = ()
+    ) -> dict[str, Any]:
         """Say the run's token."""
         if isinstance(job, TrialJob):
             print(json.dumps({"run_id": run_id, "trial_id": job.trial_id, "token": job.token}), flush=True)

@@ -32,7 +32,9 @@ class Trivial(MemoryLauncher):  # type: ignore[misc]
         super().__init__()
         self.jobs: queue.SimpleQueue[TrialJob] = queue.SimpleQueue()
 
-    def start(self, run_id: str, job: TrialJob | CheckJob, kind: Any, *, ranks: int = 1) -> dict[str, Any]:
+    def start(
+        self, run_id: str, job: TrialJob | CheckJob, kind: Any, *, ranks: int = 1, slots: Any = ()
+    ) -> dict[str, Any]:
         """Hand the job to the one who reports."""
         assert isinstance(job, TrialJob)
         with self._lock:
