@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from det_native._version import PROTOCOL, __version__
-from det_native.master.launch.base import WorkerKind
+from det_native.master.launch.base import Exit, WorkerKind
 from det_native.master.launch.local import ENTRY, LocalLauncher
 from det_native.master.launch.ray.agent.ask_queue import AskQueue
 from det_native.master.launch.ray.agent.downloads import Downloads
@@ -100,13 +100,12 @@ class NodeAgent:
             entry=entry or os.environ.get(ENTRY_VARIABLE, ENTRY),
             environment={**_environment(os.environ if environment is None else environment), **self._guard.variables},
         )
-        self._launcher = LauncherThread(
-            launcher,
-            lambda ended: self._loop.loop.call_soon_threadsafe(self._machine.ended, ended),
-            self._guard.look_after,
-        )
+        self._launcher = LauncherThread(launcher, self._ended, self._guard.look_after)
         self._machine.launcher = self._launcher
         self._facts: AgentFacts | None = None
+
+    def _ended(self, ended: Exit) -> None:
+        self._loop.loop.call_soon_threadsafe(self._machine.ended, ended)
 
     async def facts(self) -> AgentFacts:
         """Return what this machine is like."""

@@ -8,8 +8,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from det_native import errors
-from det_native.errors import DetError, StorageError
+from det_native.errors import (
+    CheckpointCorruptError,
+    CheckpointNotFoundError,
+    DetError,
+    DiskFailedError,
+    DiskFullError,
+    StorageError,
+)
 from det_native.master.launch.ray.asks.kinds import (
     Ask,
     Missing,
@@ -29,7 +35,7 @@ What = Request | Missing | Read | Write | Publish | Share | RankEnded
 _MOST_BYTES = 16 << 20
 # A bridge that has not asked for so long is away.
 _AWAY_SECONDS = 5.0
-_KNOWN_ERRORS = ("CheckpointCorruptError", "CheckpointNotFoundError", "DiskFailedError", "DiskFullError")
+_KNOWN_ERRORS = (CheckpointCorruptError, CheckpointNotFoundError, DiskFailedError, DiskFullError)
 
 
 @dataclass
@@ -135,9 +141,8 @@ class AskQueue:
 
 def error_of(problem: Problem) -> DetError:
     """Return the error that a problem on the master's side is here."""
-    kind = getattr(errors, problem.name) if problem.name in _KNOWN_ERRORS else StorageError
-    error: DetError = kind(problem.text)
-    return error
+    kinds = {kind.__name__: kind for kind in _KNOWN_ERRORS}
+    return kinds.get(problem.name, StorageError)(problem.text)
 
 
 def _size(what: What) -> int:

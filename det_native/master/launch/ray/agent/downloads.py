@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,16 +76,12 @@ class Downloads:
     async def _bring_blobs(self, hashes: Iterable[str]) -> None:
         wanted = sorted(hashes)
         lacking = await asyncio.to_thread(lambda: [sha256 for sha256 in wanted if not self._blobs.refresh(sha256)])
-        await asyncio.gather(
-            *(self._once(f"blob {sha256}", lambda sha256=sha256: self._fetch_blob(sha256)) for sha256 in lacking)
-        )
+        await asyncio.gather(*(self._once(f"blob {sha256}", partial(self._fetch_blob, sha256)) for sha256 in lacking))
 
     async def _bring_data(self, hashes: Iterable[str]) -> None:
         wanted = sorted(hashes)
         lacking = await asyncio.to_thread(lambda: [one for one in wanted if not self._data.path_of(one).exists()])
-        await asyncio.gather(
-            *(self._once(f"data {sha256}", lambda sha256=sha256: self._fetch_data(sha256)) for sha256 in lacking)
-        )
+        await asyncio.gather(*(self._once(f"data {sha256}", partial(self._fetch_data, sha256)) for sha256 in lacking))
 
     async def _bring_resumed(self, job: Job, places: MasterPlaces) -> None:
         """Bring the checkpoint that a trial continues from; if it is damaged, the furthest earlier one that is not."""
@@ -165,9 +162,7 @@ class Downloads:
         try:
             digest, _ = await self._stream("data", f"{sha256[:2]}/{sha256}", descriptor, piece)
             if digest != sha256:
-                raise StorageError(
-                    f"The file {sha256} of the cluster's store of data is damaged: bring it there again."
-                )
+                raise StorageError(f"The file {sha256} in the cluster's store of data is damaged: bring it again.")
             os.fchmod(descriptor, _DATA_MODE)
             await asyncio.to_thread(folder.adopt, temporary, f"{sha256[:2]}/{sha256}")
         finally:

@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,20 +96,20 @@ class Machine:
                     rank.start.cancel()
             elif rank.phase is Phase.RUNNING:
                 name = _name(run_id, rank.rank)
-                await self._call(lambda launcher, name=name: launcher.kill(name, grace=grace))
+                await self._call(partial(LocalLauncher.kill, run_id=name, grace=grace))
 
     async def stacks(self, run_id: str) -> None:
         """Have the processes of a run write their stacks."""
         for rank in self._ranks(run_id):
             name = _name(run_id, rank)
-            await self._call(lambda launcher, name=name: launcher.ask_for_stacks(name))
+            await self._call(partial(LocalLauncher.ask_for_stacks, run_id=name))
 
     async def stopped(self, run_id: str) -> list[int]:
         """Return which processes of a run a signal has stopped."""
         pids: list[int] = []
         for rank in self._ranks(run_id):
             name = _name(run_id, rank)
-            pids += await self._call(lambda launcher, name=name: launcher.stopped(name))
+            pids += await self._call(partial(LocalLauncher.stopped, run_id=name))
         return pids
 
     async def share(self, run_id: str, name: str, content: bytes) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,11 @@ class Relay:
         )
         config.load()
         kind: Any = config.http_protocol_class
-        make: Callable[[], asyncio.Protocol] = lambda: kind(config=config, server_state=self._state, app_state={})
+
+        def make() -> asyncio.Protocol:
+            made: asyncio.Protocol = kind(config=config, server_state=self._state, app_state={})
+            return made
+
         self._server = await asyncio.get_running_loop().create_unix_server(make, sock=listening)
 
     async def close(self, path: Path) -> None:
