@@ -10,11 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from filelock import FileLock, Timeout
 
 from det_native.errors import StorageError
 from det_native.schema.ranks import rank_folder
 from det_native.schema.sockets import fits, short_path
+from det_native.storage.folder import INCOMING
 
 _FOLDER_MODE = 0o700
 _SOCKET_MODE = 0o600
@@ -129,6 +131,13 @@ class AgentFolders:
         for link, target in (("environments", self.cache / "environments"), ("cache", self.cache)):
             with suppress(FileExistsError):
                 (self.root / link).symlink_to(target, target_is_directory=True)
+
+    def remove_unfinished(self) -> None:
+        """Remove what killed workers left of checkpoints: the folder of each has the number of its process."""
+        for folder in (self.checkpoints / INCOMING).glob("*-*"):
+            number = folder.name.partition("-")[0]
+            if number.isdigit() and not psutil.pid_exists(int(number)):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def listen(self) -> tuple[socket.socket, Path]:
         """Return a listening socket and its path: ``master.sock`` here, or a shorter one where that is too long.

@@ -215,6 +215,7 @@ class Machine:
             remove_folder(self._folders.tensorboard.joinpath(*map(str, run.trial)))
             with suppress(OSError):  # another trial of the experiment writes there
                 self._folders.tensorboard.joinpath(str(run.trial[0])).rmdir()
+        self._folders.remove_unfinished()
         for uuid in (run.needs | self._own_checkpoints(run)) - needed:
             remove_folder(self._folders.checkpoints / uuid)
 

@@ -57,6 +57,8 @@ class Relay:
             server_header=False,
             date_header=False,
             lifespan="off",
+            interface="asgi3",
+            proxy_headers=False,
             ws="none",
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         )
