@@ -58,13 +58,16 @@ class Piece:
 class Write:
     """A piece of a file of a run: at most where the file ends now. The answer is how long the file is then.
 
-    Files of ``blobs`` and ``checkpoints`` arrive in a place of their own and appear by a :class:`Publish`.
+    Files of ``blobs`` and ``checkpoints`` arrive in a place of their own and appear by a :class:`Publish`. The name of
+    a blob may have a suffix, ``<hash>.<sender>``: two senders do not write into one file. With `last` the file ends
+    after this piece, whatever it had there before.
     """
 
     root: Root
     path: str
     offset: int
     content: bytes
+    last: bool = False
 
 
 @dataclass(frozen=True)
