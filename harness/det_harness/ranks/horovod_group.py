@@ -7,11 +7,13 @@ variables that it reads when it begins; they are taken back at once, for what th
 from __future__ import annotations
 
 import importlib
+import ipaddress
 import os
+import socket
 import socketserver
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from det_harness.ranks.communicator import Communicator
@@ -19,7 +21,7 @@ from det_harness.ranks.horovod_communicator import HorovodCommunicator, Library,
 from det_harness.ranks.meeting import MEETING_SECONDS, Listening, Meeting, variables
 from det_harness.ranks.network import Network, network_of
 from det_harness.ranks.reach import reach_first
-from det_native.errors import UnsupportedFeatureError
+from det_native.errors import UnreachableError, UnsupportedFeatureError
 from det_native.frameworks import has_horovod, missing_horovod
 from det_native.schema.job import Gang
 
@@ -148,6 +150,8 @@ def _started(
             f"Horovod meets at addresses of IPv4 only, and this machine's is {network.address}: set "
             "distributed.interface to a network interface that has one, on every machine of the trial."
         )
+    if gang.cross_size > 1:
+        _check_name(network)
     settings = {
         **_place_of(gang),
         **_tuning(config),
@@ -210,6 +214,39 @@ def _place_of(gang: Gang) -> dict[str, str]:
     return {"HOROVOD_HOSTNAME": gang.address or "localhost"} | {
         f"HOROVOD_{name}": str(number) for name, number in numbers.items()
     }
+
+
+def _check_name(network: Network) -> None:
+    """See that Horovod will listen where other machines reach it.
+
+    For its first connections it takes the interface that it is given, but for those of its process sets the address of
+    the machine's name.
+
+    Raises
+    ------
+    UnreachableError
+    """
+    name = socket.gethostname()
+    address = _address_of(name)
+    if not address or ipaddress.ip_address(address).is_loopback:
+        raise UnreachableError(
+            f"Horovod listens at the address of the machine's name, and {name} is {address or 'no known name'} here, "
+            f"where no other machine reaches it: have /etc/hosts say {network.address} for that name, and likewise on "
+            "each machine of the trial."
+        )
+
+
+def _address_of(name: str) -> str:
+    """Return the first address of a name that is one of this machine's; empty if there is none."""
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return ""
+    for family, kind, _, _, address in found:
+        with suppress(OSError), socket.socket(family, kind) as bound:
+            bound.bind(address)
+            return str(address[0]).partition("%")[0]
+    return ""
 
 
 def _tuning(config: Mapping[str, Any]) -> dict[str, str]:
