@@ -31,10 +31,15 @@ class InRole(OneProcess):
     ranks : sequence of Role
         Those of all processes, by rank.
     exchange : Exchange
+    machine, machines : int
+        Which of the trial's machines this process is on; the first process is on machine 0.
     """
 
-    def __init__(self, role: Role, ranks: Sequence[Role], exchange: Exchange) -> None:
+    def __init__(
+        self, role: Role, ranks: Sequence[Role], exchange: Exchange, machine: int = 0, machines: int = 1
+    ) -> None:
         super().__init__()
+        self.machine, self.machines = machine, machines
         self.role = role
         self.ranks = ranks
         self.exchange = exchange
@@ -70,7 +75,7 @@ def in_its_role(gang: Gang | None, config: Mapping[str, Any], folder: Path) -> I
             "no_grpc_proxy": ",".join(dict.fromkeys(["localhost", LOOPBACK, *hosts])),
         }
         with variables(settings):
-            yield InRole(role, roles, exchange)
+            yield InRole(role, roles, exchange, gang.cross_rank, gang.cross_size)
 
 
 def _address(host: str, port: int) -> str:
