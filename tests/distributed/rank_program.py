@@ -19,12 +19,14 @@ from det_harness.frameworks.torch.controller import PyTorchTrialController
 from det_harness.local.report import LocalReporter
 from det_harness.program.calls import ProgramSource
 from det_harness.ranks.communicator import Communicator, OneProcess
+from det_harness.ranks.gang import ranks_of
 from det_harness.ranks.group import joined
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
 from digits_trials import config
+from two_machines import enter
 
 from det_native.errors import DetError
 from det_native.pytorch import PyTorchTrial
@@ -32,6 +34,9 @@ from det_native.schema.environment import Ranks, TrialEnvironment
 from det_native.schema.job import Gang
 from det_native.schema.manifests import CheckpointManifest, Program
 from det_native.storage.checkpoints import CheckpointStorage
+
+# That of this process, where it is one on several machines.
+place: Ranks | None = None
 
 
 class CaseRun:
@@ -62,7 +67,7 @@ class CaseRun:
             config=config(batches, resources={"slots_per_trial": size}, **changed),
             hparams={"global_batch_size": batch_size, **(hparams or {})},
             trial_seed=5,
-            ranks=Ranks(self.communicator.rank, size, self.communicator.rank, size),
+            ranks=place or Ranks(self.communicator.rank, size, self.communicator.rank, size),
         )
         self.storage = CheckpointStorage(str(folder))
         self.reporter = LocalReporter("loss")
@@ -227,10 +232,15 @@ _KINDS: dict[str, Callable[[Path, Communicator, dict[str, Any]], dict[str, Any]]
 
 def main(specification: Path, rank: int) -> None:
     """Run all cases in one process group."""
+    global place
     told = json.loads(specification.read_text())
     folder = specification.parent
     size = told["size"]
     gang = Gang(rank=rank, size=size, local_rank=rank, local_size=size, rendezvous=str(folder / "meeting"))
+    if "gangs" in told:
+        gang = Gang.model_validate(told["gangs"][rank])
+        place = ranks_of(gang)
+        enter(*told["machines"][rank])
     backend = {"distributed": {"backend": told["backend"]}}
     source = ProgramSource(Program(kind="script", framework="torch", command=("train.py",)), Path(__file__).parent)
     waits = {"deadline": told["deadline"], "long_seconds": told["long_seconds"]}

@@ -28,6 +28,9 @@ class Communicator(Protocol):
     def all_gather_object(self, value: Any) -> list[Any]:
         """Return the (picklable) values of all ranks, by rank, on every rank."""
 
+    def gather_object(self, value: Any) -> list[Any] | None:
+        """Return the (picklable) values of all ranks, by rank, on the first rank, and None on the others."""
+
     def broadcast_object(self, value: Any) -> Any:
         """Return the first rank's value, on every rank."""
 
@@ -51,6 +54,10 @@ class OneProcess(Communicator):
         self.rank, self.size = 0, 1
 
     def all_gather_object(self, value: Any) -> list[Any]:
+        """Return the value alone."""
+        return [value]
+
+    def gather_object(self, value: Any) -> list[Any]:
         """Return the value alone."""
         return [value]
 

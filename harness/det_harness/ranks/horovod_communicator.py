@@ -74,6 +74,19 @@ class HorovodCommunicator(Communicator):
         parts = np.split(self._run(self._arrays.gather, own), np.cumsum(lengths)[:-1])
         return [unpacked(part.tobytes(), self._secret) for part in parts]
 
+    def gather_object(self, value: Any) -> list[Any] | None:
+        """Return the values of all ranks, by rank, on the first rank, and None on the others.
+
+        Horovod has no such operation: all ranks get all values.
+
+        Raises
+        ------
+        RankLostError
+            If another rank is gone.
+        """
+        gathered = self.all_gather_object(value)
+        return gathered if self.rank == 0 else None
+
     def broadcast_object(self, value: Any) -> Any:
         """Return the first rank's value, on every rank; what the others give is not sent.
 

@@ -58,14 +58,32 @@ class TorchCommunicator(Communicator):
             If another rank is gone.
         """
         torch, own = self._torch, self._packed(value)
-        lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
-        self._wait(lambda: self._distributed.all_gather(lengths, torch.tensor([len(own)]), self._group, async_op=True))
-        most = max(int(length) for length in lengths)
+        lengths = self._lengths(own)
+        most = max(lengths)
         padded = torch.zeros(most, dtype=torch.uint8)
         padded[: len(own)] = own
         found = [torch.empty(most, dtype=torch.uint8) for _ in range(self.size)]
         self._wait(lambda: self._distributed.all_gather(found, padded, self._group, async_op=True))
-        return [self._unpacked(one[: int(length)]) for one, length in zip(found, lengths, strict=True)]
+        return [self._unpacked(one[:length]) for one, length in zip(found, lengths, strict=True)]
+
+    def gather_object(self, value: Any) -> list[Any] | None:
+        """Return the values of all ranks, by rank, on the first rank, and None on the others.
+
+        Raises
+        ------
+        RankLostError
+            If another rank is gone.
+        """
+        torch, own = self._torch, self._packed(value)
+        lengths = self._lengths(own)
+        # Without a watch for deadlocks: gloo gives up a connection on which a wait of this kind has a limit.
+        if self.rank != 0:
+            finish(begin(lambda: self._distributed.isend(own, 0, self._group)))
+            return None
+        sent = [torch.empty(length, dtype=torch.uint8) for length in lengths[1:]]
+        for rank, part in enumerate(sent, 1):
+            finish(begin(lambda part=part, rank=rank: self._distributed.irecv(part, rank, self._group)))  # type: ignore[misc]
+        return [value, *map(self._unpacked, sent)]
 
     def broadcast_object(self, value: Any) -> Any:
         """Return the first rank's value, on every rank; what the others give is not sent.
@@ -125,6 +143,13 @@ class TorchCommunicator(Communicator):
         """
         group = begin(lambda: self._distributed.new_group(backend="gloo", timeout=COLLECTIVE_TIMEOUT))
         return TorchCommunicator(self.rank, self.size, self._secret, group=group)
+
+    def _lengths(self, own: Any) -> list[int]:
+        """Return how long the messages of all ranks are."""
+        torch = self._torch
+        lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
+        self._wait(lambda: self._distributed.all_gather(lengths, torch.tensor([len(own)]), self._group, async_op=True))
+        return [int(length) for length in lengths]
 
     def _wait(self, call: Callable[[], Any]) -> None:
         finish(self.monitored(begin(call)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from det_harness.frameworks.tf_estimator.observing import (
     StepHook,
     WatchedExporter,
 )
+from det_harness.frameworks.tf_estimator.shared_folder import check_shared, marked
 from det_harness.ranks.exchange import wait_until
 from det_harness.trial import activity
 from det_harness.trial.services import Outcome, Services
@@ -73,10 +75,9 @@ class RolesController:
         self._tell_length()
         with self.services.checkpoints.restore() as restored:
             self._restore(restored)
-        if self._in_role is not None:
-            self._in_role.exchange.say(_READY, True)
         try:
-            result = tensorflows_own(self.call.estimator, self._train_spec(), self._eval_spec())
+            with self._ready():
+                result = tensorflows_own(self.call.estimator, self._train_spec(), self._eval_spec())
         finally:
             # Estimator leaves its writers of event files open for whoever writes to the same folder next.
             tf.compat.v1.summary.FileWriterCache.clear()
@@ -87,6 +88,15 @@ class RolesController:
         self.services.checkpoints.wait()
         return self._outcome(metrics, exports)
 
+    @contextmanager
+    def _ready(self) -> Iterator[None]:
+        """Have the other roles begin."""
+        place = self._in_role
+        with marked(self._folder) if place is not None and place.machines > 1 else nullcontext("") as mark:
+            if place is not None:
+                place.exchange.say(_READY, mark)
+            yield
+
     def _check_role(self, place: InRole) -> None:
         config = self.call.estimator.config
         if (config.task_type, config.task_id) != (place.role.name, place.role.index):
@@ -96,8 +106,10 @@ class RolesController:
             )
 
     def _follow(self, place: InRole) -> Outcome:
-        place.exchange.await_all([_READY], "the trial's first process did not begin to train")
+        [mark] = place.exchange.await_all([_READY], "the trial's first process did not begin to train")
         self._folder = self._place()
+        if place.machine > 0:
+            check_shared(self._folder, mark, place.role)
         most = self._most()
         spec = self.call.train_spec
         spec = spec._replace(max_steps=most, hooks=(*spec.hooks, ActivityHook()))

@@ -16,6 +16,7 @@ from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.frameworks.torch.loop_names import NamesKeeper
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.ranks import checkpoint_files
+from det_harness.ranks.brought_files import bring
 from det_harness.trial import rng
 from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
@@ -244,9 +245,16 @@ class TorchCheckpoints:
             self._writing = _in_background(write_shards)
             if self._is_looked_into():
                 self.wait()
-        _, folder = self._communicator.broadcast_object(None)
-        self._hooks.call("on_checkpoint_write_end", folder)
-        self._communicator.all_gather_object(None)
+        _, name = self._communicator.broadcast_object(None)
+        folder = Path(name)
+        if folder.is_dir():
+            self._hooks.call("on_checkpoint_write_end", name)
+            bring(self._communicator, None, folder)
+            return
+        # The first rank is on another machine: what hooks write here goes there.
+        with tempfile.TemporaryDirectory(prefix="det-hooks-") as own:
+            self._hooks.call("on_checkpoint_write_end", own)
+            bring(self._communicator, Path(own), folder)
 
     def _is_looked_into(self) -> bool:
         """Return whether hooks are given the folder of a checkpoint, which has to be complete then."""
@@ -262,7 +270,7 @@ class TorchCheckpoints:
         trial_state.note_uuid(folder, uuid)
         self._communicator.broadcast_object((uuid, str(folder)))
         self._hooks.call("on_checkpoint_write_end", str(folder))
-        self._communicator.all_gather_object(None)  # all ranks have written what they want to
+        bring(self._communicator, None, folder)  # all ranks have written what they want to
         self._hooks.call("on_checkpoint_end", str(folder))
 
 

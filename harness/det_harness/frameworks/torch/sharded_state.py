@@ -7,6 +7,8 @@ which signs it.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ import torch
 
 from det_harness.frameworks.torch import nested
 from det_harness.frameworks.torch.host_copy import HostMemory
+from det_harness.ranks.brought_files import bring
 from det_harness.ranks.communicator import Communicator
 from det_native.errors import DiskFullError, StorageError
 from det_native.pytorch import PyTorchTrialContext
@@ -64,7 +67,7 @@ class ShardWriter:
         Parameters
         ----------
         folder : Path or None
-            The first slot's, which all of them can write to; the others give None.
+            The first slot's; the others give None. Slots on other machines bring what they write there.
         tensors : dict
             From :func:`take_out`, on every slot.
         """
@@ -74,9 +77,12 @@ class ShardWriter:
         communicator = self._communicator
         beside = self._beside = self._beside or communicator.new_group()
         rank_zero = communicator.rank == 0
-        place = Path(communicator.broadcast_object(str(folder)))
+        place = Path(communicator.broadcast_object(str(folder))) / _FOLDER
+        elsewhere = not place.parent.is_dir()  # this slot is on another machine
+        several = communicator.all_reduce_any(elsewhere)()[0]
         planner = DefaultSavePlanner()
-        writer = FileSystemWriter(place / _FOLDER, sync_files=False)  # publishing brings them to the disk
+        own_place = Path(tempfile.mkdtemp(prefix="det-shards-")) if elsewhere else place
+        writer = FileSystemWriter(own_place, sync_files=False)  # publishing brings them to the disk
         planner.set_up_planner(tensors, writer.storage_meta(), rank_zero)
         writer.set_up_storage_writer(rank_zero)
         plans = communicator.all_gather_object(writer.prepare_local_plan(planner.create_local_plan()))
@@ -87,10 +93,18 @@ class ShardWriter:
         del copies, planner, tensors
 
         def write() -> None:
-            with _told_to(beside) as results:
-                written = writer.write_data(own, in_copy)
-                written.wait()
-                results.append(written.value())
+            try:
+                with _told_to(beside) as results:
+                    written = writer.write_data(own, in_copy)
+                    written.wait()
+                    results.append(written.value())
+                if several:
+                    with _told_to(beside) as brought:
+                        bring(beside, own_place if elsewhere else None, place)
+                        brought.append(None)
+            finally:
+                if elsewhere:
+                    shutil.rmtree(own_place, ignore_errors=True)
             self._memory.give_back(lent)
             if rank_zero:
                 writer.finish(metadata, results)
