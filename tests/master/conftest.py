@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fresh_databases import put_database
 from master_parts import Master, running_master
 from postgres_server import PostgresServer, running_postgres
 
@@ -28,10 +29,19 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.new_database()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the URL of a database of every kind that has had all migrations, and holds nothing."""
+    if request.param == "sqlite":
+        return put_database(tmp_path / "det.db")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.new_database(migrated=True)
+
+
 @pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
+def database(migrated_url: str) -> Iterator[Database]:
     """Give a migrated database of every kind."""
-    opened = Database(database_url)
+    opened = Database(migrated_url)
     yield opened
     opened.close()
 

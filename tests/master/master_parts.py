@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from fresh_databases import put_database
 
 from det_native import PROTOCOL
 from det_native.master.app import build
@@ -323,6 +324,8 @@ def running_master(
 ) -> Iterator[Master]:
     """Run a master around a launcher without processes."""
     launcher = launcher or MemoryLauncher()
+    if database_url is None:
+        put_database(home / "det.db")
     infos = [rest.SlotInfo(id=f"cpu:{number}", device="cpu") for number in range(slots)]
     service, app = build(
         home, launcher, infos, URL, database_url=database_url, policy=policy, without_slots=without_slots, **place

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
+
+from det_native.master.store.database import Database
 
 
 class PostgresServer:
@@ -34,6 +37,7 @@ class PostgresServer:
     def __init__(self, folder: Path, tools: Path, options: dict[str, Any]) -> None:
         self._folder = folder
         self._tools = tools
+        self._migrated: str | None = None
         self._options = {"stdout": subprocess.DEVNULL, "check": True, "cwd": folder, **options}
         initialize = [tools / "initdb", "-D", folder / "data", "-A", "trust", "-U", "det", "--no-sync"]
         subprocess.run(initialize, **self._options)
@@ -43,13 +47,18 @@ class PostgresServer:
         """The URL of its maintenance database."""
         return f"postgresql+psycopg://det@/postgres?host={self._folder}"
 
-    def new_database(self) -> str:
-        """Make an empty database; give its URL."""
+    def new_database(self, *, migrated: bool = False) -> str:
+        """Make an empty database; give its URL. The migrations run in one of them only, of which others are copies."""
         import psycopg
 
+        if migrated and self._migrated is None:
+            made = self.new_database()
+            Database(made).close()
+            self._migrated = make_url(made).database
         name = f"det_{uuid.uuid4().hex}"
+        origin = f" TEMPLATE {self._migrated}" if migrated else ""
         with psycopg.connect(host=str(self._folder), user="det", dbname="postgres", autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name}{origin}")
         return self.url.replace("/postgres?", f"/{name}?")
 
     def start(self) -> None:

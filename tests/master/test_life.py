@@ -27,9 +27,9 @@ SPACE = {"hyperparameters": {"global_batch_size": 32, "lr": 0.1, "optimizer": {"
 
 
 @pytest.fixture
-def any_master(tmp_path: Path, database_url: str) -> Iterator[Master]:
+def any_master(tmp_path: Path, migrated_url: str) -> Iterator[Master]:
     """Give a running master on every kind of database."""
-    with running_master(tmp_path / "home", database_url=database_url) as running:
+    with running_master(tmp_path / "home", database_url=migrated_url) as running:
         yield running
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fresh_databases import put_database
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -50,7 +51,7 @@ class Collected(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         home = Path(self.folder.name)
         (home / "checkpoints").mkdir()
-        self.database = Database(f"sqlite:///{home / 'det.db'}")
+        self.database = Database(put_database(home / "det.db"))
         self.places = Places(home=home, url="", slots=())
         self.context = Context(self.database, MemoryLauncher(), self.places, lambda step: None)
         self.seq: dict[str, int] = {}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fresh_databases import put_database
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_parts import Fixture, metrics_report
@@ -69,7 +70,7 @@ def test_a_series_read_from_the_store_is_exact(data: st.DataObject) -> None:
 def _check_a_series(data: st.DataObject, path: Path) -> None:
     shown: dict[int, float] = {}
     start = 0
-    database = Database(f"sqlite:///{path}")
+    database = Database(put_database(path))
     try:
         fixture = Fixture(database)
         for _ in range(data.draw(st.integers(1, 3), "runs")):
@@ -113,7 +114,7 @@ def are_buckets_of(rows: Sequence[tuple[int, float]], found: Sequence[tuple[int,
 
 
 def test_a_bucket_is_at_the_middle_of_its_rows(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    database = Database(put_database(tmp_path / "det.db"))
     fixture = Fixture(database)
     rows = list(range(10, 2010, 10))
     fixture.run().say(metrics_report("training", rows, loss=[1000.0 - row for row in rows]))
@@ -126,7 +127,7 @@ def test_a_bucket_is_at_the_middle_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_a_name_that_comes_and_goes_is_found_again(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    database = Database(put_database(tmp_path / "det.db"))
     fixture = Fixture(database)
     run = fixture.run()
     for batch in range(1, 201):
@@ -144,7 +145,7 @@ def test_a_name_that_comes_and_goes_is_found_again(tmp_path: Path) -> None:
 
 
 def test_means_of_the_largest_numbers_are_numbers(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    database = Database(put_database(tmp_path / "det.db"))
     fixture = Fixture(database)
     largest = [1e308] * 64
     column = [*largest, *(-value for value in largest), *([1.0, 3.0] * 32)]
@@ -156,7 +157,7 @@ def test_means_of_the_largest_numbers_are_numbers(tmp_path: Path) -> None:
 
 
 def test_not_a_numbers_leave_a_gap_and_infinities_stay(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'det.db'}")
+    database = Database(put_database(tmp_path / "det.db"))
     fixture = Fixture(database)
     column: list[float | None] = [1.0] * 32 + [math.nan] * 32 + [math.inf, -math.inf] * 16
     fixture.run().say(metrics_report("training", list(range(1, 97)), loss=column))
