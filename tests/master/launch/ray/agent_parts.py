@@ -32,6 +32,8 @@ BUNDLE = BundleManifest(
     interpreter=Interpreter(python="3.11.0", executable=""),
     program=Program(kind="cells", framework="torch"),
 )
+#: Where ``launch_entries`` lies.
+ENTRIES = str(Path(__file__).parents[1])
 AWAY = "unix:/nowhere/master.sock"
 
 T = TypeVar("T")
@@ -71,6 +73,7 @@ class ThreadBridge:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="test-bridge")
         self._tasks: list[Future[None]] = []
+        self._calls: list[Future[Any]] = []
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -78,7 +81,7 @@ class ThreadBridge:
         return self
 
     def __exit__(self, *details: object) -> None:
-        for task in self._tasks:
+        for task in (*self._tasks, *self._calls):
             task.cancel()
         self.call(_settled())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -87,7 +90,13 @@ class ThreadBridge:
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Call a method of an agent."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(DEADLINE)
+        return self.begin(coroutine).result(DEADLINE)
+
+    def begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin to call a method of an agent; what is not done when the bridge ends is cancelled."""
+        called = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        self._calls.append(called)
+        return called
 
     def wait_for(self, *ranks: tuple[str, int]) -> list[RankEnded]:
         """Wait until the ends of these processes have been told."""

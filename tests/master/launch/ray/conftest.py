@@ -7,14 +7,11 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import launch_entries
 import pytest
-from agent_parts import AWAY
+from agent_parts import AWAY, ENTRIES
 
 from det_native.master.launch.ray.agent.agent import NodeAgent
 from det_native.master.launch.ray.asks.serving import AskServer
-
-ENTRIES = str(Path(launch_entries.__file__).parent)
 
 
 @pytest.fixture
