@@ -31,7 +31,7 @@ def config(*, trusted: bool = True) -> dict[str, Any]:
         "trusted_network": trusted,
     }
     searcher = {"name": "single", "metric": "loss", "max_length": {"batches": 40}}
-    return load_config({"distributed": distributed, "searcher": searcher}, local=True).model_dump(mode="json")
+    return load_config({"distributed": distributed, "searcher": searcher}, local=False).model_dump(mode="json")
 
 
 def run(folder: Path, on: Sequence[int]) -> list[dict[str, Any]]:
