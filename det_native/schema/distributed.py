@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from det_native.schema.section import Name, Section
+
+
+def _interface(name: str) -> str:
+    if not re.fullmatch(r"[^\s/,]{1,15}", name):
+        raise ValueError(f"must be the name of one network interface, such as eth1, not {name!r}")
+    return name
 
 
 class Distributed(Section):
@@ -17,4 +24,4 @@ class Distributed(Section):
     fsdp_layers: list[Name] = Field(default_factory=list)
     roles: dict[str, int] = Field(default_factory=dict)
     trusted_network: bool = False
-    interface: Annotated[str, Field(pattern=r"^[^\s/,]{1,15}$")] | None = None
+    interface: Annotated[str, AfterValidator(_interface)] | None = None

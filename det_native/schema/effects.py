@@ -66,6 +66,7 @@ _NO_EFFECT_ON_ONE_SLOT = {
     "distributed.backend": "a trial on one slot exchanges no gradients",
     "distributed.strategy": "a trial on one slot has no others to share its models with",
     "distributed.fsdp_layers": "a trial on one slot has no others to share its models with",
+    "distributed.interface": "a trial on one slot is on one machine",
 }
 _OF_HOROVOD = ("tensor_fusion_threshold", "tensor_fusion_cycle_time", "auto_tune_tensor_fusion")
 _HERE = "a local run trains in this process, one trial after the other, and keeps its checkpoints with itself"
@@ -86,6 +87,7 @@ _NO_EFFECT_HERE = {
     "log_retention_days": "of local runs the last ones are kept, with their logs",
     "retention_policy": "of local runs the last ones are kept, with their logs",
     "environment.environment_variables": "a local run has the environment of this process",
+    "distributed.interface": "a local run is on one machine",
     "environment.packages": "a local run has the packages of this process",
 }
 

@@ -66,7 +66,7 @@ class RankServer:
     current: RankServer | None = None
 
     def __init__(self) -> None:
-        pytorch = str(PROGRAM.parents[1] / "pytorch")
+        beside = [str(PROGRAM.parents[1] / "pytorch"), str(PROGRAM.parents[1])]
         self._process = subprocess.Popen(
             [sys.executable, str(_SERVER)],
             stdin=subprocess.PIPE,
@@ -76,7 +76,7 @@ class RankServer:
                 **os.environ,
                 "OMP_NUM_THREADS": "1",
                 "PYTHONFAULTHANDLER": "1",
-                "PYTHONPATH": os.pathsep.join([pytorch, os.environ.get("PYTHONPATH", "")]),
+                "PYTHONPATH": os.pathsep.join([*beside, os.environ.get("PYTHONPATH", "")]),
             },
         )
 

@@ -17,7 +17,7 @@ from det_harness.ranks.group import joined
 from det_harness.ranks.torch_communicator import TorchCommunicator
 from rank_rig import NEEDS_HOROVOD, SECONDS, largest_difference, run_ranks
 
-from det_native.errors import RankLostError, UnsupportedFeatureError
+from det_native.errors import RankLostError
 from det_native.schema.job import Gang
 
 pytestmark = pytest.mark.slow
@@ -100,11 +100,6 @@ def test_a_process_alone_exchanges_with_itself(tmp_path: Path) -> None:
             assert communicator.all_gather_object("a") == ["a"]
             assert communicator.all_reduce_any(True, False)() == [True, False]
     assert not (tmp_path / "meeting").exists()
-
-
-def test_what_does_not_run_on_several_slots_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="several machines"), joined(gang(tmp_path, 0, cross_size=2)):
-        pass
 
 
 class Trap:

@@ -27,6 +27,9 @@ X = np.random.default_rng(3).normal(size=(20, 3)).astype("float32")
 Y = X.argmax(1)
 
 
+ADDRESSES = [f"127.0.0.1:{port}" for port in range(1, 6)]
+
+
 def data(repeat: int | None = None) -> Any:
     return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(5).repeat(repeat)
 
@@ -227,9 +230,9 @@ def test_tf_config_tells_each_role_its_task(monkeypatch: pytest.MonkeyPatch) -> 
     roles = [Role("chief", 0), Role("worker", 0), Role("worker", 1), Role("ps", 0), Role("evaluator", 0)]
     found = []
     for rank in range(len(roles)):
-        monkeypatch.setenv("TF_CONFIG", json.dumps(tf_config(roles, rank, [1, 2, 3, 4, 5])))
+        monkeypatch.setenv("TF_CONFIG", json.dumps(tf_config(roles, rank, ADDRESSES)))
         config = tf.estimator.RunConfig()
         found.append((config.task_type, config.task_id, config.is_chief, config.num_ps_replicas))
     assert found[:4] == [("chief", 0, True, 1), ("worker", 0, False, 1), ("worker", 1, False, 1), ("ps", 0, False, 1)]
     assert found[4][:2] == ("evaluator", 0)
-    assert "evaluator" not in tf_config(roles, 4, [1, 2, 3, 4, 5])["cluster"]
+    assert "evaluator" not in tf_config(roles, 4, ADDRESSES)["cluster"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 from det_harness.ranks.gang import Failures, SilentReporter, ranks_of, run_folder
 
-from det_native.errors import RankLostError
+from det_native.errors import RankLostError, UnreachableError
 from det_native.schema.job import Gang
+from det_native.schema.ranks import SHARED_WITHIN, is_shared
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
 
@@ -36,6 +38,19 @@ def test_a_failure_is_claimed_when_it_happens_and_once(tmp_path: Path) -> None:
     assert first.is_first(ValueError("mine"))
     assert not second.is_first(ValueError("too late"))
     assert first.name(UserErrorInfo(type="ValueError", message="mine", traceback="")).rank == 1
+
+
+def test_on_several_machines_a_failure_is_on_its_way_before_anybody_notices_it(tmp_path: Path) -> None:
+    began = time.monotonic()
+    apart = gang(tmp_path, 1).model_copy(update={"cross_rank": 1, "cross_size": 2})
+    assert Failures(apart).is_first(ValueError("mine"))
+    assert time.monotonic() - began >= SHARED_WITHIN
+    assert (tmp_path / "rendezvous.failed").read_text() == "1\n"
+    assert is_shared("rendezvous.failed")
+
+
+def test_who_does_not_reach_another_machine_has_failed_by_itself(tmp_path: Path) -> None:
+    assert Failures(gang(tmp_path, 1)).is_first(UnreachableError("a firewall"))
 
 
 def test_who_lost_a_peer_claims_nothing_even_if_the_users_code_made_another_error_of_it(tmp_path: Path) -> None:

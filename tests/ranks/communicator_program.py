@@ -16,9 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from det_harness.ranks.brought_files import PIECE, bring
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.group import joined
 from det_harness.ranks.horovod_group import joined_by_horovod
+from two_machines import enter
 
 from det_native.errors import RankLostError
 from det_native.schema.job import Gang
@@ -47,6 +49,8 @@ def verbs(communicator: Communicator) -> dict[str, Any]:
     found: dict[str, Any] = {"place": [rank, communicator.size]}
     found["gathered"] = communicator.all_gather_object(rank)
     found["lengths"] = [len(each) for each in communicator.all_gather_object("x" * (rank * 100_000))]
+    parts = communicator.gather_object("y" * (rank * 100_000))
+    found["on the first"] = communicator.broadcast_object(parts and [len(part) for part in parts])
     found["function"] = communicator.all_gather_object(lambda: rank)[-1]()
     found["nothing"] = communicator.all_gather_object(None)
     found["sent"] = communicator.broadcast_object(["of rank", rank] if rank == 0 else "never sent")
@@ -95,16 +99,39 @@ def losing(communicator: Communicator) -> dict[str, Any]:
     return {}
 
 
+def files(communicator: Communicator, folder: Path) -> dict[str, Any]:
+    """Bring files of the last rank to the first, in several pieces."""
+    sent = None
+    if communicator.rank == communicator.size - 1:
+        sent = folder / "sent"
+        (sent / "inner").mkdir(parents=True)
+        (sent / "large").write_bytes(bytes(range(256)) * (PIECE // 100))
+        (sent / "inner" / "empty").write_bytes(b"")
+    target = folder / "brought"
+    bring(communicator, sent, target)
+    there = {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    return {
+        "sizes": {name: len(content) for name, content in there.items()},
+        "equal": there["large"] == bytes(range(256)) * (PIECE // 100),
+    }
+
+
 CALLS = {"verbs": verbs, "groups": groups, "losing": losing}
+IN_FOLDER = {"barrier": barrier, "files": files}
 
 
 def main(implementation: str, folder: Path, rank: int, size: int, what: str) -> None:
     """Write what was found, and which frameworks were imported for it."""
     gang = Gang(rank=rank, size=size, local_rank=rank, local_size=size, rendezvous=str(folder / "meeting"))
+    machines = folder / "machines.json"
+    if machines.exists():
+        told = json.loads(machines.read_text())
+        gang = Gang.model_validate(told["gangs"][rank])
+        enter(*told["machines"][rank])
     # Nobody waits for so long: that a rank is lost is told by its end, not by what has not come from it in time.
     deadline = 3600.0 if what == "losing" else SECONDS
     with connected(implementation, gang, deadline) as communicator:
-        found = barrier(communicator, folder) if what == "barrier" else CALLS[what](communicator)
+        found = IN_FOLDER[what](communicator, folder) if what in IN_FOLDER else CALLS[what](communicator)
         found["imported"] = [name for name in FRAMEWORKS if name in sys.modules]
         (folder / f"found.{rank}.json").write_text(json.dumps(found))
         if what == "losing":

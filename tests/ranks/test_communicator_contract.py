@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from typing import Any
 
 import pytest
 from det_harness.ranks import signed
+from det_harness.ranks.brought_files import PIECE
 from det_harness.ranks.communicator import OneProcess
+from two_machines import two_machines
 
 from det_native.errors import RankLostError
 from det_native.frameworks import has_horovod
@@ -49,7 +52,8 @@ def ranks(tmp_path: Path, implementation: str) -> Ranks:
 
     def run(what: str, *, size: int = 2, codes: list[int] | None = None) -> list[dict[str, Any]]:
         command = [sys.executable, str(PROGRAM), implementation, str(tmp_path)]
-        processes = [subprocess.Popen([*command, str(rank), str(size), what]) for rank in range(size)]
+        environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[1])}
+        processes = [subprocess.Popen([*command, str(rank), str(size), what], env=environment) for rank in range(size)]
         try:
             assert [process.wait(timeout=SECONDS) for process in processes] == (codes or [0] * size)
         finally:
@@ -71,6 +75,7 @@ def test_every_rank_has_the_same_answers(ranks: Ranks, implementation: str) -> N
     assert found[0] == {
         "gathered": [0, 1, 2],
         "lengths": [0, 100_000, 200_000],
+        "on the first": [0, 100_000, 200_000],
         "function": 2,
         "nothing": [None] * 3,
         "sent": ["of rank", 0],
@@ -91,6 +96,26 @@ def test_another_thread_has_a_group_of_its_own(ranks: Ranks) -> None:
         assert one["other"] == [[number, number] for number in range(20)]
 
 
+@pytest.mark.long
+def test_files_come_to_the_first_rank(ranks: Ranks) -> None:
+    size = 256 * (PIECE // 100)
+    assert size > 2 * PIECE
+    found = ranks("files")[0]
+    assert (found["sizes"], found["equal"]) == ({"large": size, "inner/empty": 0}, True)
+
+
+@pytest.mark.long
+def test_ranks_on_two_machines_have_the_same_answers(ranks: Ranks, tmp_path: Path) -> None:
+    on = (0, 0, 1)
+    with two_machines(tmp_path) as both:
+        machines = [[both.machines[number].network, both.machines[number].address] for number in on]
+        (tmp_path / "machines.json").write_text(json.dumps({"gangs": both.gangs(on), "machines": machines}))
+        found = ranks("verbs", size=3)
+    assert [one.pop("place") for one in found] == [[rank, 3] for rank in range(3)]
+    assert found[0] == found[1] == found[2]
+    assert found[0]["lengths"] == [0, 100_000, 200_000]
+
+
 def test_who_loses_a_rank_says_so_at_once(ranks: Ranks) -> None:
     [left] = ranks("losing", codes=[0, 9])
     assert left["lost"].startswith("Another process of this trial has ended or does not answer")
@@ -101,6 +126,7 @@ def test_one_process_answers_itself() -> None:
     alone = OneProcess()
     alone.barrier()
     assert alone.all_gather_object("a") == ["a"]
+    assert alone.gather_object("a") == ["a"]
     assert alone.broadcast_object("a") == "a"
     assert alone.all_reduce_any(True, False)() == [True, False]
     assert alone.new_group() is alone
