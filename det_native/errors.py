@@ -302,6 +302,10 @@ class RankLostError(DetError):
     """Another process of the same trial has ended, or does not answer: what went wrong is in its own output."""
 
 
+class UnreachableError(RankLostError):
+    """The machines of a trial do not reach each other, or one has no interface of the network that is to be used."""
+
+
 class TrialDefinitionError(DetError):
     """The user's Trial class or native code breaks a rule of the API (no model wrapped, metric missing ...)."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,3 +17,4 @@ class Distributed(Section):
     fsdp_layers: list[Name] = Field(default_factory=list)
     roles: dict[str, int] = Field(default_factory=dict)
     trusted_network: bool = False
+    interface: Annotated[str, Field(pattern=r"^[^\s/,]{1,15}$")] | None = None

@@ -62,6 +62,8 @@ class Gang(_Model):
         Of those on this machine.
     cross_rank, cross_size : int
         This machine among the machines.
+    local_sizes : list of int
+        How many of the processes each machine has, in the order of machines.
     rendezvous : str
         Path of a file that rank 0 writes atomically: the ``host:port`` of its store. The others wait for it.
     role : str or None
@@ -78,6 +80,7 @@ class Gang(_Model):
     local_size: int
     cross_rank: int = 0
     cross_size: int = 1
+    local_sizes: list[int] = Field(default_factory=list)
     rendezvous: str
     role: str | None = None
     address: str = ""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from det_native.errors import RankLostError
+from det_native.errors import RankLostError, UnreachableError
 from det_native.schema.environment import Ranks
 from det_native.schema.job import Gang
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.outputs import WrittenFile
+from det_native.schema.ranks import SHARED_WITHIN
 from det_native.schema.rest import CaptureRow, EpochRow, ExitReport, LoggedMedium, SystemSample, UserErrorInfo
 from det_native.schema.states import ExitReason
 
@@ -32,7 +34,9 @@ def run_folder(directory: Path, gang: Gang | None) -> Path:
 
 
 class Failures:
-    """Which of the processes on this machine failed first: by it the others fail too, in whatever way.
+    """Which of the processes of a trial failed first: by it the others fail too, in whatever way.
+
+    On several machines it waits until these know, before the others can notice by what they wait for.
 
     Parameters
     ----------
@@ -70,11 +74,14 @@ class Failures:
     def _claim(gang: Gang) -> bool:
         path = gang.rendezvous + _FAILED_SUFFIX
         try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+                stream.write(f"{gang.rank}\n")
         except FileExistsError:
             return False
         except OSError:  # the disk is full, say: better told twice than not at all
             return True
+        if gang.cross_size > 1:
+            time.sleep(SHARED_WITHIN)
         return True
 
 
@@ -155,7 +162,7 @@ def _came_by_another(error: BaseException) -> bool:
         one = waiting.pop()
         if one is None or id(one) in seen:
             continue
-        if isinstance(one, RankLostError):
+        if isinstance(one, RankLostError) and not isinstance(one, UnreachableError):
             return True
         seen.add(id(one))
         waiting += [one.__cause__, one.__context__]

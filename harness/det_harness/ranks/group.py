@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,7 +14,9 @@ from det_harness.ranks import horovod_group
 from det_harness.ranks.communicator import Communicator, OneProcess, lost
 from det_harness.ranks.deadlock import LONG_SECONDS, DeadlockDetection
 from det_harness.ranks.horovod_communicator import Library
-from det_harness.ranks.meeting import LOOPBACK, MEETING_SECONDS, Meeting, loopback_interface, variables
+from det_harness.ranks.meeting import MEETING_SECONDS, Listening, Meeting
+from det_harness.ranks.network import Network, listener, network_of, torch_in
+from det_harness.ranks.reach import reach_all, reach_first
 from det_harness.ranks.torch_communicator import COLLECTIVE_TIMEOUT, TorchCommunicator
 from det_native.errors import RankLostError, UnsupportedFeatureError
 from det_native.frameworks import get_framework, known_frameworks
@@ -55,9 +55,11 @@ def joined(
     Raises
     ------
     UnsupportedFeatureError
-        For a framework that trains on one slot only, and for several machines.
+        For a framework that trains on one slot only.
     MissingDependencyError
         If Horovod is wanted and not installed.
+    UnreachableError
+        If machines of the trial do not reach each other.
     RankLostError
         If another process does not come, or has gone before the end of the block.
     """
@@ -72,8 +74,6 @@ def joined(
         raise UnsupportedFeatureError(
             f"resources.slots_per_trial: {gang.size} works for {titles}; for {framework} it comes with a later version."
         )
-    if gang.cross_size > 1:
-        raise UnsupportedFeatureError("A trial on several machines comes with a later version; use the slots of one.")
     if "torch" not in described.gradient_means:
         library = cast(Library, described.module)
         with horovod_group.joined_by_horovod(gang, library, config, deadline=deadline) as by_horovod:
@@ -85,8 +85,9 @@ def joined(
     horovod_group.check(config or {})
     if torch.cuda.is_available():
         torch.cuda.set_device(gang.local_rank % torch.cuda.device_count())
-    with _gloo_on_loopback():
-        store, secret = _meet(gang, deadline)
+    network = network_of(gang, config)
+    with torch_in(network, gang):
+        store, secret = _meet(gang, network, deadline)
         with _translated():
             distributed.init_process_group(
                 _backend(store, gang),
@@ -98,7 +99,7 @@ def joined(
         try:
             deadlocks = DeadlockDetection(store, gang.rank, gang.size, source, long_seconds)
             communicator = TorchCommunicator(gang.rank, gang.size, secret, deadlocks)
-            with _horovod(gang, communicator, config or {}, deadline):
+            with _horovod(gang, network, communicator, config or {}, deadline):
                 yield communicator
                 # Whoever leaves first closes connections over which another may still be reading.
                 communicator.barrier()
@@ -128,39 +129,39 @@ def _backend(store: Any, gang: Gang) -> str:
 
 
 def _horovod(
-    gang: Gang, communicator: Communicator, config: Mapping[str, Any], deadline: float
+    gang: Gang, network: Network, communicator: Communicator, config: Mapping[str, Any], deadline: float
 ) -> AbstractContextManager[None]:
     if not horovod_group.is_asked_for(config):
         return nullcontext()
-    interface = loopback_interface()
-    return horovod_group.horovod_joined(gang, communicator, config, interface=interface, deadline=deadline)
+    return horovod_group.horovod_joined(gang, communicator, config, network=network, deadline=deadline)
 
 
-def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
+def _meet(gang: Gang, network: Network, deadline: float) -> tuple[Any, bytes]:
     """Return the store over which the ranks find each other, and their secret, once all of them are there."""
     from torch.distributed import TCPStore  # type: ignore[attr-defined]  # it is in torch's documents
 
     meeting, patience = Meeting(gang, deadline), timedelta(seconds=deadline)
     if gang.rank == 0:
         # By itself the store would listen on every address of the machine.
-        listener = socket.create_server((LOOPBACK, 0))
-        port = listener.getsockname()[1]
+        listening = listener(network.address)
+        own = Listening(network.address, listening.getsockname()[1])
         with _translated():
             store = TCPStore(
-                LOOPBACK,
-                port,
+                own.host,
+                own.port,
                 None,
                 True,
                 patience,
                 wait_for_workers=False,
-                master_listen_fd=listener.detach(),
+                master_listen_fd=listening.detach(),
                 use_libuv=False,  # which takes no listener before torch 2.7
             )
-        meeting.share(port)
+        meeting.share(own)
     else:
-        port = meeting.share(None)
+        first = meeting.share(None)
+        reach_first(gang, first.host, first.port, meeting.end)
         with _translated():
-            store = TCPStore(LOOPBACK, port, None, False, patience)
+            store = TCPStore(first.host, first.port, None, False, patience)
     try:
         store.set(f"here/{gang.rank}", "1")
         for rank in range(gang.size):
@@ -170,6 +171,8 @@ def _meet(gang: Gang, deadline: float) -> tuple[Any, bytes]:
             f"Not all {gang.size} processes of the trial were there within {deadline:g} seconds. The output of the "
             "missing processes says why."
         ) from error
+    with _translated():
+        reach_all(gang, network, store)
     return store, meeting.secret
 
 
@@ -179,9 +182,3 @@ def _translated() -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise lost(error) from error
-
-
-def _gloo_on_loopback() -> AbstractContextManager[None]:
-    """Keep the backend's own ports on the loopback interface."""
-    name = "GLOO_SOCKET_IFNAME"
-    return variables({name: os.environ.get(name) or loopback_interface()})

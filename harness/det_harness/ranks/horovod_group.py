@@ -7,16 +7,21 @@ variables that it reads when it begins; they are taken back at once, for what th
 from __future__ import annotations
 
 import importlib
+import ipaddress
 import os
+import socket
+import socketserver
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.horovod_communicator import HorovodCommunicator, Library, arrays_of
-from det_harness.ranks.meeting import LOOPBACK, MEETING_SECONDS, Meeting, loopback_interface, variables
-from det_native.errors import UnsupportedFeatureError
+from det_harness.ranks.meeting import MEETING_SECONDS, Listening, Meeting, variables
+from det_harness.ranks.network import Network, network_of
+from det_harness.ranks.reach import reach_first
+from det_native.errors import UnreachableError, UnsupportedFeatureError
 from det_native.frameworks import has_horovod, missing_horovod
 from det_native.schema.job import Gang
 
@@ -47,7 +52,7 @@ def check(config: Mapping[str, Any]) -> None:
 
 @contextmanager
 def horovod_joined(
-    gang: Gang, communicator: Communicator, config: Mapping[str, Any], *, interface: str, deadline: float
+    gang: Gang, communicator: Communicator, config: Mapping[str, Any], *, network: Network, deadline: float
 ) -> Iterator[None]:
     """Have Horovod connect the processes of a trial for the block.
 
@@ -58,8 +63,8 @@ def horovod_joined(
         Of the same processes.
     config : mapping
         The experiment configuration; ``optimizations`` tunes Horovod.
-    interface : str
-        Name of the network interface that its connections are made on.
+    network : Network
+        Its connections are made there.
     deadline : float
         Seconds in which every process has to have begun; Horovod ends a process that waits longer for another.
 
@@ -72,7 +77,7 @@ def horovod_joined(
     RankLostError
         If another process is gone.
     """
-    with _started(gang, config, "torch", communicator.broadcast_object, communicator.barrier, interface, deadline):
+    with _started(gang, config, "torch", communicator.broadcast_object, communicator.barrier, network, deadline):
         yield
 
 
@@ -99,19 +104,27 @@ def joined_by_horovod(
         If Horovod is not installed, or was not built for the framework.
     UnsupportedFeatureError
         On GPUs, if it was built without NCCL.
+    UnreachableError
+        If machines of the trial do not reach each other.
     RankLostError
         If another process does not come, or has gone before the end of the block.
     """
     if library == "tensorflow":
         _choose_gpu(gang)
     _library(library)
+    network = network_of(gang, config)
     meeting = Meeting(gang, deadline)
     arrays = arrays_of(library)
 
     def all_here() -> None:
         HorovodCommunicator(arrays, gang.rank, gang.size, meeting.secret, "det_native.all_here").barrier()
 
-    with _started(gang, config or {}, library, meeting.share, all_here, loopback_interface(), deadline):
+    def met(listening: Listening | None) -> Listening:
+        first = meeting.share(listening)
+        reach_first(gang, first.host, first.port, meeting.end)
+        return first
+
+    with _started(gang, config or {}, library, met, all_here, network, deadline):
         communicator = HorovodCommunicator(arrays, gang.rank, gang.size, meeting.secret)
         yield communicator
         communicator.barrier()  # whoever leaves first closes connections over which another may still be reading
@@ -122,28 +135,38 @@ def _started(
     gang: Gang,
     config: Mapping[str, Any],
     library: Library,
-    announce: Callable[[int | None], int],
+    announce: Callable[[Listening | None], Listening],
     all_here: Callable[[], None],
-    interface: str,
+    network: Network,
     deadline: float,
 ) -> Iterator[None]:
     """Start Horovod for the block.
 
-    `announce` gives every rank the port of rank 0's, and `all_here` returns once all have begun.
+    `announce` gives every rank where rank 0 listens, and `all_here` returns once all have begun.
     """
     horovod = _library(library)
+    if ":" in network.address:
+        raise UnsupportedFeatureError(
+            f"Horovod meets at addresses of IPv4 only, and this machine's is {network.address}: set "
+            "distributed.interface to a network interface that has one, on every machine of the trial."
+        )
+    if gang.cross_size > 1:
+        _check_name(network)
     settings = {
         **_place_of(gang),
         **_tuning(config),
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
-        "HOROVOD_GLOO_IFACE": interface,
-        "HOROVOD_GLOO_RENDEZVOUS_ADDR": LOOPBACK,
+        "HOROVOD_GLOO_IFACE": os.environ.get("HOROVOD_GLOO_IFACE") or network.interface,
         "HOROVOD_GLOO_TIMEOUT_SECONDS": str(max(1, round(deadline))),
     }
     try:
-        with _meeting_place(gang.rank, announce) as port:
-            with variables({**settings, "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)}):
+        with _meeting_place(gang.rank, network, announce) as first:
+            settings |= {
+                "HOROVOD_GLOO_RENDEZVOUS_ADDR": first.host,
+                "HOROVOD_GLOO_RENDEZVOUS_PORT": str(first.port),
+            }
+            with variables(settings):
                 horovod.init()
             all_here()  # until all have begun, the meeting place is open
         yield
@@ -178,15 +201,52 @@ def _on_gpus(name: Library) -> bool:
 
 
 def _place_of(gang: Gang) -> dict[str, str]:
+    # To Horovod, "cross" are the processes with the same local rank: a machine with fewer has none of them.
+    with_one = [machine for machine, size in enumerate(gang.local_sizes or [gang.size]) if size > gang.local_rank]
     numbers = {
         "RANK": gang.rank,
         "SIZE": gang.size,
         "LOCAL_RANK": gang.local_rank,
         "LOCAL_SIZE": gang.local_size,
-        "CROSS_RANK": gang.cross_rank,
-        "CROSS_SIZE": gang.cross_size,
+        "CROSS_RANK": with_one.index(gang.cross_rank),
+        "CROSS_SIZE": len(with_one),
     }
-    return {"HOROVOD_HOSTNAME": "localhost"} | {f"HOROVOD_{name}": str(number) for name, number in numbers.items()}
+    return {"HOROVOD_HOSTNAME": gang.address or "localhost"} | {
+        f"HOROVOD_{name}": str(number) for name, number in numbers.items()
+    }
+
+
+def _check_name(network: Network) -> None:
+    """See that Horovod will listen where other machines reach it.
+
+    For its first connections it takes the interface that it is given, but for those of its process sets the address of
+    the machine's name.
+
+    Raises
+    ------
+    UnreachableError
+    """
+    name = socket.gethostname()
+    address = _address_of(name)
+    if not address or ipaddress.ip_address(address).is_loopback:
+        raise UnreachableError(
+            f"Horovod listens at the address of the machine's name, and {name} is {address or 'no known name'} here, "
+            f"where no other machine reaches it: have /etc/hosts say {network.address} for that name, and likewise on "
+            "each machine of the trial."
+        )
+
+
+def _address_of(name: str) -> str:
+    """Return the first address of a name that is one of this machine's; empty if there is none."""
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return ""
+    for family, kind, _, _, address in found:
+        with suppress(OSError), socket.socket(family, kind) as bound:
+            bound.bind(address)
+            return str(address[0]).partition("%")[0]
+    return ""
 
 
 def _tuning(config: Mapping[str, Any]) -> dict[str, str]:
@@ -203,8 +263,10 @@ def _tuning(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 @contextmanager
-def _meeting_place(rank: int, announce: Callable[[int | None], int]) -> Iterator[int]:
-    """Have the first process tell, for the block, who is where; gives the port, on every process.
+def _meeting_place(
+    rank: int, network: Network, announce: Callable[[Listening | None], Listening]
+) -> Iterator[Listening]:
+    """Have the first process tell, for the block, who is where; gives where it listens, on every process.
 
     Horovod's ``RendezvousServer`` would listen on every address of the machine.
     """
@@ -213,11 +275,15 @@ def _meeting_place(rank: int, announce: Callable[[int | None], int]) -> Iterator
         return
     from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
 
-    with RendezvousHTTPServer((LOOPBACK, 0), RendezvousHandler, False) as server:
+    class Server(RendezvousHTTPServer):  # type: ignore[misc]  # Horovod has no types
+        def server_bind(self) -> None:
+            socketserver.TCPServer.server_bind(self)  # without asking a name server for the machine's name
+
+    with Server((network.address, 0), RendezvousHandler, False) as server:
         answering = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), name="horovod-rendezvous")
         answering.start()
         try:
-            yield announce(server.server_address[1])
+            yield announce(Listening(network.address, server.server_address[1]))
         finally:
             server.shutdown()
             answering.join()

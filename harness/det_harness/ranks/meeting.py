@@ -1,14 +1,14 @@
-"""Where the processes of a trial meet: an address on loopback and a secret, which rank 0 writes down for the others."""
+"""Where the processes of a trial meet: an address and a secret, which rank 0 writes down for the others."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from det_native.errors import RankLostError
 from det_native.schema.job import Gang
@@ -17,6 +17,13 @@ LOOPBACK = "127.0.0.1"
 MEETING_SECONDS = 300.0
 
 _POLL_SECONDS = 0.02
+
+
+class Listening(NamedTuple):
+    """Where a process listens."""
+
+    host: str
+    port: int
 
 
 class Meeting:
@@ -38,33 +45,32 @@ class Meeting:
 
     def __init__(self, gang: Gang, deadline: float) -> None:
         self._place = Path(gang.rendezvous)
-        self._rank = gang.rank
         self._deadline = deadline
         self.end = time.monotonic() + deadline
         self.secret = b""
 
-    def share(self, port: int | None) -> int:
-        """Return, on every rank, the port that rank 0 gives; it listens on loopback.
+    def share(self, listening: Listening | None) -> Listening:
+        """Return, on every rank, where rank 0 listens; it alone gives that.
 
         Raises
         ------
         RankLostError
             If it gives none in time.
         """
-        if self._rank == 0:
+        if listening is not None:
             secret = secrets.token_hex(32)
-            _write_privately(self._place, f"{LOOPBACK}:{port} {secret}")
-            address = f"{LOOPBACK}:{port}"
+            _write_privately(self._place, f"{listening.host}:{listening.port} {secret}")
         else:
-            address, secret = self._read()
+            listening, secret = self._read()
         self.secret = secret.encode()
-        return int(address.rpartition(":")[2])
+        return listening
 
-    def _read(self) -> tuple[str, str]:
+    def _read(self) -> tuple[Listening, str]:
         while True:
             with suppress(FileNotFoundError):
                 address, _, secret = self._place.read_text(encoding="utf-8").strip().partition(" ")
-                return address, secret
+                host, _, port = address.rpartition(":")
+                return Listening(host, int(port)), secret
             if time.monotonic() >= self.end:
                 raise RankLostError(
                     f"The first process of the trial did not say within {self._deadline:g} seconds where to meet (in "
@@ -94,9 +100,3 @@ def variables(values: dict[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def loopback_interface() -> str:
-    """Return the name of the network interface that only this machine reaches."""
-    names = [name for _, name in socket.if_nameindex()]
-    return next((name for name in ("lo", "lo0") if name in names), names[0])

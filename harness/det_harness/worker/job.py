@@ -34,7 +34,7 @@ def run_job(job: TrialJob | CheckJob) -> int:
         result = check_bundle(job) if job.config is None else dry_run(job)
         write_atomically(Path(job.directory) / "result.json", result)
         return EXIT_DONE
-    if job.gang is not None and has_own_network(job.config):
+    if job.gang is not None and job.gang.cross_size == 1 and has_own_network(job.config):
         get_rights(job.gang, run_folder(Path(job.directory), job.gang))
     return TrialRun(job).run()
 

@@ -12,7 +12,9 @@ from typing import Any
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.ranks.exchange import Exchange
 from det_harness.ranks.meeting import LOOPBACK, variables
+from det_harness.ranks.network import network_of
 from det_harness.ranks.own_network import enter_network, has_own_network
+from det_native.errors import UnsupportedFeatureError
 from det_native.schema.job import Gang
 from det_native.schema.roles import Role, roles_of
 
@@ -48,29 +50,39 @@ def in_its_role(gang: Gang | None, config: Mapping[str, Any], folder: Path) -> I
     gang = gang or Gang(rank=0, size=1, local_rank=0, local_size=1, rendezvous=str(folder / "rendezvous"))
     exchange = Exchange(folder, len(roles))
     own_network = has_own_network(config)
+    if own_network and gang.cross_size > 1:
+        raise UnsupportedFeatureError(
+            "The roles of this trial are on several machines, so that they cannot have a network of their own: set "
+            "distributed.trusted_network: true if all who reach these machines may run code on them."
+        )
     if own_network:
         enter_network(gang, exchange)
     role = roles[gang.rank]
     with _port(None if own_network else 0, _FIRST_PORT + gang.rank) as port:
-        exchange.say(f"port-{gang.rank}", port)
-        names = [f"port-{rank}" for rank in range(len(roles))]
-        ports = exchange.await_all(names, "not all processes of the trial were there")
+        exchange.say(f"address-{gang.rank}", _address(network_of(gang, config).address, port))
+        names = [f"address-{rank}" for rank in range(len(roles))]
+        addresses = exchange.await_all(names, "not all processes of the trial were there")
+        hosts = dict.fromkeys(address.rpartition(":")[0].strip("[]") for address in addresses)
         settings = {
-            "TF_CONFIG": json.dumps(tf_config(roles, gang.rank, ports)),
+            "TF_CONFIG": json.dumps(tf_config(roles, gang.rank, addresses)),
             # The port is kept by a socket that never listens, beside which TensorFlow's is allowed then.
             "TF_GRPC_REUSE_PORT": "true",
-            "no_grpc_proxy": f"localhost,{LOOPBACK}",
+            "no_grpc_proxy": ",".join(dict.fromkeys(["localhost", LOOPBACK, *hosts])),
         }
         with variables(settings):
             yield InRole(role, roles, exchange)
 
 
-def tf_config(roles: Sequence[Role], rank: int, ports: Sequence[int]) -> dict[str, Any]:
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def tf_config(roles: Sequence[Role], rank: int, addresses: Sequence[str]) -> dict[str, Any]:
     """Return what ``TF_CONFIG`` tells a process: the cluster, to which no evaluator belongs, and its own task."""
     cluster: dict[str, list[str]] = {}
-    for role, port in zip(roles, ports, strict=True):
+    for role, address in zip(roles, addresses, strict=True):
         if role.name != "evaluator":
-            cluster.setdefault(role.name, []).append(f"{LOOPBACK}:{port}")
+            cluster.setdefault(role.name, []).append(address)
     return {"cluster": cluster, "task": {"type": roles[rank].name, "index": roles[rank].index}}
 
 
