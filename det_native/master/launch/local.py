@@ -256,6 +256,10 @@ class LocalLauncher:
         """Return how many standbys of each framework are ready."""
         return self._pool.ready()
 
+    def end_standbys(self) -> None:
+        """Stop all standbys; there are new ones once a worker is started, or one is asked for."""
+        self._pool.forget()
+
     def close(self, *, kill_workers: bool) -> None:
         """Stop all standbys; running workers live on unless `kill_workers`."""
         self._pool.close()

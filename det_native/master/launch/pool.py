@@ -181,6 +181,12 @@ class StandbyPool:
         due = max(min(ends, default=math.inf), self._next_maintenance)
         return max(0.0, due - now)
 
+    def forget(self) -> None:
+        """End all standbys, until a kind is asked for again."""
+        self.close()
+        self._uses.clear()
+        self._imports.clear()
+
     def close(self) -> None:
         """End all standbys."""
         self._end(self._standbys)

@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 
+from det_native._version import PROTOCOL, __version__
+from det_native.master.launch.base import Exit, WorkerKind
+from det_native.master.launch.local import ENTRY, LocalLauncher
+from det_native.master.launch.ray.agent.ask_queue import AskQueue
+from det_native.master.launch.ray.agent.downloads import Downloads
+from det_native.master.launch.ray.agent.event_loop import LoopThread
+from det_native.master.launch.ray.agent.folders import AgentFolders
+from det_native.master.launch.ray.agent.guarding import Guard
+from det_native.master.launch.ray.agent.launcher_thread import LauncherThread
+from det_native.master.launch.ray.agent.machine import Machine
+from det_native.master.launch.ray.agent.mirror import Mirror
+from det_native.master.launch.ray.agent.rank_end import RankEnds
+from det_native.master.launch.ray.agent.relay import Relay
+from det_native.master.launch.ray.agent.reports import ReportPasser
+from det_native.master.launch.ray.agent.runs_here import RunHere
+from det_native.master.launch.ray.agent.uploads import Uploads
 from det_native.master.launch.ray.asks.kinds import AgentFacts, Ask, Reply
 from det_native.master.launch.ray.messages import Worker
+from det_native.schema.sockets import url_of
+
+logger = logging.getLogger(__name__)
+
+#: ``module:function`` that workers run their job with, where it is not the harness.
+ENTRY_VARIABLE = "DET_AGENT_ENTRY"
+_ASK_SECONDS = 5.0
+# What Ray sets for its own processes. Among it are keys of the cluster.
+_PREFIX_OF_RAY = "RAY_"
+_SET_BY_RAY = frozenset({"OMP_NUM_THREADS"})
 
 
 class NodeAgent:
@@ -25,14 +56,71 @@ class NodeAgent:
         What the slots here are: ``cpu`` or ``cuda``.
     slots : int
         How many there are.
+    entry : str, optional
+        ``module:function`` that workers run their job with; of ``DET_AGENT_ENTRY``, or the harness.
+    environment : mapping, optional
+        Base of the workers' environment, this process's by default.
+
+    Raises
+    ------
+    StorageError
+        If the folder is another agent's, or cannot be used.
     """
 
-    def __init__(self, folder: str, cluster: str, device: str, slots: int) -> None:
-        self._folder = Path(folder).expanduser()
+    def __init__(
+        self,
+        folder: str,
+        cluster: str,
+        device: str,
+        slots: int,
+        *,
+        entry: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._folders = AgentFolders(Path(folder).expanduser().absolute())
+        self._lock = self._folders.prepare(cluster)
+        self._closed = False
+        self._loop = LoopThread()
+        self._runs: dict[str, RunHere] = {}
+        listening, self._socket = self._folders.listen()
+        self._asks = AskQueue()
+        uploads = Uploads(self._asks, self._folders)
+        passer = ReportPasser(self._asks, uploads, self._folders)
+        mirror = Mirror(self._asks, uploads, self._folders)
+        ends = RankEnds(self._asks, passer, mirror, uploads, self._folders)
+        downloads = Downloads(self._asks, self._folders)
+        self._machine = Machine(self._asks, downloads, mirror, ends, self._folders, self._runs, url_of(self._socket))
+        self._relay = Relay(self._asks, passer, self._runs)
+        self._loop.run(self._relay.open(listening))
+        self._guard = Guard()
+        launcher = LocalLauncher(
+            self._folders.standby,
+            slots=max(1, slots),
+            device=device,
+            entry=entry or os.environ.get(ENTRY_VARIABLE, ENTRY),
+            environment={**_environment(os.environ if environment is None else environment), **self._guard.variables},
+        )
+        self._launcher = LauncherThread(launcher, self._ended, self._guard.look_after)
+        self._machine.launcher = self._launcher
+        self._facts: AgentFacts | None = None
+
+    def _ended(self, ended: Exit) -> None:
+        self._loop.loop.call_soon_threadsafe(self._machine.ended, ended)
 
     async def facts(self) -> AgentFacts:
         """Return what this machine is like."""
-        raise NotImplementedError
+        if self._facts is None:
+            self._facts = AgentFacts(
+                host=platform.node(),
+                pid=os.getpid(),
+                python=platform.python_version(),
+                version=__version__,
+                protocol=PROTOCOL,
+                folder=str(self._folders.root),
+                cores=len(os.sched_getaffinity(0)),
+                packages={each.name: each.version for each in metadata.distributions() if each.name},
+            )
+        return self._facts
 
     async def asks(self, bridge: str, most: int = 64) -> list[Ask]:
         """Return asks once there are some; an empty list after some seconds.
@@ -40,14 +128,15 @@ class NodeAgent:
         Parameters
         ----------
         bridge : str
-            Name of the process that asks. When another one comes, all that is unanswered is given to that one.
+            Name of the process that asks. When another one comes, all that is unanswered is given to that one. Who may
+            have missed asks that were returned comes under another name.
         most : int
         """
-        raise NotImplementedError
+        return await self._loop.call(self._asks.take(bridge, most, _ASK_SECONDS))
 
     async def answer(self, replies: Sequence[tuple[int, Reply]]) -> None:
         """Take answers to asks, by their numbers."""
-        raise NotImplementedError
+        self._loop.loop.call_soon_threadsafe(self._asks.answer, list(replies))
 
     async def start(self, run_id: str, rank: int, job: str, worker: Worker) -> dict[str, object]:
         """Start one process of a run.
@@ -63,43 +152,80 @@ class NodeAgent:
         Returns
         -------
         dict
-            ``pid``, and ``standby``: how warm the process was.
+            ``pid``, and ``standby``: how warm the process was. `pid` is None if it could not be executed; its end tells
+            why.
 
         Raises
         ------
         DetError
-            If the files that it needs cannot be had.
+            If the files that it needs cannot be had, or it was ended before it had begun. ``RankEnded`` then comes only
+            to another bridge than the one that is connected when it is called.
         """
-        raise NotImplementedError
+        return await self._loop.call(self._machine.start(run_id, rank, job, _kind(worker)))
 
     async def kill(self, run_id: str, grace: float = 0.0) -> None:
-        """SIGTERM the processes of a run here now, SIGKILL them after `grace` seconds; ``RankEnded`` comes for each."""
-        raise NotImplementedError
+        """SIGTERM the processes of a run here now, SIGKILL them after `grace` seconds; ``RankEnded`` comes for each.
+
+        The start of one that has not begun fails.
+        """
+        await self._loop.call(self._machine.kill(run_id, grace))
 
     async def stacks(self, run_id: str) -> None:
         """Have the processes of a run here write the stack of every thread to their output."""
-        raise NotImplementedError
+        await self._loop.call(self._machine.stacks(run_id))
 
     async def stopped(self, run_id: str) -> list[int]:
         """Return the numbers of the processes of a run here that a signal has stopped."""
-        raise NotImplementedError
+        return await self._loop.call(self._machine.stopped(run_id))
 
     async def share(self, run_id: str, name: str, content: bytes) -> None:
         """Put a file of another machine of the run where the processes here look for it."""
-        raise NotImplementedError
+        await self._loop.call(self._machine.share(run_id, name, content))
 
     async def runs(self) -> dict[str, list[int]]:
         """Return the ranks that live here or whose end was not answered yet, by run."""
-        raise NotImplementedError
+        return await self._loop.call(self._machine.runs())
 
     async def warm(self, worker: Worker) -> None:
         """Have a standby of this kind ready soon."""
-        raise NotImplementedError
+        await self._loop.call(self._launcher.call(lambda launcher: launcher.warm(_kind(worker))))
 
     async def standbys(self) -> dict[str, int]:
         """Return how many standbys of each framework are ready."""
-        raise NotImplementedError
+        return await self._loop.call(self._launcher.call(lambda launcher: launcher.standbys()))
 
     async def close(self, kill_workers: bool) -> None:
-        """Stop the standbys, and the workers too if asked."""
-        raise NotImplementedError
+        """Stop the standbys, and the workers too if asked.
+
+        With its workers the agent ends for good: nothing of it may be called then. Otherwise it goes on, for the next
+        master; the workers end with the process that the agent is in.
+        """
+        if self._closed:
+            return
+        if not kill_workers:
+            await self._loop.call(self._launcher.call(lambda launcher: launcher.end_standbys()))
+            return
+        self._closed = True
+        self._launcher.close()
+        self._guard.close()
+        await self._loop.call(self._relay.close(self._socket))
+        self._loop.close()
+        self._lock.release()
+
+
+def _kind(worker: Worker) -> WorkerKind:
+    """Return what a worker runs on; an interpreter that is only on the master's machine is this agent's own here."""
+    executable = worker.executable if os.access(worker.executable, os.X_OK) else ""
+    if executable == sys.executable:
+        executable = ""
+    return WorkerKind(worker.framework, executable, worker.fingerprint, tuple(worker.packages))
+
+
+def _environment(base: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for workers without what Ray has set for this process."""
+    by_ray = any(name.startswith(_PREFIX_OF_RAY) for name in base)
+    return {
+        name: value
+        for name, value in base.items()
+        if not name.startswith(_PREFIX_OF_RAY) and not (by_ray and name in _SET_BY_RAY)
+    }

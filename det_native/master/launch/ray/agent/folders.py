@@ -1,0 +1,174 @@
+"""Where an agent keeps things on its machine: what it shares with other agents there, and what is its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from filelock import FileLock, Timeout
+
+from det_native.errors import StorageError
+from det_native.schema.ranks import rank_folder
+from det_native.schema.sockets import fits, short_path
+from det_native.storage.folder import INCOMING
+
+_FOLDER_MODE = 0o700
+_SOCKET_MODE = 0o600
+_BACKLOG = 2048
+# An agent whose process is being ended has its lock for a moment still.
+_LOCK_SECONDS = 10.0
+_OWNER_FILE = "agent.txt"
+# What an agent leaves that is killed: of no use to the next one, since its workers are killed too.
+_LEFTOVERS = ("runs", "checkpoints", "tensorboard")
+
+
+@dataclass(frozen=True)
+class AgentFolders:
+    """Paths of an agent.
+
+    Attributes
+    ----------
+    root : Path
+        The agent's own folder. Beside it lies ``cache``, which all agents of the machine share.
+    """
+
+    root: Path
+
+    @property
+    def cache(self) -> Path:
+        """What agents of this machine share."""
+        return self.root.parent / "cache"
+
+    @property
+    def blobs(self) -> Path:
+        """Blobs: those of bundles, brought here, and those that workers store."""
+        return self.cache / "blobs"
+
+    @property
+    def data(self) -> Path:
+        """The store of data, as far as jobs here have needed it."""
+        return self.cache / "data"
+
+    @property
+    def other_checkpoints(self) -> Path:
+        """Checkpoints of other trials that jobs here begin with."""
+        return self.cache / "checkpoints"
+
+    @property
+    def runs(self) -> Path:
+        """Folders of runs."""
+        return self.root / "runs"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Checkpoints that runs here have written or continue from, as long as they are needed."""
+        return self.root / "checkpoints"
+
+    @property
+    def tensorboard(self) -> Path:
+        """Event files, by experiment and trial."""
+        return self.root / "tensorboard"
+
+    @property
+    def standby(self) -> Path:
+        """The empty folder in which standbys wait."""
+        return self.root / "standby"
+
+    def run(self, run_id: str) -> Path:
+        """Return the folder of a run."""
+        return self.runs / run_id
+
+    def rank(self, run_id: str, rank: int) -> Path:
+        """Return the folder of one process of a run."""
+        return rank_folder(self.run(run_id), rank)
+
+    def prepare(self, owner: str) -> FileLock:
+        """Make the folders, without what an earlier agent has left; return the lock that this agent holds.
+
+        Parameters
+        ----------
+        owner : str
+            Which cluster of which master the agent is for.
+
+        Raises
+        ------
+        StorageError
+            If another agent uses the folder.
+        """
+        for folder in (self.root, self.cache, self.blobs, self.data, self.other_checkpoints):
+            folder.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+        lock = FileLock(self.root / "agent.lock", mode=0o600, thread_local=False)
+        try:
+            lock.acquire(timeout=_LOCK_SECONDS)
+        except Timeout as error:
+            raise StorageError(f"Another agent runs in {self.root}: give this one another folder.") from error
+        try:
+            self._prepare_locked(owner)
+        except BaseException:
+            lock.release()
+            raise
+        return lock
+
+    def _prepare_locked(self, owner: str) -> None:
+        note = self.root / _OWNER_FILE
+        if note.exists():
+            earlier = note.read_text(encoding="utf-8")
+            if earlier != owner:
+                raise StorageError(f"{self.root} belongs to the agent of {earlier!r}: give that of {owner!r} another.")
+            for name in _LEFTOVERS:
+                remove_folder(self.root / name)
+        note.write_text(owner, encoding="utf-8")
+        for name in (*_LEFTOVERS, "standby"):
+            (self.root / name).mkdir(exist_ok=True, mode=_FOLDER_MODE)
+        # Workers look for these in their home, which is the agent's folder.
+        (self.cache / "environments").mkdir(exist_ok=True, mode=_FOLDER_MODE)
+        for link, target in (("environments", self.cache / "environments"), ("cache", self.cache)):
+            with suppress(FileExistsError):
+                (self.root / link).symlink_to(target, target_is_directory=True)
+
+    def remove_unfinished(self) -> None:
+        """Remove what killed workers left of checkpoints: the folder of each has the number of its process."""
+        for folder in (self.checkpoints / INCOMING).glob("*-*"):
+            number = folder.name.partition("-")[0]
+            if number.isdigit() and not psutil.pid_exists(int(number)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def listen(self) -> tuple[socket.socket, Path]:
+        """Return a listening socket and its path: ``master.sock`` here, or a shorter one where that is too long.
+
+        Raises
+        ------
+        StorageError
+            If there is no place for it.
+        """
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        reason: OSError | None = None
+        for short in (False, True):
+            try:
+                path = short_path(str(self.root), ("/tmp",)) if short else self.root / "master.sock"
+                if fits(path):
+                    path.unlink(missing_ok=True)
+                    listening.bind(str(path))
+                    path.chmod(_SOCKET_MODE)
+                    listening.listen(_BACKLOG)
+                    return listening, path
+            except OSError as error:
+                reason = error
+        listening.close()
+        raise StorageError(f"The agent cannot listen at {self.root / 'master.sock'}: {reason}.")
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that is in it, at once for whoever looks for it under its name."""
+    hidden = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        os.rename(folder, hidden)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(hidden, ignore_errors=True)

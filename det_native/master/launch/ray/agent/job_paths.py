@@ -1,0 +1,88 @@
+"""A job of the master's machine as it is on another one: the same with other paths. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from det_native.master.launch.ray.agent.folders import AgentFolders
+from det_native.schema.job import CheckJob, TrialJob, WarmStartSource
+
+Job = TrialJob | CheckJob
+JOB: TypeAdapter[Job] = TypeAdapter(Job)
+
+
+@dataclass(frozen=True)
+class MasterPlaces:
+    """Where the master keeps what a job names.
+
+    Attributes
+    ----------
+    checkpoints : str
+        The folder of checkpoints in its home; empty if the job names no home.
+    """
+
+    checkpoints: str = ""
+
+    @classmethod
+    def of(cls, job: Job) -> MasterPlaces:
+        """Take them from a job."""
+        home = job.home if isinstance(job, TrialJob) else ""
+        if not home and job.blobs and is_path(job.blobs):
+            home = str(Path(job.blobs).parent)
+        return cls(str(Path(home) / "checkpoints") if home else "")
+
+    def has(self, checkpoints: str) -> bool:
+        """Whether checkpoints lie in the master's own folder, so that they have to be brought to other machines."""
+        return bool(self.checkpoints) and checkpoints == self.checkpoints
+
+
+def is_path(address: str) -> bool:
+    """Whether an address of a storage is a path, and not that of another file system."""
+    return "://" not in address
+
+
+def job_here(job: Job, run_id: str, rank: int, folders: AgentFolders, master_url: str) -> Job:
+    """Return a job with the paths that it has on this machine.
+
+    Parameters
+    ----------
+    job : TrialJob or CheckJob
+        As the master has made it.
+    run_id : str
+    rank : int
+    folders : AgentFolders
+    master_url : str
+        Address of the socket that is the master here.
+    """
+    places = MasterPlaces.of(job)
+    changes: dict[str, Any] = {
+        "directory": str(folders.rank(run_id, rank)),
+        "data": str(folders.data),
+        "earlier": {uuid: _source_here(source, places, folders) for uuid, source in job.earlier.items()},
+    }
+    if is_path(job.blobs):
+        changes["blobs"] = str(folders.blobs)
+    if isinstance(job, CheckJob):
+        return job.model_copy(update=changes)
+    if is_path(job.outputs):
+        changes["outputs"] = ""
+    if places.has(job.checkpoints):
+        changes["checkpoints"] = str(folders.checkpoints)
+    if job.warm_start is not None:
+        changes["warm_start"] = _source_here(job.warm_start, places, folders)
+    if job.gang is not None:
+        name = Path(job.gang.rendezvous).name
+        changes["gang"] = job.gang.model_copy(update={"rendezvous": str(folders.run(run_id) / name)})
+    if job.master_url is not None:
+        changes["master_url"] = master_url
+    return job.model_copy(update={**changes, "home": ""})
+
+
+def _source_here(source: WarmStartSource, places: MasterPlaces, folders: AgentFolders) -> WarmStartSource:
+    if not places.has(source.checkpoints):
+        return source
+    return source.model_copy(update={"checkpoints": str(folders.other_checkpoints)})
