@@ -20,7 +20,7 @@ OWN_NAMES = frozenset(
     {
         *("port", "tcp-port", "runtime.json", "master.sock", "token", "start.lock", "master.lock", "master.log"),
         *("blobs", "checkpoints", "runs", "tensorboard", "standby", "local", "cache", "backups", "remote"),
-        *("environments", "data", "secrets", "det.db"),
+        *("environments", "data", "secrets", "det.db", "ray.json"),
     }
 )
 
@@ -101,6 +101,11 @@ class Home:
     def datasets(self) -> Path:
         """Datasets that trials have cached, unless ``data_layer`` says another place."""
         return self.path / "cache" / "datasets"
+
+    @property
+    def ray(self) -> Path:
+        """By what the master's actors in a Ray cluster are found again."""
+        return self.path / "ray.json"
 
     @property
     def standby(self) -> Path:

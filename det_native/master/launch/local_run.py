@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from det_native.master.launch.base import Exit, WorkerKind
+from det_native.master.launch.ends import RANK_GRACE_SECONDS, RankEnd, exit_of, has_failed
 from det_native.master.launch.process import WorkerProcess
 from det_native.master.launch.standby import Standby
 from det_native.schema.endings import Ended, describe
-from det_native.schema.exit_report import read_exit_report
 from det_native.schema.job import EXIT_RANK_FAILED
 from det_native.schema.ranks import rank_folder
 
 logger = logging.getLogger(__name__)
 
 OUTPUT_NAME = "output.log"
-# Once one process of a run has failed the others cannot go on; this is for what they write at the moment.
-RANK_GRACE_SECONDS = 8.0
 _MIB = 1 << 20
 _MISSING = re.compile(r"No module named '?det_(harness|native)\b")
 
@@ -68,21 +66,6 @@ class Worker:
             self.process.signal(signal.SIGKILL)
 
 
-@dataclass(frozen=True)
-class _End:
-    """How one process ended; `followed` says that it did because another one had failed before.
-
-    `memory` is that of ``Exit``.
-    """
-
-    rank: int
-    code: int | None
-    detail: str
-    failed: bool
-    followed: bool
-    memory: str = ""
-
-
 class LocalRun:
     """All processes of one run.
 
@@ -105,7 +88,7 @@ class LocalRun:
         self.kind = kind
         self.titles = list(titles)
         self.workers: dict[int, Worker] = {}
-        self._ends: list[_End] = []
+        self._ends: list[RankEnd] = []
 
     @classmethod
     def adopt(cls, run_id: str, handle: Mapping[str, Any]) -> LocalRun:
@@ -153,7 +136,7 @@ class LocalRun:
                 worker.end_by(now + RANK_GRACE_SECONDS)
         for worker in self.workers.values():
             worker.kill_if_due(now)
-        return None if self.workers else self._exit()
+        return None if self.workers else exit_of(self.run_id, self.size, self._ends, self.titles)
 
     def _ended(self, worker: Worker, ended: Ended) -> None:
         del self.workers[worker.rank]
@@ -174,21 +157,8 @@ class LocalRun:
     def _note_end(
         self, rank: int, folder: Path, code: int | None, detail: str, *, followed: bool = False, memory: str = ""
     ) -> None:
-        if code is None:
-            report = read_exit_report(folder)
-            failed = report is None or report.reason.failed
-        else:
-            failed = code != 0
-        self._ends.append(_End(rank, code, detail, failed, followed, memory))
-
-    def _exit(self) -> Exit:
-        """Return the end of the process that failed first, by itself; of the first rank if none did."""
-        failed = [end for end in self._ends if end.failed]
-        by_itself = [end for end in failed if not end.followed]
-        one = next(iter(by_itself or failed or [end for end in self._ends if end.rank == 0]))
-        title = self.titles[one.rank] if self.titles else f"rank {one.rank} of {self.size}"
-        detail = one.detail if self.size == 1 else f"{title}: {one.detail}"
-        return Exit(self.run_id, one.code, detail, one.memory)
+        failed = has_failed(code, folder)
+        self._ends.append(RankEnd(rank, code, detail, failed, followed, memory))
 
 
 def append_output(directory: Path, text: str) -> None:

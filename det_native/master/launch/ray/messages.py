@@ -42,6 +42,12 @@ class AdoptRun(_Message):
     handle: dict[str, Any]
 
 
+class AllKnown(_Message):
+    """All runs of an earlier bridge have been named: what others hold in the cluster under our name is given back."""
+
+    kind: Literal["known"] = "known"
+
+
 class KillRun(_Message):
     """End the processes of a run: SIGTERM now, SIGKILL after `grace` seconds."""
 
@@ -85,7 +91,7 @@ class Close(_Message):
     kill_workers: bool = False
 
 
-Command = StartRun | AdoptRun | KillRun | AskForStacks | LookForStopped | Warm | Want | Close
+Command = StartRun | AdoptRun | AllKnown | KillRun | AskForStacks | LookForStopped | Warm | Want | Close
 COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="kind")])
 
 

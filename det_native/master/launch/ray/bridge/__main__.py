@@ -1,0 +1,127 @@
+"""``python -m det_native.master.launch.ray.bridge``: one connection to a Ray cluster, for one master.
+
+It reads what the launcher says from its standard input, a line of JSON each, and answers on its standard output. It
+ends when the launcher is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from det_native.master.launch.ends import RANK_GRACE_SECONDS
+from det_native.master.launch.ray.messages import COMMAND, Command, Connected, Event, Lost
+
+logger = logging.getLogger("det_native.bridge")
+
+_AGENT = "det_native.master.launch.ray.agent.agent:NodeAgent"
+_LONGEST_LINE = 1 << 30
+#: The head of the cluster is away: another connection is worth it.
+_AWAY = 3
+_REFUSED = 4
+
+
+def main() -> int:
+    """Run the bridge; return the exit code."""
+    arguments = _parse()
+    events = os.dup(1)
+    os.dup2(2, 1)  # Ray prints what it likes
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s", force=True)
+    # It takes seconds to import, in every environment that has JupyterLab, and Ray does without it.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    emit = _emitter(events)
+    # Ctrl-C in the terminal of the master is the master's.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    from det_native.master.launch.ray.bridge.addresses import RefusedError
+    from det_native.master.launch.ray.bridge.connecting import connect
+
+    try:
+        connection = connect(arguments.address, arguments.namespace, trusted=arguments.trusted)
+    except RefusedError as error:
+        emit(Lost(why=str(error), for_good=not error.away))
+        return _REFUSED
+    code = asyncio.run(
+        _serve(
+            arguments,
+            connection.address.client,
+            emit,
+            Connected(address=str(connection.address), ray=connection.ray, dashboard=connection.dashboard),
+        )
+    )
+    os._exit(code)  # what threads of Ray wait for while its head is away
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="det_native.master.launch.ray.bridge")
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--namespace", required=True)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--slots")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--trusted", action="store_true")
+    parser.add_argument("--names", type=json.loads, default={})
+    parser.add_argument("--rank-grace", type=float, default=RANK_GRACE_SECONDS)
+    parser.add_argument("--agent", default=_AGENT, help="module:class of the agents")
+    return parser.parse_args()
+
+
+async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Event], None], hello: Connected) -> int:
+    from det_native.master.launch.ray.asks.serving import AskServer
+    from det_native.master.launch.ray.bridge.bridge import Bridge, HeadAwayError, Settings
+    from det_native.master.launch.ray.bridge.cluster import Cluster
+    from det_native.master.launch.ray.bridge.nodes import Machines, SlotRule
+
+    module, _, name = arguments.agent.partition(":")
+    bridge = Bridge(
+        Cluster(arguments.namespace, client=client),
+        AskServer(arguments.home, arguments.url),
+        getattr(importlib.import_module(module), name),
+        Machines(SlotRule.parse(arguments.slots), arguments.names),
+        Settings(arguments.namespace, arguments.threads, arguments.rank_grace),
+        emit,
+    )
+    emit(hello)
+    try:
+        await bridge.run(_commands())
+    except HeadAwayError as error:
+        emit(Lost(why=str(error)))
+        return _AWAY
+    return 0
+
+
+def _emitter(descriptor: int) -> Callable[[Event], None]:
+    def emit(event: Event) -> None:
+        data = event.model_dump_json().encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(descriptor, data) :]
+        except BrokenPipeError:
+            os._exit(0)  # the launcher is gone
+
+    return emit
+
+
+async def _commands() -> AsyncIterator[Command]:
+    reader = asyncio.StreamReader(limit=_LONGEST_LINE)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        try:
+            yield COMMAND.validate_json(line)
+        except ValidationError as error:
+            logger.error("a message of the launcher is not understood: %s", error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,359 @@
+"""The bridge: does what the launcher says, and tells it what happens in the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ray.exceptions import RayError
+
+from det_native.errors import DetError
+from det_native.master.launch.ray.asks.kinds import RankEnded, Share
+from det_native.master.launch.ray.asks.serving import AskServer
+from det_native.master.launch.ray.bridge.agents import Agent, AgentLostError, Agents
+from det_native.master.launch.ray.bridge.cluster import Cluster
+from det_native.master.launch.ray.bridge.gang import NOT_BEGUN, Gang
+from det_native.master.launch.ray.bridge.nodes import Machine, Machines, replace_info, steadied, without_slots
+from det_native.master.launch.ray.bridge.run import Run, Spot, failed_without_code
+from det_native.master.launch.ray.messages import (
+    AdoptRun,
+    AllKnown,
+    AskForStacks,
+    Close,
+    Command,
+    Ended,
+    Event,
+    KillRun,
+    LookForStopped,
+    Lost,
+    Nodes,
+    Standbys,
+    StartRun,
+    Stopped,
+    Want,
+    Warm,
+)
+from det_native.schema.cluster import NodeInfo
+from det_native.schema.job import TrialJob
+from det_native.schema.roles import role_title
+
+logger = logging.getLogger(__name__)
+
+_WATCH_SECONDS = 1.0
+_ANSWER_SECONDS = 15.0
+_GIVE_UP_SECONDS = 60.0
+
+
+class HeadAwayError(Exception):
+    """The head of the cluster does not answer, and a new connection is to be tried."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the bridge is started with.
+
+    Attributes
+    ----------
+    namespace : str
+        Of the master's home.
+    threads : int or None
+        What each process of a run computes with; the cores of its machine shared over the slots there by default.
+    rank_grace : float
+        Seconds that the processes of a run have once one of them has failed.
+    """
+
+    namespace: str
+    threads: int | None
+    rank_grace: float
+
+
+class Bridge:
+    """All runs in one cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    server : AskServer
+    kind : type
+        ``NodeAgent``.
+    machines : Machines
+    settings : Settings
+    emit : callable
+        Tells the launcher.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        server: AskServer,
+        kind: type,
+        machines: Machines,
+        settings: Settings,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._cluster = cluster
+        self._machines = machines
+        self._settings = settings
+        self._emit = emit
+        self._agents = Agents(
+            cluster,
+            server,
+            kind,
+            settings.namespace,
+            on_end=self._on_end,
+            on_share=self._on_share,
+            on_lost=self._on_lost,
+        )
+        self._runs: dict[str, Run] = {}
+        self._known = asyncio.Event()
+        self._read: dict[str, Machine] = {}
+        self._present: dict[str, Machine] = {}
+        self._told: list[NodeInfo] = []
+        self._standbys: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looked = asyncio.Event()
+
+    async def run(self, commands: AsyncIterator[Command]) -> None:
+        """Work until the launcher closes the bridge, or is gone.
+
+        Raises
+        ------
+        HeadAwayError
+        """
+        watch = asyncio.create_task(self._watch())
+        follow = asyncio.create_task(self._follow(commands))
+        try:
+            await asyncio.wait({watch, follow}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (follow, watch):
+                if task.done():
+                    task.result()
+        finally:
+            for task in (watch, follow, *self._tasks):
+                task.cancel()
+
+    async def _follow(self, commands: AsyncIterator[Command]) -> None:
+        async for command in commands:
+            if isinstance(command, Close):
+                await self._close(command)
+                return
+            self._obey(command)
+
+    def _obey(self, command: Command) -> None:
+        match command:
+            case StartRun():
+                self._spawn(self._start(command))
+            case AdoptRun():
+                self._spawn(self._adopt(command))
+            case AllKnown():
+                self._spawn(self._clean_up())
+            case KillRun() if command.run_id in self._runs:
+                self._runs[command.run_id].kill(command.grace)
+            case AskForStacks() if command.run_id in self._runs:
+                self._spawn(self._runs[command.run_id].tell("stacks", command.run_id))
+            case LookForStopped() if command.run_id in self._runs:
+                self._spawn(self._look_for_stopped(self._runs[command.run_id]))
+            case Warm():
+                self._spawn(self._agents.warm(command.worker))
+            case Want():
+                self._spawn(self._want(command))
+
+    async def _start(self, command: StartRun) -> None:
+        if command.run_id in self._runs:
+            return
+        run = self._new_run(command.run_id, command.ranks, command.job.directory, titles_of(command))
+        try:
+            spots = await self._spots(command)
+        except AgentLostError as error:
+            run.missing(range(command.ranks), str(error))
+            return
+        if not run.done.done():
+            run.start(command, spots, self._settings.threads)
+
+    async def _spots(self, command: StartRun) -> list[Spot]:
+        """Return the machines of a run, once they have agents.
+
+        Raises
+        ------
+        AgentLostError
+            If one of them is gone.
+        """
+        await self._looked.wait()
+        await self._agents.settled()
+        if not command.slots:
+            return [self._spot_without_slots()]
+        names = [slot.rpartition("/")[0] for slot in command.slots]
+        by_name = {machine.info.name: machine for machine in self._present.values()}
+        spots = []
+        for name in dict.fromkeys(names):
+            machine = by_name.get(name)
+            agent = None if machine is None else self._agents.living.get(machine.info.id)
+            if machine is None or agent is None:
+                trouble = "" if machine is None else self._agents.troubles.get(machine.info.id, "")
+                raise AgentLostError(trouble or f"the machine {name} is gone")
+            spots.append(Spot(agent, machine, names.count(name)))
+        return spots
+
+    def _spot_without_slots(self) -> Spot:
+        """Return the machine with the most room; the head's where several have as much."""
+
+        def room(node_id: str) -> tuple[int, bool]:
+            beside = sum(agent.node_id == node_id for run in self._runs.values() for agent in run.agents.values())
+            return self._present[node_id].info.slots - beside, self._present[node_id].head
+
+        usable = [node_id for node_id in self._agents.living if node_id in self._present]
+        if not usable:
+            trouble = next(iter(self._agents.troubles.values()), "")
+            raise AgentLostError(f"no machine of the cluster can run workers. {trouble}".rstrip())
+        chosen = max(usable, key=room)
+        return Spot(self._agents.living[chosen], self._present[chosen], 0)
+
+    async def _adopt(self, command: AdoptRun) -> None:
+        if command.run_id in self._runs:
+            return
+        handle = command.handle
+        run = self._new_run(command.run_id, handle.get("ranks", 1), handle["directory"], handle.get("titles", ()))
+        await self._looked.wait()
+        await self._agents.settled()
+        for agent in self._agents.living.values():
+            run.agents.update(dict.fromkeys(agent.runs.get(command.run_id, ()), agent))
+        nodes = {place["rank"]: place for place in handle.get("places", ())}
+        gone = [place for place in nodes.values() if place["node"] not in self._present]
+        for rank in sorted(run.gang.living - set(run.agents)):
+            place = nodes.get(rank)
+            if place is not None and len(gone) == len(nodes) and not run.agents:
+                why = "the cluster's head was restarted"
+            elif place is not None and place in gone:
+                why = f"the machine {place['name']} is gone"
+            else:
+                why = "it ended while the master was away" if nodes or run.agents else NOT_BEGUN
+            run.missing([rank], why)
+
+    def _new_run(self, run_id: str, ranks: int, directory: str, titles: Sequence[str]) -> Run:
+        gang = Gang(run_id, ranks, titles, failed_without_code(directory), self._settings.rank_grace)
+        run = self._runs[run_id] = Run(run_id, gang, self._cluster, self._emit)
+        self._spawn(self._see_through(run))
+        return run
+
+    async def _see_through(self, run: Run) -> None:
+        ended = await asyncio.shield(run.done)
+        await run.close()
+        del self._runs[run.run_id]
+        self._emit(
+            Ended(run_id=run.run_id, code=ended.code, detail=ended.detail, memory=ended.memory, begun=ended.begun)
+        )
+
+    async def _clean_up(self) -> None:
+        """Give back what runs hold that nobody knows, and end their processes."""
+        await self._looked.wait()
+        await self._agents.settled()
+        self._known.set()
+        for run_id in set(await self._cluster.groups()) - set(self._runs):
+            logger.warning("the slots of run %s, which the master does not know, are given back", run_id)
+            await self._cluster.release(run_id)
+        for agent in list(self._agents.living.values()):
+            for run_id in set(agent.runs) - set(self._runs):
+                logger.warning("run %s, which the master does not know, is ended", run_id)
+                await agent.call("kill", run_id, 0.0)
+
+    async def _look_for_stopped(self, run: Run) -> None:
+        self._emit(Stopped(run_id=run.run_id, pids=await run.stopped()))
+
+    async def _want(self, command: Want) -> None:
+        try:
+            await self._cluster.want(command.wanted)
+        except (RayError, ConnectionError, RuntimeError) as error:
+            logger.warning("the autoscaler is not told what is waited for: %s", error)
+
+    async def _close(self, command: Close) -> None:
+        if command.kill_workers:
+            runs = list(self._runs.values())
+            for run in runs:
+                run.kill(0.0)
+            await asyncio.wait([asyncio.create_task(self._agents.close(kill_workers=True))], timeout=_ANSWER_SECONDS)
+            for run in runs:
+                await run.close()
+        else:
+            await asyncio.wait([asyncio.create_task(self._agents.close(kill_workers=False))], timeout=_ANSWER_SECONDS)
+
+    async def _on_end(self, agent: Agent, what: RankEnded) -> None:
+        run = self._runs.get(what.run_id)
+        if run is None:
+            await self._known.wait()  # it may be adopted yet
+            run = self._runs.get(what.run_id)
+        if run is not None:
+            await run.ended(what)
+
+    async def _on_share(self, agent: Agent, what: Share) -> None:
+        run = self._runs.get(what.run_id)
+        if run is not None:
+            await run.share(agent, what)
+
+    def _on_lost(self, agent: Agent) -> None:
+        for run in list(self._runs.values()):
+            run.lost(agent)
+
+    async def _watch(self) -> None:
+        answered = time.monotonic()
+        lost = False
+        while True:
+            try:
+                await asyncio.wait_for(self._look(), _ANSWER_SECONDS)
+                answered, was_lost, lost = time.monotonic(), lost, False
+                if was_lost:
+                    self._emit(Lost(why=""))
+            except (RayError, ConnectionError, TimeoutError, RuntimeError, DetError) as error:
+                logger.warning("the head of the cluster does not answer: %s", error)
+                if not lost:
+                    lost = True
+                    self._emit(Lost(why="The head of the Ray cluster does not answer. Runs go on where they can."))
+                if time.monotonic() - answered > _GIVE_UP_SECONDS:
+                    raise HeadAwayError("The head of the Ray cluster does not answer.") from error
+            await asyncio.sleep(_WATCH_SECONDS)
+
+    async def _look(self) -> None:
+        table = await self._cluster.table()
+        read = self._machines.read(table.nodes, table.available, table.own)
+        self._present = steadied(self._read, read)
+        self._read = read
+        self._agents.follow(self._present)
+        self._looked.set()
+        self._tell_nodes()
+        counts = await self._agents.standbys()
+        if counts != self._standbys:
+            self._standbys = counts
+            self._emit(Standbys(counts=counts))
+
+    def _tell_nodes(self) -> None:
+        told = []
+        for node_id, machine in self._present.items():
+            agent, trouble = self._agents.living.get(node_id), self._agents.troubles.get(node_id)
+            if agent is not None:
+                told.append(replace_info(machine.info, python=agent.facts.python, version=agent.facts.version))
+            elif trouble is not None:
+                told.append(without_slots(machine.info, trouble))
+            # Of a machine whose agent is being made nothing is told yet.
+        if told != self._told:
+            self._told = told
+            self._emit(Nodes(nodes=told))
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a task of the bridge failed", exc_info=error)
+
+
+def titles_of(command: StartRun) -> list[str]:
+    """Return what each rank is, where processes have roles."""
+    if not isinstance(command.job, TrialJob) or command.ranks == 1:
+        return []
+    titles = [role_title(command.job.config, rank) for rank in range(command.ranks)]
+    return [title for title in titles if title is not None]

@@ -1,0 +1,206 @@
+"""Ray's calls, each in a thread: any of them may block as long as the head of the cluster is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import ray
+from ray.util.placement_group import (
+    PlacementGroup,
+    get_placement_group,
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
+)
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
+
+from det_native.master.launch.ray.bridge import in_cluster
+from det_native.schema.cluster import SlotsWanted
+
+T = TypeVar("T")
+
+_THREADS = 16
+_NODE_LABEL = "ray.io/node-id"
+#: An agent has a call that waits for asks, and may be told of many runs at the same time.
+_MOST_CALLS = 1000
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a run holds of one machine."""
+
+    node_id: str
+    resource: str
+    slots: int
+    share: float
+
+    @property
+    def amount(self) -> float:
+        """How much of the resource it holds."""
+        return round(self.slots * self.share, 4)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What Ray tells of the cluster at a moment.
+
+    Attributes
+    ----------
+    nodes : list of dict
+        As ``ray.nodes()`` has them.
+    available : dict
+        What is free of the resources of each node.
+    own : dict
+        What our runs hold of the resources of each node.
+    """
+
+    nodes: list[dict[str, Any]]
+    available: dict[str, dict[str, float]]
+    own: dict[str, dict[str, float]]
+
+
+class Cluster:
+    """The cluster that this process is connected to.
+
+    Parameters
+    ----------
+    namespace : str
+        Of our actors and placement groups.
+    client : bool
+        Whether the connection goes through a Ray client server.
+    """
+
+    def __init__(self, namespace: str, *, client: bool) -> None:
+        self._prefix = f"{namespace}/"
+        self._client = client
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="det-ray")
+        # The machines of the cluster get the code of these functions, whatever they have installed.
+        ray.cloudpickle.register_pickle_by_value(in_cluster)
+        self._table = ray.remote(num_cpus=0)(in_cluster.table)
+        self._request = ray.remote(num_cpus=0)(in_cluster.request)
+        self._slots_actor = ray.remote(in_cluster.SlotHolder)
+
+    async def in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Make a blocking call."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+    async def table(self) -> Table:
+        """Return the nodes and their resources as they are now."""
+        if self._client:
+            nodes, available, groups = await self._table.remote()
+        else:
+            nodes, available, groups = await self.in_thread(in_cluster.table)
+        return Table(nodes, available, held_by(self._prefix, groups))
+
+    async def agent(self, kind: type, node_id: str, arguments: Sequence[Any]) -> Any:
+        """Return the agent of a machine, made now if there is none."""
+
+        def make() -> Any:
+            return (
+                ray.remote(kind)
+                .options(
+                    name=f"agent-{node_id}",
+                    lifetime="detached",
+                    get_if_exists=True,
+                    num_cpus=0,
+                    max_concurrency=_MOST_CALLS,
+                    scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
+                )
+                .remote(*arguments)
+            )
+
+        return await self.in_thread(make)
+
+    async def end_actor(self, actor: Any) -> None:
+        """Kill an actor."""
+        await self.in_thread(lambda: ray.kill(actor))
+
+    async def make_group(self, run_id: str, bundles: Sequence[Bundle], *, spread: bool) -> PlacementGroup:
+        """Ask for a placement group, one bundle a machine; that of an earlier bridge if there is one."""
+
+        def make() -> PlacementGroup:
+            return self._group(run_id) or placement_group(
+                [{bundle.resource: bundle.amount} for bundle in bundles],
+                strategy="SPREAD" if spread else "PACK",
+                name=self._prefix + run_id,
+                lifetime="detached",
+                bundle_label_selector=[{_NODE_LABEL: bundle.node_id} for bundle in bundles],
+            )
+
+        return await self.in_thread(make)
+
+    async def group_is_made(self, group: PlacementGroup) -> bool:
+        """Return whether Ray has reserved what a placement group asks for."""
+
+        def look() -> bool:
+            return bool(placement_group_table(group).get("state") == "CREATED")
+
+        return await self.in_thread(look)
+
+    async def hold(self, run_id: str, group: PlacementGroup, bundles: Sequence[Bundle]) -> list[Any]:
+        """Start an actor for each bundle, which holds its GPUs."""
+
+        def make() -> list[Any]:
+            return [
+                self._slots_actor.options(
+                    name=f"slots-{run_id}-{number}",
+                    lifetime="detached",
+                    get_if_exists=True,
+                    num_cpus=0,
+                    num_gpus=bundle.slots,
+                    scheduling_strategy=PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number),
+                ).remote()
+                for number, bundle in enumerate(bundles)
+            ]
+
+        return await self.in_thread(make)
+
+    async def release(self, run_id: str) -> None:
+        """Give back everything that a run holds; its actors end with its placement group."""
+
+        def remove() -> None:
+            group = self._group(run_id)
+            if group is not None:
+                remove_placement_group(group)
+
+        await self.in_thread(remove)
+
+    async def groups(self) -> list[str]:
+        """Return the runs that have a placement group."""
+
+        def look() -> list[str]:
+            tables = placement_group_table().values()
+            names = [table["name"] for table in tables if table["state"] != "REMOVED"]
+            return [name.removeprefix(self._prefix) for name in names if name.startswith(self._prefix)]
+
+        return await self.in_thread(look)
+
+    async def want(self, wanted: Sequence[SlotsWanted]) -> None:
+        """Tell the autoscaler what is waited for; nothing for an empty list."""
+        bundles = [bundle for each in wanted for bundle in in_cluster.bundles_of(each.slots, each.accelerator)]
+        if self._client:
+            await self._request.remote(bundles)
+        else:
+            await self.in_thread(in_cluster.request, bundles)
+
+    def _group(self, run_id: str) -> PlacementGroup | None:
+        try:
+            return get_placement_group(self._prefix + run_id)
+        except ValueError:
+            return None
+
+
+def held_by(prefix: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return what placement groups whose names begin so hold of the resources of each node."""
+    held: dict[str, dict[str, float]] = {}
+    for group in groups:
+        if group["name"].startswith(prefix) and group["state"] == "CREATED":
+            for number, node_id in group["bundles_to_node_id"].items():
+                resources = held.setdefault(node_id, {})
+                for name, amount in group["bundles"][number].items():
+                    resources[name] = resources.get(name, 0.0) + amount
+    return held

@@ -1,0 +1,254 @@
+"""One run: its place in the cluster, its processes, and their ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ray.exceptions import RayError
+
+from det_native.errors import DetError
+from det_native.master.launch.base import Exit
+from det_native.master.launch.ends import has_failed
+from det_native.master.launch.ray.asks.kinds import RankEnded, Share
+from det_native.master.launch.ray.bridge.agents import Agent, AgentLostError
+from det_native.master.launch.ray.bridge.cluster import Bundle, Cluster
+from det_native.master.launch.ray.bridge.gang import Gang
+from det_native.master.launch.ray.bridge.nodes import Machine
+from det_native.master.launch.ray.messages import Event, RankPlace, Started, StartRun, Waiting
+from det_native.schema.job import TrialJob
+from det_native.schema.ranks import Place, placed_rank_jobs, rank_folder
+
+logger = logging.getLogger(__name__)
+
+_LOOK_SECONDS = (0.02, 0.25)
+_PATIENCE_SECONDS = 2.0
+_CANNOT_START = 127
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A machine of a run: its agent, what Ray tells of it, and how many slots the run has there."""
+
+    agent: Agent
+    machine: Machine
+    slots: int
+
+
+@dataclass(eq=False)
+class Run:
+    """A run.
+
+    Attributes
+    ----------
+    run_id : str
+    gang : Gang
+    agents : dict of int to Agent
+        Where each rank is.
+    done : asyncio.Future
+        Its end.
+    kill_grace : float or None
+        Seconds that it has to end once somebody has asked for that; None if nobody has.
+    """
+
+    run_id: str
+    gang: Gang
+    cluster: Cluster
+    emit: Callable[[Event], None]
+    agents: dict[int, Agent] = field(default_factory=dict)
+    kill_grace: float | None = None
+    done: asyncio.Future[Exit] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    _due: asyncio.TimerHandle | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def start(self, command: StartRun, spots: Sequence[Spot], threads: int | None) -> None:
+        """Begin: `spots` are the machines of its slots, in the order of ranks, or the one that it is to be on."""
+        self._spawn(self._start(command, spots, threads))
+
+    def kill(self, grace: float) -> None:
+        """End the processes."""
+        if self.kill_grace is None or grace < self.kill_grace:
+            self.kill_grace = grace
+        if not self.agents:  # nothing has been started yet, and nothing will be
+            for rank in sorted(self.gang.living):
+                self.gang.end(rank, -9, time.monotonic(), detail="ended on request (SIGKILL)")
+            self._look()
+        self._spawn(self.tell("kill", self.run_id, grace))
+
+    async def tell(self, method: str, *arguments: Any) -> None:
+        """Call a method of the agents where processes of the run live."""
+        agents = {self.agents[rank] for rank in self.gang.living if rank in self.agents}
+        await asyncio.gather(*(agent.call(method, *arguments) for agent in agents), return_exceptions=True)
+
+    async def stopped(self) -> list[int]:
+        """Return the numbers of its processes that a signal has stopped."""
+        agents = set(self.agents.values())
+        found = await asyncio.gather(*(agent.call("stopped", self.run_id) for agent in agents), return_exceptions=True)
+        return [pid for pids in found if not isinstance(pids, BaseException) for pid in pids]
+
+    async def share(self, source: Agent, what: Share) -> None:
+        """Send a file to the other machines of the run."""
+        others = {agent for agent in self.agents.values() if agent is not source and not agent.lost}
+        await asyncio.gather(
+            *(agent.call("share", self.run_id, what.name, what.content) for agent in others), return_exceptions=True
+        )
+
+    async def ended(self, what: RankEnded) -> None:
+        """Note the end of a process; return once the run's end has been passed on, for then it may be forgotten."""
+        now = time.monotonic()
+        self.gang.end(what.rank, what.code, now, detail=what.detail, memory=what.memory, begun=what.begun)
+        self._look()
+        await asyncio.shield(self.done)
+
+    def lost(self, agent: Agent) -> None:
+        """Note that an agent is gone, and the processes there with it."""
+        self.gang.lost([rank for rank, found in self.agents.items() if found is agent], agent.lost, time.monotonic())
+        self._look()
+
+    def missing(self, ranks: Sequence[int], why: str) -> None:
+        """Note that processes are gone, of which no agent knows."""
+        self.gang.lost(ranks, why, time.monotonic())
+        self._look()
+
+    async def close(self) -> None:
+        """Give back what it holds."""
+        if self._due is not None:
+            self._due.cancel()
+        for task in self._tasks:
+            task.cancel()
+        try:
+            await self.cluster.release(self.run_id)
+        except (RayError, ConnectionError) as error:
+            logger.warning("the slots of run %s are not given back: %s", self.run_id, error)
+
+    def _look(self) -> None:
+        """Act on what the gang says now."""
+        ended = self.gang.exit
+        if ended is not None:
+            if not self.done.done():
+                self.done.set_result(ended)
+            return
+        now = time.monotonic()
+        if self.gang.is_due(now):
+            self._spawn(self.tell("kill", self.run_id, 0.0))
+        elif self.gang.kill_at is not None:
+            if self._due is not None:
+                self._due.cancel()
+            pause = max(self.gang.kill_at - now, 0.0) + 0.001
+            self._due = asyncio.get_running_loop().call_later(pause, self._look)
+
+    async def _start(self, command: StartRun, spots: Sequence[Spot], threads: int | None) -> None:
+        try:
+            devices = await self._reserve(command, spots)
+            if self.done.done():  # it was killed meanwhile
+                return
+            await self._start_ranks(command, spots, devices, threads)
+        except (DetError, AgentLostError, RayError, ConnectionError, ValueError) as error:
+            logger.warning("run %s does not start: %s", self.run_id, error)
+            self._failed(sorted(self.gang.living - set(self.agents)), str(error))
+
+    async def _reserve(self, command: StartRun, spots: Sequence[Spot]) -> dict[str, list[str]]:
+        """Hold the slots; return the devices on each machine, by its id, where Ray tells."""
+        bundles = [
+            Bundle(spot.machine.info.id, spot.machine.resource, spot.slots, spot.machine.share)
+            for spot in spots
+            if spot.slots
+        ]
+        if not bundles:
+            return {}
+        spread = len(bundles) > 1
+        group = await self.cluster.make_group(self.run_id, bundles, spread=spread)
+        pause, longest = _LOOK_SECONDS
+        patient_until, told = time.monotonic() + _PATIENCE_SECONDS, False
+        while not await self.cluster.group_is_made(group):
+            if self.done.done():
+                return {}
+            if time.monotonic() > patient_until and not told:
+                told = True
+                self.emit(Waiting(run_id=self.run_id, why=_waits(spots)))
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, longest)
+        if told:
+            self.emit(Waiting(run_id=self.run_id, why=""))
+        if not any(bundle.resource == "GPU" for bundle in bundles):
+            return {}
+        holders = await self.cluster.hold(self.run_id, group, bundles)
+        found = await asyncio.gather(*(holder.gpus.remote() for holder in holders))
+        return {bundle.node_id: gpus for bundle, gpus in zip(bundles, found, strict=True)}
+
+    async def _start_ranks(
+        self, command: StartRun, spots: Sequence[Spot], devices: Mapping[str, list[str]], threads: int | None
+    ) -> None:
+        placed = places_of(command, spots, devices, threads)
+        jobs = placed_rank_jobs(command.job, [place for _, place in placed])
+        self.agents.update({rank: spot.agent for rank, (spot, _) in enumerate(placed)})
+
+        async def start(rank: int) -> tuple[RankPlace, str] | None:
+            agent = self.agents[rank]
+            try:
+                found = await agent.call("start", self.run_id, rank, jobs[rank].model_dump_json(), command.worker)
+            except AgentLostError:
+                return None  # `lost` has noted it
+            except (DetError, RayError) as error:
+                self._failed([rank], str(error))
+                return None
+            info = placed[rank][0].machine.info
+            place = RankPlace(rank=rank, node=info.id, name=info.name, address=info.address, pid=found["pid"] or 0)
+            return place, str(found.get("standby", ""))
+
+        found = await asyncio.gather(*(start(rank) for rank in range(len(jobs))))
+        begun = [each for each in found if each is not None]
+        if len(begun) == len(jobs):
+            standby = ", ".join(warmth for _, warmth in begun)
+            self.emit(Started(run_id=self.run_id, places=[place for place, _ in begun], standby=standby))
+        if self.kill_grace is not None:
+            await self.tell("kill", self.run_id, self.kill_grace)
+
+    def _failed(self, ranks: Sequence[int], why: str) -> None:
+        for rank in ranks:
+            self.gang.end(rank, _CANNOT_START, time.monotonic(), detail=why)
+        self._look()
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def places_of(
+    command: StartRun, spots: Sequence[Spot], devices: Mapping[str, list[str]], threads: int | None
+) -> list[tuple[Spot, Place]]:
+    """Return where each process of a run is to be, and with what.
+
+    Ranks beyond the slots, which have roles without one, are with the first rank; one process alone has all slots.
+    """
+    slotted = [spot for spot in spots for _ in range(spot.slots)]
+    each = 1 if command.ranks > 1 else max(len(slotted), 1)
+    left = {spot.machine.info.id: list(devices.get(spot.machine.info.id, ())) for spot in spots}
+    own = list(command.job.devices) if isinstance(command.job, TrialJob) and not devices else []
+    placed = []
+    for rank in range(command.ranks):
+        has_slot = rank < len(slotted)
+        spot = slotted[rank] if has_slot else spots[0]
+        node_id = spot.machine.info.id
+        mine = left[node_id][:each] if has_slot else []
+        left[node_id] = left[node_id][len(mine) :]
+        share = threads or max(1, spot.agent.facts.cores // max(spot.machine.info.slots, 1))
+        given = mine or (own[rank : rank + 1] if command.ranks > 1 else own)
+        placed.append((spot, Place(node_id, spot.machine.info.address, given, share * each)))
+    return placed
+
+
+def failed_without_code(directory: str) -> Callable[[int], bool]:
+    """Return whether a process of a run failed, by its exit report in the master's folder of the run."""
+    return lambda rank: has_failed(None, rank_folder(Path(directory), rank))
+
+
+def _waits(spots: Sequence[Spot]) -> str:
+    machines = ", ".join(spot.machine.info.name for spot in spots)
+    return f"waits for Ray: slots on {machines} are held by another program of the cluster"

@@ -1,0 +1,441 @@
+"""Workers on the machines of a Ray cluster, through a bridge."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import selectors
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from det_native.errors import MasterError
+from det_native.master.launch.base import Exit, Output, WorkerKind
+from det_native.master.launch.ends import RANK_GRACE_SECONDS
+from det_native.master.launch.local_run import OUTPUT_NAME
+from det_native.master.launch.output import punch_hole, read_output
+from det_native.master.launch.ray import identity
+from det_native.master.launch.ray.bridge_process import BridgeProcess
+from det_native.master.launch.ray.installed import check_ray
+from det_native.master.launch.ray.messages import (
+    AdoptRun,
+    AllKnown,
+    AskForStacks,
+    Close,
+    Connected,
+    Ended,
+    Event,
+    KillRun,
+    LookForStopped,
+    Lost,
+    Nodes,
+    Standbys,
+    Started,
+    StartRun,
+    Stopped,
+    Waiting,
+    Want,
+    Warm,
+    Worker,
+)
+from det_native.schema.cluster import NodeInfo, SlotsWanted
+from det_native.schema.home import Home
+from det_native.schema.job import CheckJob, TrialJob
+from det_native.schema.ranks import rank_folder
+from det_native.schema.rest import SlotInfo
+
+__all__ = ["RayLauncher", "check_ray"]
+
+logger = logging.getLogger(__name__)
+
+_PAUSES = (0.5, 15.0)
+_REFUSED_PAUSE = 30.0
+_STEADY_SECONDS = 30.0
+_CLOSE_SECONDS = 20.0
+
+
+@dataclass
+class _Known:
+    """A run that has not ended.
+
+    `command` is how it was started; None if an earlier master has done that.
+    """
+
+    handle: dict[str, Any]
+    command: StartRun | None
+    begun: bool = False
+
+    @property
+    def slots(self) -> list[str]:
+        return list(self.handle.get("slots", ()))
+
+
+class RayLauncher:
+    """Runs workers on the machines of a Ray cluster (a ``Launcher``, ``Waiter`` and ``Cluster``).
+
+    Parameters
+    ----------
+    home : Home
+        The master's.
+    url : str or callable
+        Where the master listens, or what says that.
+    address : str
+        ``auto``, ``host:port`` or ``ray://host:port``.
+    slots : str, optional
+        Slots of each machine: ``4``, ``cpu:4`` or ``cuda:4``; its GPUs, or else its processors, by default.
+    trusted : bool
+        Whether a cluster is used though everybody who reaches it can run code on it.
+    threads : int, optional
+        Threads a worker computes with; the cores of its machine shared out over the slots there by default.
+    umask : int
+        Of files in the folders of runs here; -1 for this process's.
+    agent : str
+        ``"module:class"`` of the agents; that of this package if empty.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        url: str | Callable[[], str],
+        address: str,
+        *,
+        slots: str | None = None,
+        trusted: bool = False,
+        threads: int | None = None,
+        umask: int = -1,
+        agent: str = "",
+    ) -> None:
+        self.address = address
+        self._home, self._url, self._setting = home, url, slots
+        self._trusted, self._threads, self._umask, self._agent = trusted, threads, umask, agent
+        self._identity = identity.load(home)
+        self._bridge: BridgeProcess | None = None
+        self._connected: Connected | None = None
+        self._trouble = f"The Ray cluster at {address} has not answered yet."
+        self._begun_at, self._start_at, self._pause = 0.0, 0.0, _PAUSES[0]
+        self._runs: dict[str, _Known] = {}
+        self._directories: dict[str, Path] = {}
+        self._exits: list[Exit] = []
+        self._changed = False
+        self._all_known = False
+        self._nodes: list[NodeInfo] = []
+        self._waits: dict[str, str] = {}
+        self._stopped: dict[str, list[int]] = {}
+        self._standbys: dict[str, int] = {}
+        self._warm: dict[str, Warm] = {}
+        self._wanted: list[SlotsWanted] = []
+        self._closed = False
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
+
+    def start(
+        self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1, slots: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Start `ranks` workers on `job`; return a JSON-able handle from which ``adopt`` finds them again."""
+        directory = Path(job.directory)
+        for rank in range(ranks):
+            rank_folder(directory, rank).mkdir(parents=True, exist_ok=True, mode=0o700)
+        command = StartRun(run_id=run_id, job=job, worker=_worker(kind), ranks=ranks, slots=list(slots))
+        handle = {"ray": run_id, "directory": str(directory), "ranks": ranks, "slots": list(slots)}
+        self._directories[run_id] = directory
+        self._runs[run_id] = _Known(handle, command)
+        self._hurry()
+        if self._bridge is not None:
+            self._bridge.send(command)
+        return dict(handle)
+
+    def adopt(self, run_id: str, handle: dict[str, Any]) -> bool:
+        """Take up the workers started by an earlier master; False if another launcher has started them."""
+        self._directories[run_id] = Path(handle["directory"])
+        if run_id in self._runs:
+            return True
+        if "ray" not in handle:
+            return False
+        known = self._runs[run_id] = _Known(dict(handle), None, begun=True)
+        self._hurry()
+        if self._bridge is not None:
+            self._bridge.send(AdoptRun(run_id=run_id, handle=known.handle))
+        return True
+
+    def poll(self) -> list[Exit]:
+        """Return the runs that ended since the last call, each once."""
+        if not self._all_known:
+            self._all_known = True
+            if self._bridge is not None:
+                self._bridge.send(AllKnown())
+        self._pump()
+        exits, self._exits = self._exits, []
+        self._changed = False
+        return exits
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until a run has ended, the machines have changed, ``wake`` is called, or `timeout` seconds have passed.
+
+        Returns
+        -------
+        bool
+            Whether there is something for ``poll`` to look at.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            self._pump()
+            if self._exits or self._changed:
+                return True
+            pause = deadline - time.monotonic()
+            if pause <= 0:
+                return False
+            if self._bridge is None:
+                pause = min(pause, max(self._start_at - time.monotonic(), 0.0))
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._wake_read, selectors.EVENT_READ)
+                if self._bridge is not None:
+                    selector.register(self._bridge.stdout, selectors.EVENT_READ)
+                    if self._bridge.sending:
+                        selector.register(self._bridge.stdin, selectors.EVENT_WRITE)
+                selector.select(pause)
+            if self._drain_wake():
+                return True
+
+    def wake(self) -> None:
+        """Make a ``wait`` in progress return; the one method that other threads may call."""
+        if not self._closed:
+            with contextlib.suppress(BlockingIOError):  # it is full of wakes already
+                os.write(self._wake_write, b"w")
+
+    def settled(self, run_id: str) -> None:
+        """A worker is through its start; the agents see that by themselves."""
+
+    def kill(self, run_id: str, *, grace: float = 0.0) -> None:
+        """SIGTERM now and SIGKILL after `grace` seconds, the workers' children included."""
+        if run_id in self._runs:
+            self._runs[run_id].handle["kill"] = grace
+            if self._bridge is not None:
+                self._bridge.send(KillRun(run_id=run_id, grace=grace))
+
+    def ask_for_stacks(self, run_id: str) -> None:
+        """Have its processes write the stack of every thread to their output."""
+        if run_id in self._runs and self._bridge is not None:
+            self._bridge.send(AskForStacks(run_id=run_id))
+
+    def stopped(self, run_id: str) -> list[int]:
+        """Return the numbers of its processes that a signal has stopped, as of the last call."""
+        if run_id in self._runs and self._bridge is not None:
+            self._bridge.send(LookForStopped(run_id=run_id))
+        return self._stopped.get(run_id, [])
+
+    def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
+        """Return what a worker has written since `offset` bytes, whole lines only unless the run has ended."""
+        directory = self._directories.get(run_id)
+        if directory is None:
+            return Output("", offset)
+        return read_output(rank_folder(directory, rank) / OUTPUT_NAME, offset, ended=run_id not in self._runs)
+
+    def release_output(self, run_id: str, rank: int, start: int, end: int) -> None:
+        """Give back the disk space of these bytes of a worker's output: nobody reads them again."""
+        directory = self._directories.get(run_id)
+        if directory is not None:
+            punch_hole(rank_folder(directory, rank) / OUTPUT_NAME, start, end)
+
+    def warm(self, kind: WorkerKind) -> None:
+        """Have a standby of this kind ready soon, on each machine."""
+        if kind.packages:
+            return
+        command = self._warm[kind.framework] = Warm(worker=_worker(kind))
+        if self._bridge is not None:
+            self._bridge.send(command)
+        else:
+            self._pump()
+
+    def standbys(self) -> dict[str, int]:
+        """Return how many standbys of each framework are ready, on all machines together."""
+        return dict(self._standbys)
+
+    def close(self, *, kill_workers: bool) -> None:
+        """Stop all standbys; running workers live on unless `kill_workers`."""
+        if self._closed:
+            return
+        if self._bridge is not None:
+            if self._connected is not None or (kill_workers and self._runs):
+                self._bridge.send(Close(kill_workers=kill_workers))
+                self._wait_for_end(time.monotonic() + _CLOSE_SECONDS)
+            self._bridge.end()
+            self._bridge = None
+        self._closed = True
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def slots(self) -> list[SlotInfo]:
+        """Return the slots that exist now and that nobody outside of this master uses, those of a node together."""
+        used = {slot for run in self._runs.values() for slot in run.slots}
+        found = []
+        for node in self._nodes:
+            names = [f"{node.name}/{number}" for number in range(node.slots)]
+            chosen = sorted(names, key=lambda name: name not in used)[: node.free]
+            found += [
+                SlotInfo(id=name, device=node.device, node=node.name, accelerator=node.accelerator)
+                for name in names
+                if name in chosen
+            ]
+        return found
+
+    def nodes(self) -> list[NodeInfo]:
+        """Return the machines, those that cannot run workers among them, each with the reason."""
+        return list(self._nodes)
+
+    def want(self, wanted: Sequence[SlotsWanted]) -> None:
+        """Say what waits for more slots than there are, so that an autoscaler can add machines; empty for nothing."""
+        if list(wanted) == self._wanted:
+            return
+        self._wanted = list(wanted)
+        if self._bridge is not None:
+            self._bridge.send(Want(wanted=self._wanted))
+
+    def waits(self) -> dict[str, str]:
+        """Return what runs that were started wait for before they can begin, in words, by run."""
+        return dict(self._waits)
+
+    def trouble(self) -> str:
+        """Return why the cluster cannot be used now, a sentence; empty if it can."""
+        return self._trouble
+
+    @property
+    def dashboard(self) -> str:
+        """Address of Ray's dashboard, empty where there is none."""
+        return "" if self._connected is None else self._connected.dashboard
+
+    def _hurry(self) -> None:
+        """Have a bridge that is to be tried again later tried now."""
+        self._start_at = 0.0
+
+    def _pump(self) -> None:
+        """Take what the bridge says, and start one where there is none."""
+        if self._bridge is None:
+            if not self._closed and time.monotonic() >= self._start_at:
+                self._start_bridge()
+            return
+        self._bridge.pump()
+        try:
+            for event in self._bridge.receive():
+                self._take(event)
+        except EOFError:
+            self._bridge_ended()
+        except MasterError as error:
+            logger.error("%s", error)
+            self._bridge_ended()
+
+    def _start_bridge(self) -> None:
+        url = self._url if isinstance(self._url, str) else self._url()
+        arguments = ["--address", self.address, "--namespace", self._identity.namespace, "--url", url]
+        arguments += ["--home", str(self._home.path), "--names", _json(self._identity.names)]
+        arguments += ["--rank-grace", str(RANK_GRACE_SECONDS)]
+        arguments += ["--slots", self._setting] if self._setting else []
+        arguments += ["--threads", str(self._threads)] if self._threads else []
+        arguments += ["--trusted"] if self._trusted else []
+        arguments += ["--agent", self._agent] if self._agent else []
+        self._begun_at = time.monotonic()
+        bridge = self._bridge = BridgeProcess(arguments)
+        for warm in self._warm.values():
+            bridge.send(warm)
+        for run_id, known in self._runs.items():
+            if known.begun or known.command is None:
+                bridge.send(AdoptRun(run_id=run_id, handle=known.handle))
+            else:
+                bridge.send(known.command)
+            if "kill" in known.handle:
+                bridge.send(KillRun(run_id=run_id, grace=known.handle["kill"]))
+        if self._wanted:
+            bridge.send(Want(wanted=self._wanted))
+        if self._all_known:
+            bridge.send(AllKnown())
+
+    def _bridge_ended(self) -> None:
+        assert self._bridge is not None
+        code = self._bridge.end()
+        self._bridge = None
+        now = time.monotonic()
+        if self._connected is not None:
+            self._connected = None
+            self._set_trouble(f"The connection to the Ray cluster at {self.address} was lost. It is tried again.")
+            logger.warning("the bridge to the Ray cluster has ended with code %d; another one is started", code)
+        if now - self._begun_at > _STEADY_SECONDS:
+            self._pause = _PAUSES[0]
+        self._start_at = max(self._start_at, now + self._pause)
+        self._pause = min(2 * self._pause, _PAUSES[1])
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Connected():
+                self._connected = event
+                self._set_trouble("")
+            case Lost():
+                if event.for_good:
+                    self._start_at = time.monotonic() + _REFUSED_PAUSE
+                self._set_trouble(event.why)
+            case Nodes():
+                self._nodes = event.nodes
+                self._identity.remember(self._home, {node.id: node.name for node in event.nodes})
+                self._changed = True
+            case Started() if event.run_id in self._runs:
+                known = self._runs[event.run_id]
+                known.begun = True
+                known.handle["places"] = [place.model_dump() for place in event.places]
+                self._waits.pop(event.run_id, None)
+            case Waiting() if event.run_id in self._runs:
+                if event.why:
+                    self._waits[event.run_id] = event.why
+                else:
+                    self._waits.pop(event.run_id, None)
+                self._changed = True
+            case Ended() if event.run_id in self._runs:
+                for kept in (self._runs, self._waits, self._stopped):
+                    kept.pop(event.run_id, None)  # type: ignore[attr-defined]
+                self._exits.append(Exit(event.run_id, event.code, event.detail, event.memory, event.begun))
+            case Stopped() if event.run_id in self._runs:
+                self._stopped[event.run_id] = event.pids
+            case Standbys():
+                self._standbys = event.counts
+                self._changed = True
+
+    def _set_trouble(self, why: str) -> None:
+        if why != self._trouble:
+            self._trouble = why
+            self._changed = True
+            if why:
+                logger.warning("%s", why)
+
+    def _wait_for_end(self, deadline: float) -> None:
+        """Take what the bridge says until it ends; it has a little time for that."""
+        assert self._bridge is not None
+        while time.monotonic() < deadline:
+            self._bridge.pump()
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._bridge.stdout, selectors.EVENT_READ)
+                if self._bridge.sending:
+                    selector.register(self._bridge.stdin, selectors.EVENT_WRITE)
+                selector.select(deadline - time.monotonic())
+            try:
+                self._bridge.receive()
+            except (EOFError, MasterError):
+                return
+
+    def _drain_wake(self) -> bool:
+        woken = False
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._wake_read, 4096):
+                woken = True
+        return woken
+
+
+def _worker(kind: WorkerKind) -> Worker:
+    return Worker(
+        framework=kind.framework, executable=kind.executable, fingerprint=kind.fingerprint, packages=kind.packages
+    )
+
+
+def _json(names: dict[str, str]) -> str:
+    return json.dumps(names)
