@@ -51,7 +51,7 @@ def rank_jobs(job: Job, size: int) -> list[Job]:
                     role=role_title(job.config, rank),
                 ),
                 "devices": job.devices[rank : rank + 1],
-                "threads": max(1, job.threads // size),
+                "threads": max(1, job.threads // size) if job.threads else 0,
             }
         )
         for rank in range(size)
