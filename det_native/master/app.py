@@ -16,8 +16,9 @@ from det_native.master.home import token
 from det_native.master.launch.base import Launcher
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
-from det_native.master.service import LOCAL, Service
+from det_native.master.service import Service
 from det_native.schema.home import Home
+from det_native.schema.launchers import LOCAL
 from det_native.schema.rest import SlotInfo
 
 

@@ -39,6 +39,7 @@ from det_native.master.flow.places import Places
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.schedules import Schedules
 from det_native.master.flow.scheduling import Scheduling
+from det_native.master.flow.slots import Slots
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.hourly_backups import HourlyBackups
@@ -58,6 +59,7 @@ from det_native.master.store.encoding import now
 from det_native.schema import rest
 from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.schema.introduction import Meeting
+from det_native.schema.launchers import LOCAL
 from det_native.schema.life import Deletion, Retained, Retention
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.queue import Queue
@@ -74,7 +76,6 @@ AnyExperiment = TypeVar("AnyExperiment", bound=rest.Experiment)
 OWNER = "user"
 LOG_NAME = "master.log"
 RESERVE_NAME = "reserve"
-LOCAL = "local"
 _LOOK_PATIENCE = 1.0  # seconds
 # So long the answer to a deletion waits for its end.
 DELETION_SECONDS = 40.0
@@ -194,6 +195,11 @@ class Service:
     def log(self) -> Path:
         """The master's log file, which an internal error points to."""
         return self.places.home / LOG_NAME
+
+    @property
+    def slots(self) -> Slots:
+        """The slots that exist now."""
+        return self._slots
 
     @property
     def context(self) -> Context:

@@ -123,10 +123,11 @@ class Cluster(Protocol):
 class HasDashboard(Protocol):
     """A launcher whose cluster has a page of its own."""
 
+    @property
     def dashboard(self) -> str:
-        """Return the page's address, empty where there is none now; called from any thread."""
+        """The page's address, empty where there is none now; any thread may ask."""
 
 
 def dashboard_of(launcher: Launcher) -> str:
     """Return the address of a cluster's own page, empty where it has none."""
-    return launcher.dashboard() if isinstance(launcher, HasDashboard) else ""
+    return launcher.dashboard if isinstance(launcher, HasDashboard) else ""
