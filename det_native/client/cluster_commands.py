@@ -40,6 +40,8 @@ def list_slots(context: click.Context, *, output: Output) -> None:
         {
             "id": one.id,
             "device": one.device,
+            "node": one.node,
+            "accelerator": one.accelerator,
             "name": one.name,
             "memory": one.memory,
             "trial": one.trial_id,
@@ -53,6 +55,8 @@ def list_slots(context: click.Context, *, output: Output) -> None:
         {
             "id": None,
             "device": "cpu",
+            "node": "",
+            "accelerator": "",
             "name": "",
             "memory": None,
             "trial": row["trial"],
@@ -70,7 +74,7 @@ def list_slots(context: click.Context, *, output: Output) -> None:
 
 def slot_name(slot: SlotInfo) -> str:
     """Return what a slot is: the GPU's model with its memory where they are known, else the kind of device."""
-    return slot.model or slot.device
+    return slot.model or slot.accelerator or slot.device
 
 
 @click.group()

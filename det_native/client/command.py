@@ -31,6 +31,7 @@ from det_native.client.json_output import AS_JSON
 from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
 from det_native.client.model_commands import model as model_group
+from det_native.client.node_commands import nodes as nodes_command
 from det_native.client.notify_commands import notify as notify_group
 from det_native.client.open_command import open_page as open_command
 from det_native.client.output import Output, takes_output_options
@@ -47,9 +48,11 @@ from det_native.client.trial_commands import trial as trial_group
 from det_native.client.up_command import up as up_command
 from det_native.errors import DetError, MasterUnreachableError, NoMasterError
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.launchers import LOCAL
 from det_native.schema.processes import is_stopped
 
 if TYPE_CHECKING:
+    from det_native.schema.cluster import NodeInfo
     from det_native.schema.rest import SlotInfo
 
 _FAILED = 1
@@ -156,6 +159,12 @@ def status(context: click.Context, *, output: Output) -> None:
             ("home", info.home),
             ("slots", f"{busy} of {len(info.slots)} busy ({', '.join(f'{n} {d}' for d, n in devices.items())})"),
             *_held(info.slots, indented=not output.as_csv),
+            *(
+                [("machines", ", ".join(_machine(node) for node in info.nodes) or "none")]
+                if info.launcher != LOCAL
+                else []
+            ),
+            *([("dashboard", info.dashboard)] if info.dashboard else []),
             ("standbys", standbys or "none"),
             ("active experiments", info.active_experiments),
             *space_line(session),
@@ -163,6 +172,12 @@ def status(context: click.Context, *, output: Output) -> None:
         ],
         {"url": session.url, **info.model_dump(mode="json")},
     )
+
+
+def _machine(node: NodeInfo) -> str:
+    """Return a machine with its slots, or what is wrong with it."""
+    slots = f"{node.slots} slot{'' if node.slots == 1 else 's'}"
+    return f"{node.name} ({node.trouble or slots})"
 
 
 def _held(slots: list[SlotInfo], *, indented: bool) -> list[tuple[str, str]]:
@@ -336,6 +351,7 @@ for _command in (
     experiment.add_command(_command)
 cli.add_command(up_command)
 cli.add_command(submit_command)
+cli.add_command(nodes_command)
 experiment.add_command(download_experiment)
 trial_group.add_command(download_trial)
 for _group in (

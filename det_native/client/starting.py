@@ -17,7 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from det_native.errors import MasterStartError, MissingDependencyError
-from det_native.schema.home import Home, RuntimeFile, read_runtime
+from det_native.schema.home import REFUSED, Home, RuntimeFile, read_runtime
 
 # Without any work of the process that starts; one that works is waited for longer: its machine is slow or very busy.
 START_SECONDS = 60.0
@@ -32,7 +32,7 @@ _LEAST_ROOM = 1 << 20
 _DROPPED_PREFIXES = ("DET_", "SSH_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
 _DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT"}
 #: Settings of a master that it finds in its environment.
-KEPT = {"DET_SLOTS", "DET_SCHEDULER", "DET_TRIALS_WITHOUT_SLOTS"}
+KEPT = {"DET_SLOTS", "DET_SCHEDULER", "DET_TRIALS_WITHOUT_SLOTS", "DET_LAUNCHER", "DET_RAY_ADDRESS"}
 
 
 class _Detached(subprocess.Popen[bytes]):
@@ -157,11 +157,13 @@ def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
         ready = _read_until_ready(read_end, process.pid)
     finally:
         os.close(read_end)
-    runtime = read_runtime(home) if ready else None
+    runtime = read_runtime(home) if ready is True else None
     if runtime is None:
         process.kill()
         process.wait()
         _refuse_if_full(home)
+        if isinstance(ready, str):
+            raise MasterStartError(f"The master did not start: {ready}")
         reason = "did not start" if ready is not None else f"was not ready after {time.monotonic() - begun:.0f} s"
         end = _end_of_log(home.log, log_size)
         raise MasterStartError(f"The master {reason}. The end of its log {home.log}:\n{end}")
@@ -182,8 +184,11 @@ def _refuse_if_full(home: Home) -> None:
         )
 
 
-def _read_until_ready(descriptor: int, pid: int) -> bool | None:
-    """Wait for the word of a starting master: True once it is ready, False if it ended, None if it takes too long."""
+def _read_until_ready(descriptor: int, pid: int) -> bool | str | None:
+    """Wait for the word of a starting master: True once it is ready, False if it ended, None if it takes too long.
+
+    A sentence says why it does not start.
+    """
     begun = worked = time.monotonic()
     used = 0.0
     text = b""
@@ -200,6 +205,8 @@ def _read_until_ready(descriptor: int, pid: int) -> bool | None:
             worked, used = now, seconds
         if now - worked >= START_SECONDS or now - begun >= LONGEST_START_SECONDS:
             return None
+    if text.startswith(REFUSED):
+        return text.removeprefix(REFUSED).decode(errors="replace").strip()
     return text == b"ready\n"
 
 

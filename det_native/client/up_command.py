@@ -10,9 +10,12 @@ import click
 from det_native.client import remote_commands
 from det_native.client.remote.target import is_ssh
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.launchers import LAUNCHERS, LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from det_native.schema.rest import MasterInfo
 
 _FAILED = 1
 
@@ -38,9 +41,37 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str | Non
     return value
 
 
+def _ray_address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    from det_native.errors import ArgumentError
+    from det_native.schema.launchers import check_ray_address
+
+    if value is not None:
+        try:
+            check_ray_address(value)
+        except ArgumentError as error:
+            raise click.BadParameter(str(error)) from error
+    return value
+
+
 @click.command()
 @click.option(
     "--slots", metavar="N", callback=_slots, help='Slots: "4", "cpu:4" or "cuda:4". All GPUs, else one for each core.'
+)
+@click.option(
+    "--launcher",
+    type=click.Choice(LAUNCHERS),
+    help="What runs the workers: this machine alone (local), or the machines of a Ray cluster (ray).",
+)
+@click.option(
+    "--ray-address",
+    metavar="ADDRESS",
+    callback=_ray_address,
+    help='With --launcher ray: "auto" for the cluster that runs here, host:port of its head, or ray://host:port.',
+)
+@click.option(
+    "--ray-trusted",
+    is_flag=True,
+    help="With --launcher ray: use a cluster without RAY_AUTH_MODE=token; whoever reaches it can run code on it.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen at this port, too (TCP).")
 @click.option("--host", help="Listen at this address, too; others than this machine's (127.0.0.1) need TLS.")
@@ -65,7 +96,8 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
 
     Where one runs already, the exit code is 1 if it does not have the options that are given.
 
-    It listens at a socket in its home, which only you can open. --port or --host open a port besides.
+    It listens at a socket in its home, which only you can open. --port or --host open a port besides. With
+    --launcher ray trials run on the machines of a Ray cluster.
     """
     from det_native.client.connect import check_version, connect
     from det_native.client.remote.slurm import NOTE, on_login_node
@@ -81,11 +113,11 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
     home = Home.default()
     asked = {
-        f"--{name.replace('_', '-')}": str(value)
+        f"--{name.replace('_', '-')}": "" if value is True else str(value)
         for name, value in options.items()
         if value and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
-    arguments = [text for option in asked.items() for text in option]
+    arguments = [text for option in asked.items() for text in option if text]
     if on_login_node():
         click.echo(f"Warning: {NOTE}", err=True)
     if service:
@@ -96,6 +128,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     places = runtime.url if runtime.tcp is None else f"{runtime.url} and {runtime.tcp}"
     if started.fresh:
         click.echo(f"The master runs at {places} (home {home.path}).")
+        _say_cluster(MasterInfo.model_validate(connect(None, start=False).get("/master")))
         return
     click.echo(f"A master runs already at {places} (home {home.path}).")
     check_version(Session(runtime.url, "").health(), runtime.url)
@@ -105,15 +138,27 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         from det_native.client.space_commands import set_budget
 
         set_budget(connect(None, start=False), str(options["disk_budget"]))
-    slots = MasterInfo.model_validate(connect(None, start=False).get("/master")).slots
-    without = lacking(asked, runtime, slots)
+    without = lacking(asked, runtime, MasterInfo.model_validate(connect(None, start=False).get("/master")))
     if without:
+        names = " and ".join(f"{name} {asked[name]}".strip() for name in without)
         click.echo(
-            f"It was started without {' and '.join(f'{name} {asked[name]}' for name in without)}: `det down` first, "
+            f"It was started without {names}: `det down` first, "
             f"then `{shlex.join(['det', 'up', *arguments])}`; running trials go on.",
             err=True,
         )
         context.exit(_FAILED)
+
+
+def _say_cluster(info: MasterInfo) -> None:
+    """Say what a master of several machines has begun with."""
+    if info.launcher == LOCAL:
+        return
+    if info.outage:
+        click.echo(f"Warning: {info.outage}", err=True)
+        return
+    machines = f"{len(info.nodes)} machine{'' if len(info.nodes) == 1 else 's'}"
+    slots = f"{len(info.slots)} slot{'' if len(info.slots) == 1 else 's'}"
+    click.echo(f"Its cluster has {machines} with {slots}: `det nodes` shows them.")
 
 
 def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:

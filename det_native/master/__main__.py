@@ -59,11 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
     from det_native.master.launch.base import WorkerKind
-    from det_native.master.launch.local import LocalLauncher
-    from det_native.master.launch.slots import discover_slots
+    from det_native.master.launching import make_launcher, wait_for_cluster
 
-    slots = discover_slots(config.slots)
-    launcher = LocalLauncher(config.home.standby, slots=len(slots), device=slots[0].device, umask=users_umask)
+    place = ""
+    launching = make_launcher(config, users_umask, lambda: place)
+    launcher, slots = launching.launcher, launching.slots
     try:
         # First of all, so that frameworks load while the rest of the master does.
         for framework in config.warm:
@@ -84,7 +84,9 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 runtime_file.remember_port(config.home, by_tcp.getsockname()[1])
             home_folder.renew_exposed_token(config.home)
             local = listening.enter_context(local_socket(config.home))
-            url = url_of(Path(local.getsockname()))
+            url = place = url_of(Path(local.getsockname()))
+            if launching.cluster is not None:
+                wait_for_cluster(config, launching.cluster)
             tcp = None if by_tcp is None else tcp_url(config, by_tcp)
             service, app = build(
                 config.home.path,
@@ -97,6 +99,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 storage_url=config.checkpoints,
                 storage_options=config.checkpoint_options,
                 budget=config.disk_budget,
+                launched_by=config.launcher,
             )
 
             announced: list[RuntimeFile] = []
@@ -108,7 +111,13 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                     os.close(config.ready_fd)
                 seconds = time.monotonic() - begun
                 places = url if tcp is None else f"{url} and {tcp}"
-                logger.info("version %s answers at %s with %d slots, %.2f s", __version__, places, len(slots), seconds)
+                logger.info(
+                    "version %s answers at %s with %d slots, %.2f s",
+                    __version__,
+                    places,
+                    len(service.slots.now),
+                    seconds,
+                )
 
             def keep_announced() -> None:
                 for runtime in announced:

@@ -18,6 +18,7 @@ from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.master.service import Service
 from det_native.schema.home import Home
+from det_native.schema.launchers import LOCAL
 from det_native.schema.rest import SlotInfo
 
 
@@ -34,6 +35,7 @@ def build(
     storage_url: str = "",
     storage_options: Mapping[str, Any] | None = None,
     budget: int | None = None,
+    launched_by: str = LOCAL,
 ) -> tuple[Service, FastAPI]:
     """Make a master and its HTTP interface; ``service.start()`` begins, ``service.close()`` ends.
 
@@ -59,6 +61,8 @@ def build(
         Where new experiments keep their checkpoints unless they say; in `home` by default.
     budget : int, optional
         Bytes that the home may take from now on; 0 for as many as the disk has.
+    launched_by : str
+        What the launcher is called: ``local``, ``ray``.
 
     Raises
     ------
@@ -84,5 +88,6 @@ def build(
         policy=policy,
         without_slots=without_slots,
         budget=budget,
+        launched_by=launched_by,
     )
     return service, create_app(service, hosts=[host for host in (*hosts, urlsplit(url).hostname) if host])

@@ -17,6 +17,7 @@ from det_native.errors import ArgumentError
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.schema.home import Home
+from det_native.schema.launchers import LAUNCHERS, check_ray_address
 from det_native.schema.sizes import parse_size
 from det_native.schema.storage_config import UrlStorage
 
@@ -36,7 +37,13 @@ class MasterConfig:
     port : int
         0 for the port of the last start, or any free one.
     slots : str or None
-        See ``launch.slots.discover_slots``.
+        See ``launch.slots.discover_slots``; of a cluster, those of each machine.
+    launcher : str
+        ``local``, or ``ray`` for the machines of a Ray cluster.
+    ray_address : str
+        ``auto``, ``host:port`` of the head, or ``ray://host:port``.
+    ray_trusted : bool
+        Whether a cluster is used though whoever reaches it can run code on it.
     certificate, key : Path or None
         PEM files for TLS.
     warm : tuple of str
@@ -59,6 +66,9 @@ class MasterConfig:
     host: str | None = None
     port: int = 0
     slots: str | None = None
+    launcher: str = "local"
+    ray_address: str = "auto"
+    ray_trusted: bool = False
     certificate: Path | None = None
     key: Path | None = None
     warm: tuple[str, ...] = ()
@@ -115,6 +125,9 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     parser.add_argument("--host")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--slots", default=environment.get("DET_SLOTS"))
+    parser.add_argument("--launcher", default=environment.get("DET_LAUNCHER") or "local")
+    parser.add_argument("--ray-address", default=environment.get("DET_RAY_ADDRESS") or "auto", metavar="ADDRESS")
+    parser.add_argument("--ray-trusted", action="store_true")
     parser.add_argument("--tls-cert", type=Path)
     parser.add_argument("--tls-key", type=Path)
     parser.add_argument("--warm", action="append", default=[], metavar="FRAMEWORK")
@@ -126,6 +139,9 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     found = parser.parse_args(arguments)
     if found.scheduler not in set(Policy):
         raise ArgumentError(f"scheduler: {found.scheduler!r} is none: set DET_SCHEDULER to {' or '.join(Policy)}.")
+    if found.launcher not in LAUNCHERS:
+        raise ArgumentError(f"DET_LAUNCHER must be {' or '.join(LAUNCHERS)}, not {found.launcher!r}.")
+    check_ray_address(found.ray_address)
     if not str(found.without_slots).isdecimal():
         raise ArgumentError(f"DET_TRIALS_WITHOUT_SLOTS must be a whole number, not {found.without_slots!r}.")
     checkpoints, options = _storage(found.checkpoints, environment.get("DET_CHECKPOINTS_OPTIONS") or "")
@@ -134,6 +150,9 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         host=found.host,
         port=found.port,
         slots=found.slots,
+        launcher=found.launcher,
+        ray_address=found.ray_address,
+        ray_trusted=found.ray_trusted,
         certificate=found.tls_cert.absolute() if found.tls_cert else None,
         key=found.tls_key.absolute() if found.tls_key else None,
         warm=tuple(found.warm),

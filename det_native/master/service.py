@@ -39,11 +39,12 @@ from det_native.master.flow.places import Places
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.schedules import Schedules
 from det_native.master.flow.scheduling import Scheduling
+from det_native.master.flow.slots import Slots
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch import gpu_notices
-from det_native.master.launch.base import Exit, Launcher
+from det_native.master.launch.base import Exit, Launcher, dashboard_of
 from det_native.master.launch.packages import WorkerPackages
 from det_native.master.notify.mail import SmtpServer
 from det_native.master.outage import Outage
@@ -58,6 +59,7 @@ from det_native.master.store.encoding import now
 from det_native.schema import rest
 from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.schema.introduction import Meeting
+from det_native.schema.launchers import LOCAL
 from det_native.schema.life import Deletion, Retained, Retention
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.queue import Queue
@@ -104,6 +106,8 @@ class Service:
         How many trials that need no slot may run at the same time.
     budget : int or None
         Bytes that the home may take from now on, 0 for as many as the disk has; None for what was said before.
+    launched_by : str
+        What the launcher is called: ``local``, ``ray``.
 
     Raises
     ------
@@ -121,6 +125,7 @@ class Service:
         policy: Policy = Policy.PRIORITY,
         without_slots: int = MOST_WITHOUT_SLOTS,
         budget: int | None = None,
+        launched_by: str = LOCAL,
     ) -> None:
         self.places = places
         self.broker = Broker()
@@ -135,6 +140,7 @@ class Service:
         self.on_shutdown: Callable[[], None] = lambda: None
         self.kill_workers = False
         self._launcher = launcher
+        self._launched_by = launched_by
         self._token = token
         self._token_hashes: dict[str, str] = {}
         self._started_at = now()
@@ -148,6 +154,8 @@ class Service:
         self._reserve = Reserve(places.home / RESERVE_NAME)
         self._thread = DecisionThread(self._tick, self._busy, waiter, self._make_room)
         self._context = Context(self.database, launcher, places, self._thread.post)
+        self._slots = self._context.slots
+        self._looks_often = self._slots.cluster is not None and waiter is None
         self.collector = Collector(self._context)
         self.deletions = Deletions(self._context, self.blobs, self._bundles.forget)
         self.space = SpaceWatch(
@@ -178,7 +186,8 @@ class Service:
         self._runs = Runs(
             self._context, self._trial_over, lambda *ids: self._experiments.has_stopped(*ids), self.collector.make_room
         )
-        self._scheduling = Scheduling(self.database, places.slots, policy, self._runs, without_slots)
+        asked = f"{launched_by.capitalize()}'s autoscaler"
+        self._scheduling = Scheduling(self.database, self._slots, policy, self._runs, without_slots, asked)
         self._checks = Checks(self._context)
         self._backups = None if self.database.file is None else HourlyBackups(self.database.file)
 
@@ -186,6 +195,11 @@ class Service:
     def log(self) -> Path:
         """The master's log file, which an internal error points to."""
         return self.places.home / LOG_NAME
+
+    @property
+    def slots(self) -> Slots:
+        """The slots that exist now."""
+        return self._slots
 
     @property
     def context(self) -> Context:
@@ -268,7 +282,10 @@ class Service:
             standbys=self._standbys,
             active_experiments=self._last_active,
             experiments=self._listed,
-            outage=self.outage.sentence,
+            outage=self.outage.sentence or self._slots.trouble,
+            launcher=self._launched_by,
+            nodes=list(self._slots.nodes),
+            dashboard=dashboard_of(self._launcher),
         )
 
     def clean(self, owner: str, days: int | None) -> rest.Cleaned:
@@ -283,22 +300,23 @@ class Service:
     @property
     def devices(self) -> dict[str, str]:
         """Model and memory of the GPUs, by slot; those of which the driver tells nothing are left out."""
-        return {slot.id: slot.model for slot in self.places.slots if slot.model}
+        return {slot.id: slot.model for slot in self._slots.now if slot.model}
 
     def _slots_now(self) -> list[rest.SlotInfo]:
         taken = self._scheduling.taken
-        return [_held(slot, taken.get(slot.id)) for slot in self.places.slots]
+        return [_held(slot, taken.get(slot.id)) for slot in self._slots.with_held(taken)]
 
     def queue(self, limit: int) -> Queue:
         """Return the first experiments that have not ended, in the order of the scheduler."""
         taken, policy = self._scheduling.taken, self._scheduling.policy
         held: dict[int, list[str]] = {}
-        for slot in self.places.slots:
+        existing = self._slots.with_held(taken)
+        for slot in existing:
             if (run := taken.get(slot.id)) is not None:
                 held.setdefault(run.experiment_id, []).append(slot.id)
         with self.database.read() as connection:
             found = queue.entries(connection, held, by_priority=policy is Policy.PRIORITY)
-        slots = len(self.places.slots)
+        slots = len(existing)
         return Queue(
             policy=policy.value,
             slots=slots,
@@ -547,7 +565,7 @@ class Service:
 
     def as_told(self, found: AnyExperiment) -> AnyExperiment:
         """Return an experiment with what keeps it from going on, if the master can store nothing."""
-        notice = "" if found.state.terminal else self.outage.notice
+        notice = "" if found.state.terminal else self.outage.notice or self._slots.trouble
         return found.model_copy(update={"notice": notice}) if notice else found
 
     def _tell_outage(self) -> None:
@@ -675,12 +693,14 @@ class Service:
             or self._touched
             or self._unscheduled
             or self.outage.lasts
+            or self._looks_often
         )
 
     def _tick(self) -> None:
         self.outage.look()
         for exit in self._launcher.poll():
             self._thread.post(partial(self._ended, exit))
+        self._look_at_cluster()
         self._reserve.hold()
         self._runs.tick()
         self._checks.tick()
@@ -697,6 +717,15 @@ class Service:
         if self._scheduling.untold:  # in steps of its own, between which others' come
             self._thread.post(self._scheduling.tell)
         self._standbys = self._launcher.standbys()
+
+    def _look_at_cluster(self) -> None:
+        """See which slots there are now, and tell those who watch if the cluster cannot be used, or can be again."""
+        trouble = self._slots.trouble
+        if self._slots.look(self._scheduling.taken):
+            self._unscheduled = True
+        if self._slots.trouble != trouble:
+            logger.warning("the cluster: %s", self._slots.trouble or "it can be used again")
+            self._tell_outage()
 
     def _ended(self, exit: Exit) -> None:
         if self._checks.ended(exit):

@@ -42,7 +42,6 @@ _NO_EFFECT = {
     "checkpoint_storage.tensorboard_path": "event files are kept with the experiment",
     "resources.agent_label": _MANAGERS,
     "resources.resource_pool": _MANAGERS,
-    "resources.is_single_node": _MANAGERS,
     "resources.slots": "it is for notebooks and shells; resources.slots_per_trial is for trials",
     "slurm": _MANAGERS,
     "pbs": _MANAGERS,
@@ -70,10 +69,15 @@ _NO_EFFECT_ON_ONE_SLOT = {
 }
 _OF_HOROVOD = ("tensor_fusion_threshold", "tensor_fusion_cycle_time", "auto_tune_tensor_fusion")
 _HERE = "a local run trains in this process, one trial after the other, and keeps its checkpoints with itself"
+_ON_THIS_MACHINE = "a local run is on this machine, with the GPUs that it has"
 _NO_EFFECT_HERE = {
     "resources.max_slots": _HERE,
     "resources.priority": _HERE,
     "resources.weight": _HERE,
+    "resources.accelerator": _ON_THIS_MACHINE,
+    "resources.node": _ON_THIS_MACHINE,
+    "resources.placement": _ON_THIS_MACHINE,
+    "resources.is_single_node": _ON_THIS_MACHINE,
     "resources.allow_cpu": "a local run only warns of a GPU that the framework does not see",
     "max_restarts": _HERE,
     "checkpoint_storage.host_path": _HERE,

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from det_native.errors import MasterError
 from det_native.schema.processes import is_alive
 
+#: What a master that does not start writes to whoever has started it, before the sentence why.
+REFUSED = b"refused "
 #: Files that are in every folder of a master, and together nowhere else.
 HOME_MARKERS = ("token", "det.db")
 #: Where hashes of files are remembered, in a home.

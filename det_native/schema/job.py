@@ -131,7 +131,9 @@ class TrialJob(_Model):
     test : bool
         One minimal loop: one batch of validation is enough.
     devices : list of str
-        Value of ``CUDA_VISIBLE_DEVICES``; empty on CPU slots.
+        Value of ``CUDA_VISIBLE_DEVICES``; empty on CPU slots, and on a cluster until the launcher fills them in.
+    threads : int
+        It computes with so many; 0 on a cluster until the launcher fills in the share of the machine where it runs.
     """
 
     kind: Literal["trial"] = "trial"

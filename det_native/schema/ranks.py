@@ -134,5 +134,5 @@ def rank_jobs(job: Job, size: int) -> list[Job]:
     """
     if size == 1 or isinstance(job, CheckJob):
         return [job]
-    threads = max(1, job.threads // size)
+    threads = max(1, job.threads // size) if job.threads else 0
     return placed_rank_jobs(job, [Place("", "", job.devices[rank : rank + 1], threads) for rank in range(size)])

@@ -28,6 +28,7 @@ class Resources(Section):
     """What an experiment may use. A slot is a GPU, or a share of the CPU; work without one sees no GPU.
 
     With `allow_cpu` a trial trains on the processors where its slot is a GPU that the framework does not see.
+    `accelerator`, `node`, `placement` and `is_single_node` say which slots of several machines it may have.
     """
 
     slots_per_trial: Whole = 1
@@ -42,6 +43,9 @@ class Resources(Section):
     is_single_node: bool | None = None
     devices: list[str | dict[str, Any]] = Field(default_factory=list)
     slots: Whole | None = None
+    accelerator: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    node: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    placement: Literal["pack", "spread"] = "pack"
 
     @field_validator("shm_size")
     @classmethod
@@ -59,6 +63,21 @@ class Resources(Section):
                 "or no trial could ever start"
             )
         return self
+
+    @model_validator(mode="after")
+    def _one_placement(self) -> Self:
+        if self.placement == "spread" and self.slots_per_trial > 1:
+            for name in ("is_single_node", "native_parallel"):
+                if getattr(self, name):
+                    raise ValueError(
+                        f"placement: spread asks for several machines, and {name}: true for one: leave out one of them"
+                    )
+        return self
+
+    @property
+    def on_one_machine(self) -> bool:
+        """Whether all slots of a trial must be of one machine: those of one process always are."""
+        return bool(self.is_single_node) or self.native_parallel
 
 
 class Optimizations(Section):

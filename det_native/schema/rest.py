@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from det_native.schema.bodies import Answer, Sent
+from det_native.schema.cluster import NodeInfo
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
 from det_native.schema.outputs import Artifact, ArtifactsReport, LoggedMedium, MediaReport, Medium
 from det_native.schema.states import (
@@ -79,7 +80,9 @@ class SlotInfo(Answer):
 class MasterInfo(Answer):
     """Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so.
 
-    `experiments` are all that are not archived.
+    `experiments` are all that are not archived. Of a master with another `launcher` than ``local`` its `slots` are of
+    several machines, `nodes`; `outage` also says why its cluster cannot be used, and `dashboard` is the address of the
+    cluster's own page, if it has one.
     """
 
     version: str
@@ -93,6 +96,9 @@ class MasterInfo(Answer):
     active_experiments: int = 0
     experiments: int = 0
     outage: str = ""
+    launcher: str = "local"
+    nodes: list[NodeInfo] = Field(default_factory=list)
+    dashboard: str = ""
 
 
 class Cleaned(Answer):

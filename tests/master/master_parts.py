@@ -26,6 +26,7 @@ from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.master.service import Service
 from det_native.schema import rest
+from det_native.schema.cluster import NodeInfo, SlotsWanted
 from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Interpreter, Program
 from det_native.schema.states import ExitReason, MetricKind
@@ -126,6 +127,82 @@ class MemoryLauncher:
         """Leave the workers, or end them."""
         if kill_workers:
             self.world.alive.clear()
+
+
+class ClusterLauncher(MemoryLauncher):
+    """A launcher of several machines, whose slots come and go as the test says.
+
+    A machine is given by its name and its number of slots; `accelerators` names the types of its GPUs, of those that
+    have some.
+    """
+
+    def __init__(self, machines: dict[str, int], accelerators: dict[str, str] | None = None) -> None:
+        super().__init__()
+        self.accelerators = accelerators or {}
+        self.labels: dict[str, dict[str, str]] = {}
+        self.wanted: list[list[SlotsWanted]] = []
+        self.unplaced: dict[str, str] = {}
+        self.problem = ""
+        self.slots_of: dict[str, tuple[str, ...]] = {}
+        self.set_machines(machines)
+
+    def set_machines(self, machines: dict[str, int]) -> None:
+        """Have these machines from now on."""
+        infos = []
+        for name, count in machines.items():
+            accelerator = self.accelerators.get(name, "")
+            infos.append(
+                NodeInfo(
+                    id=f"id-of-{name}",
+                    name=name,
+                    slots=count,
+                    free=count,
+                    device="cuda" if accelerator else "cpu",
+                    accelerator=accelerator,
+                    labels=self.labels.get(name, {}),
+                )
+            )
+        self._nodes = infos
+        self._slots = [
+            rest.SlotInfo(id=f"{info.name}/{number}", device=info.device, node=info.name, accelerator=info.accelerator)
+            for info in infos
+            for number in range(info.slots)
+        ]
+
+    def start(
+        self, run_id: str, job: TrialJob | CheckJob, kind: WorkerKind, *, ranks: int = 1, slots: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Remember on which slots."""
+        self.slots_of[run_id] = tuple(slots)
+        return super().start(run_id, job, kind, ranks=ranks, slots=slots)
+
+    def slots(self) -> list[rest.SlotInfo]:
+        """Return the slots of the machines that the test has given."""
+        return self._slots
+
+    def nodes(self) -> list[NodeInfo]:
+        """Return those machines."""
+        return self._nodes
+
+    def want(self, wanted: Sequence[SlotsWanted]) -> None:
+        """Remember what is wanted."""
+        with self.world.changed:
+            self.wanted.append(list(wanted))
+            self.world.changed.notify_all()
+
+    def wait_until_wanted(self, wanted: list[SlotsWanted]) -> None:
+        """Wait until that is wanted, and nothing else."""
+        with self.world.changed:
+            got = self.world.changed.wait_for(lambda: self.wanted[-1:] == [wanted], DEADLINE)
+            assert got, f"wanted: {self.wanted}"
+
+    def waits(self) -> dict[str, str]:
+        """Return what the test says."""
+        return self.unplaced
+
+    def trouble(self) -> str:
+        """Return what the test says."""
+        return self.problem
 
 
 @dataclass
@@ -327,6 +404,8 @@ def running_master(
     if database_url is None:
         put_database(home / "det.db")
     infos = [rest.SlotInfo(id=f"cpu:{number}", device="cpu") for number in range(slots)]
+    if isinstance(launcher, ClusterLauncher):
+        infos, place = [], {"launched_by": "ray", **place}
     service, app = build(
         home, launcher, infos, URL, database_url=database_url, policy=policy, without_slots=without_slots, **place
     )

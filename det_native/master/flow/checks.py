@@ -77,7 +77,7 @@ class Checks:
             assert experiment.bundle_id is not None
             bundle = bundles.get(connection, experiment.bundle_id)
             started = any(trial.run_id is not None for trial in trials.of_experiment(connection, experiment_id))
-        other_devices = any(slot.device != "cpu" for slot in self._context.places.slots)
+        other_devices = any(slot.device != "cpu" for slot in self._context.slots.now)
         if started or other_devices or bundle.packages or bundle.proof is None:
             waiting.set_result(BundleChecked(ok=True))
             return

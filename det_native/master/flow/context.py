@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from det_native.master.flow.places import Places
+from det_native.master.flow.slots import Slots
 from det_native.master.launch.base import Launcher
 from det_native.master.store import events, experiments, trials
 from det_native.master.store.database import Database, Transaction
@@ -26,6 +28,11 @@ class Context:
     launcher: Launcher
     places: Places
     post: Post
+
+    @cached_property
+    def slots(self) -> Slots:
+        """The slots that exist now."""
+        return Slots(self.launcher, self.places.slots)
 
 
 def tell_experiment(transaction: Transaction, experiment_id: int) -> rest.Experiment:

@@ -10,6 +10,7 @@ from det_native._version import PROTOCOL
 from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
 from det_native.master.flow.after import check_after
 from det_native.master.flow.context import Context, tell_experiment
+from det_native.master.flow.fitting import check_fits
 from det_native.master.flow.jobs import check_framework, check_horovod
 from det_native.master.flow.places_of_checkpoints import check_writable, stored, with_masters_storage
 from det_native.master.flow.warm_start import check_earlier, check_source
@@ -58,7 +59,7 @@ def create(
     ConfigurationError, UnsupportedFeatureError
         If the configuration is not valid, or asks for what this version does not run.
     ArgumentError
-        If a trial needs more slots than there are, or what it comes after has failed already.
+        If a trial could never run on this machine, or what it comes after has failed already.
     MissingDependencyError
         If it needs Horovod or a framework, and there is none.
     ProtocolMismatchError
@@ -128,7 +129,7 @@ def _fitting_bundle(
     bundle = bundles.get(connection, body.bundle_id)
     check_framework(bundle)
     refuse_unsupported(config, bundle.program.framework)
-    _refuse_too_large(config, len(context.places.slots))
+    check_fits(config.resources, context.slots)
     check_horovod(config, bundle)
     source = check_source(connection, config, owner, bundle.program.framework)
     check_earlier(connection, bundle.program, owner)
@@ -158,13 +159,3 @@ def _configuration(body: rest.ExperimentCreate, framework: Framework | None) -> 
         raise ArgumentError("searcher.metric is missing: name the validation metric that trials are compared by.")
     config = config.with_some_seed()
     return testing_config(config) if body.test else config
-
-
-def _refuse_too_large(config: ExperimentConfig, slots: int) -> None:
-    wanted = config.resources.slots_per_trial
-    if wanted > slots:
-        has = f"{slots} slot" if slots == 1 else f"{slots} slots"
-        raise ArgumentError(
-            f"resources.slots_per_trial: {wanted} slots for each trial, but the cluster has {has}: ask for at most "
-            f"{slots}, or start it again with more: `det down`, then `det up --slots {wanted}`."
-        )

@@ -136,11 +136,16 @@ def trial_job(
     units: int | None = None,
     warm_start: WarmStartSource | None = None,
     earlier: Mapping[str, WarmStartSource] | None = None,
+    cluster_device: Device | None = None,
 ) -> TrialJob:
-    """Return the job of one run of a trial on all its slots, which the launcher divides where there are several."""
+    """Return the job of one run of a trial on all its slots, which the launcher divides where there are several.
+
+    With `cluster_device`, what its slots are on a cluster, the launcher also fills in which devices it has and with how
+    many threads it computes: only the machine where it runs knows that.
+    """
     config = ExperimentConfig.model_validate(experiment.config)
-    devices = [device for device in map(device_of, slots) if device is not None]
-    kind: Device = "cuda" if devices else "cpu"
+    devices = [] if cluster_device else [device for device in map(device_of, slots) if device is not None]
+    kind: Device = cluster_device or ("cuda" if devices else "cpu")
     stage = stage_of(config, units)
     address = address_of(config, places)
     return TrialJob(
@@ -168,6 +173,6 @@ def trial_job(
         stage=stage.model_dump() if stage is not None else None,
         test=experiment.test,
         devices=devices,
-        threads=places.threads * max(len(slots), 1),
+        threads=0 if cluster_device else places.threads * max(len(slots), 1),
         variables=config.environment.environment_variables.for_device(kind),
     )

@@ -169,6 +169,7 @@ class Runs:
             units=units,
             warm_start=warm_start,
             earlier=earlier,
+            cluster_device=self._context.slots.device_of(slots) if self._context.slots.cluster else None,
         )
         try:
             handle = self._context.launcher.start(run_id, job, worker_kind(bundle), ranks=ranks, slots=slots)
@@ -299,10 +300,12 @@ class Runs:
             return trials.get(connection, trial_id).state is TrialState.QUEUED
 
     def waits(self) -> dict[int, str]:
-        """Return what experiments wait for though their workers live, by experiment."""
+        """Return what experiments wait for though their workers live, or are about to, by experiment."""
         found: dict[int, str] = {}
+        cluster = self._context.slots.cluster
+        not_placed = cluster.waits() if cluster is not None else {}
         for run in self.active.values():
-            note = self.watches.note(run.run_id)
+            note = not_placed.get(run.run_id) or self.watches.note(run.run_id)
             if note:
                 found.setdefault(run.experiment_id, note)
         return found

@@ -14,13 +14,15 @@ from det_native.master.flow.active import Active
 from det_native.master.flow.after import Earlier, earlier
 from det_native.master.flow.context import tell_experiment
 from det_native.master.flow.runs import Runs
+from det_native.master.flow.slots import Slots
 from det_native.master.scheduling.facts import Pending, Policy, Preempt, Running, Start
+from det_native.master.scheduling.machines import Where
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS, plan
-from det_native.master.scheduling.waits import waits
+from det_native.master.scheduling.waits import missing_slots, waits
 from det_native.master.store import experiments, logs, trials, unfinished
 from det_native.master.store.database import Database
+from det_native.schema.cluster import SlotsWanted
 from det_native.schema.resources import Resources
-from det_native.schema.rest import SlotInfo
 from det_native.schema.states import ExperimentState
 
 logger = logging.getLogger(__name__)
@@ -35,14 +37,17 @@ class Scheduling:
     def __init__(
         self,
         database: Database,
-        slots: Iterable[SlotInfo],
+        slots: Slots,
         policy: Policy,
         runs: Runs,
         without_slots: int = MOST_WITHOUT_SLOTS,
+        asked: str = "",
     ) -> None:
         self._without_slots = without_slots
+        self._asked = asked if slots.cluster is not None else ""
         self._database = database
-        self._slots = [slot.id for slot in slots]
+        self._slots = slots
+        self._wanted: list[SlotsWanted] = []
         self._policy = policy
         self._runs = runs
         self._waits_now: dict[int, str] = {}
@@ -64,7 +69,8 @@ class Scheduling:
         with self._database.read() as connection:
             self._waits_told = experiments.waiting(connection)
         self._waits_now = dict(self._waits_told)
-        tell_who_cannot_run(self._database, len(self._slots))
+        if self._slots.cluster is None:
+            tell_who_cannot_run(self._database, len(self._slots.now))
 
     @property
     def outdated(self) -> bool:
@@ -75,11 +81,13 @@ class Scheduling:
         """Start the trials whose turn it is, have others make room, and note who waits for what, to be told."""
         live = {run.trial_id for run in self._runs.active.values()}
         with self._database.read() as connection:
-            most = max(len(self._slots), self._without_slots)
+            most = max(len(self._slots.now), self._without_slots)
             wants, after = self._after_others(connection, self._wants.read(connection))
             pending = pending_trials(connection, wants, live | self._runs.held, most)
             running = running_trials(connection, wants, self._runs.active.values())
-        actions = plan(pending, running, self._slots, self._policy, self._without_slots)
+        trouble = self._slots.trouble
+        machines, rule = self._slots.machines, (self._policy, self._without_slots)
+        actions = [] if trouble else plan(pending, running, machines, *rule)
         for action in actions:
             match action:
                 case Start(trial_id, slot_ids):
@@ -89,14 +97,24 @@ class Scheduling:
         if actions:
             with self._database.read() as connection:
                 running = running_trials(connection, wants, self._runs.active.values())
+        if trouble:
+            at_work = {trial.experiment_id for trial in running}
+            waiting = {one.experiment_id: f"the cluster: {trouble}" for one in pending}
+            waiting = {number: text for number, text in waiting.items() if number not in at_work}
+        else:
+            waiting = waits(pending, running, machines, *rule, self._asked)
+            self._want(missing_slots(pending, running, machines))
         self._stalled = self._runs.waits()
-        self._waits_now = {
-            **self._stalled,
-            **waits(pending, running, self._slots, self._policy, self._without_slots),
-            **after,
-        }
+        self._waits_now = {**self._stalled, **waiting, **after}
         self.taken = {slot: run for run in self._runs.active.values() for slot in run.slots}
         self.tell()
+
+    def _want(self, missing: list[SlotsWanted]) -> None:
+        """Say to the cluster what waits, where that has changed."""
+        cluster = self._slots.cluster
+        if cluster is not None and missing != self._wanted:
+            self._wanted = missing
+            cluster.want(missing)
 
     def _after_others(
         self, connection: Connection, wants: Mapping[int, Wants]
@@ -204,6 +222,7 @@ def pending_trials(connection: Connection, wants: Mapping[int, Wants], live: set
                 slots=wanted.resources.slots_per_trial,
                 order=trial_id,
                 served=served.get(experiment_id, ""),
+                where=_where(wanted.resources),
                 **_claim(wanted.resources),
             )
         )
@@ -235,6 +254,15 @@ def _resources_of_running(connection: Connection, wants: Mapping[int, Wants], ex
 
 def _claim(resources: Resources) -> dict[str, Any]:
     return {"priority": resources.priority, "weight": resources.weight, "max_slots": resources.max_slots}
+
+
+def _where(resources: Resources) -> Where:
+    return Where(
+        accelerator=resources.accelerator or "",
+        node=resources.node or "",
+        spread=resources.placement == "spread",
+        single_node=resources.on_one_machine,
+    )
 
 
 def tell_who_cannot_run(database: Database, slots: int) -> None:

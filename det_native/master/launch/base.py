@@ -117,3 +117,17 @@ class Cluster(Protocol):
 
     def trouble(self) -> str:
         """Return why the cluster cannot be used now, a sentence; empty if it can."""
+
+
+@runtime_checkable
+class HasDashboard(Protocol):
+    """A launcher whose cluster has a page of its own."""
+
+    @property
+    def dashboard(self) -> str:
+        """The page's address, empty where there is none now; any thread may ask."""
+
+
+def dashboard_of(launcher: Launcher) -> str:
+    """Return the address of a cluster's own page, empty where it has none."""
+    return launcher.dashboard if isinstance(launcher, HasDashboard) else ""

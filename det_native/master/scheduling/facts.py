@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from det_native.master.scheduling.machines import ANYWHERE, Where
+
 DEFAULT_PRIORITY = 42
 
 
@@ -51,6 +53,8 @@ class Pending(Claim):
         Position in its experiment's queue; lower starts first.
     served : str
         When the experiment last got slots, as text that sorts by time; empty for never.
+    where : Where
+        Which slots it may have.
     """
 
     trial_id: int
@@ -58,6 +62,7 @@ class Pending(Claim):
     slots: int
     order: int
     served: str = ""
+    where: Where = ANYWHERE
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from det_native.master.scheduling.facts import Action, Pending, Policy, Preempt, Running, Start
+from det_native.master.scheduling.machines import Machines
+from det_native.master.scheduling.shares import Shares
 
 #: So many trials that need no slot run at the same time, unless the master is told another number; their processes
 #: share what the slots leave.
@@ -15,7 +19,7 @@ MOST_WITHOUT_SLOTS = 100
 def plan(
     pending: Iterable[Pending],
     running: Iterable[Running],
-    slot_ids: Sequence[str],
+    slots: Machines | Sequence[str],
     policy: Policy = Policy.PRIORITY,
     without_slots: int = MOST_WITHOUT_SLOTS,
 ) -> list[Action]:
@@ -25,12 +29,14 @@ def plan(
     that holds the least in proportion to its weight (max-min fairness), or else the one that has waited longest since
     it last got some. By `Policy.FAIR_SHARE`, all take turns in this way, and priorities do not count.
 
-    Within an experiment trials start in order. A trial gets all its slots or none. If it is a trial's turn and not
-    enough slots are free, others make room, if that is enough: by priority those of higher numbers, by fair share those
-    of experiments that then still hold no less than the one that gets them. The newest go first. If it is not enough,
-    nobody makes room, but what is free waits with the trial: given to others, one by one, it would never be enough.
-    A trial that cannot run, by the limit of its experiment or for want of slots in the whole cluster, holds back only
-    its own experiment. An experiment that holds more than its limit gives up its newest trials.
+    Within an experiment trials start in order. A trial gets all its slots or none: those of one machine where one has
+    enough, the one with the fewest, else those of as few machines as possible; or of as many, if it is to be spread.
+    If it is a trial's turn and not enough slots are free, others make room, if that is enough: by priority those of
+    higher numbers, by fair share those of experiments that then still hold no less than the one that gets them. The
+    newest go first, and only those whose slots it can use. If it is not enough, nobody makes room, but what is free of
+    that waits with the trial: given to others, one by one, it would never be enough. A trial that cannot run, by the
+    limit of its experiment or for want of slots in the whole cluster, holds back only its own experiment. An experiment
+    that holds more than its limit gives up its newest trials.
 
     Parameters
     ----------
@@ -38,8 +44,8 @@ def plan(
         Trials that wait; one that is already running is passed over.
     running : iterable of Running
         Trials that hold slots.
-    slot_ids : sequence of str
-        All slots; earlier ones are filled first.
+    slots : Machines or sequence of str
+        All slots, or the names of those of one machine; earlier ones are filled first.
     policy : Policy
     without_slots : int
         How many trials that need no slot may run at the same time. They wait for nothing else.
@@ -49,18 +55,18 @@ def plan(
     list of Start and Preempt
         In the order in which to do them; the same for the same facts, whatever their order.
     """
-    shares = Shares(running, slot_ids, policy)
+    shares = Shares(running, machines_of(slots), policy)
     actions: list[Action] = [*shares.above_limits()]
     queues = queues_of(pending, {trial.trial_id for trial in shares.running})
     actions += _starts_without_slots(queues, shares.running, without_slots)
-    while True:
-        chosen = shares.next(queues)
-        if chosen is None:
-            return actions
-        lacking = chosen.slots - len(shares.free) - shares.coming
-        victims = shares.victims(chosen, lacking) if lacking > 0 else []
+    turns = Turns(queues, shares)
+    while (chosen := turns.next()) is not None:
+        victims = shares.make_room(chosen)
         if victims is None:
-            return actions
+            turns.waits(chosen)
+            if not shares.hold_back(chosen):
+                break
+            continue
         queues[chosen.experiment_id].popleft()
         for victim in victims:
             shares.release(victim)
@@ -68,102 +74,52 @@ def plan(
         given = shares.give(chosen)
         if given is not None:
             actions.append(Start(chosen.trial_id, given))
+    return actions
 
 
-class Shares:
-    """What experiments hold while the slots are shared out."""
+def machines_of(slots: Machines | Sequence[str]) -> Machines:
+    """Return the slots by machine; of names alone, those of one machine."""
+    return slots if isinstance(slots, Machines) else _one_machine(tuple(slots))
 
-    def __init__(self, running: Iterable[Running], slot_ids: Sequence[str], policy: Policy) -> None:
-        self.running = list(running)
-        self.total = len(set(slot_ids))
-        self.coming = 0  # slots of trials that were asked to end, and that nobody has claimed
-        self.kept: Counter[int] = Counter()  # without what is coming: by this they take turns
-        self.held: Counter[int] = Counter()  # with it: by this limits are kept
-        self._policy = policy
-        self._ending: set[int] = set()
-        self._given: dict[int, int] = {}  # when each experiment was last given slots here, counted
-        taken = {slot for trial in self.running for slot in trial.slot_ids}
-        self.free = [slot for slot in dict.fromkeys(slot_ids) if slot not in taken]
-        for trial in self.running:
-            self.kept[trial.experiment_id] += len(trial.slot_ids)
-            self.held[trial.experiment_id] += len(trial.slot_ids)
-            if trial.ending:
-                self.release(trial)
 
-    def next(self, queues: dict[int, deque[Pending]]) -> Pending | None:
-        """Return the trial whose turn it is, None if none could start."""
-        heads = (queue[0] for queue in queues.values() if queue)
-        return min((head for head in heads if self.fits(head)), key=self.rank, default=None)
+@lru_cache(maxsize=8)
+def _one_machine(slots: tuple[str, ...]) -> Machines:
+    return Machines.of(slots)
 
-    def fits(self, trial: Pending) -> bool:
-        """Whether a trial may run, as far as its experiment's limit and the size of the cluster go."""
-        limit = trial.max_slots
-        within = limit is None or self.held[trial.experiment_id] + trial.slots <= limit
-        return 0 < trial.slots <= self.total and within
 
-    def rank(self, trial: Pending) -> tuple[int, float, int, str, int]:
-        """Return what orders the experiments, by their next trials."""
-        level = trial.level if self._policy is Policy.PRIORITY else 0
-        share, given = self.kept[trial.experiment_id] / trial.weight, self._given.get(trial.experiment_id, 0)
-        return level, share, given, trial.served, trial.experiment_id
+class Turns:
+    """Whose turn it is: the next trials of the experiments in order, as far as they could run now or later."""
 
-    def above_limits(self) -> list[Preempt]:
-        """Release the newest trials of experiments that hold more than they may."""
-        released = []
-        for trial in self._newest_first():
-            if trial.max_slots is not None and self.kept[trial.experiment_id] > trial.max_slots:
-                self.release(trial)
-                released.append(Preempt(trial.trial_id, None))
-        return released
+    def __init__(self, queues: Mapping[int, deque[Pending]], shares: Shares) -> None:
+        self._queues = queues
+        self._shares = shares
+        self._waiting: set[int] = set()
+        shares.changed.clear()
+        self._heap = [(shares.rank(queue[0]), number) for number, queue in queues.items() if queue]
+        heapq.heapify(self._heap)
 
-    def victims(self, trial: Pending, lacking: int) -> list[Running] | None:
-        """Return the trials that make room of so many slots for a trial, None if those that may do not suffice."""
-        found: list[Running] = []
-        kept = self.kept.copy()
-        by_priority = self._policy is Policy.PRIORITY
-        while sum(len(one.slot_ids) for one in found) < lacking:
-            able = [
-                one
-                for one in self._newest_first()
-                if one not in found and (one.level > trial.level if by_priority else self._can_spare(one, trial, kept))
-            ]
-            if not able:
-                return None
-            # Of equals the first, which is the newest.
-            chosen = max(able, key=lambda one: one.level if by_priority else kept[one.experiment_id] / one.weight)
-            found.append(chosen)
-            kept[chosen.experiment_id] -= len(chosen.slot_ids)
-        for one in reversed(found[:-1]):  # one that was taken before a large one may not be needed beside it
-            if sum(len(other.slot_ids) for other in found if other is not one) >= lacking:
-                found.remove(one)
-        return found
+    def next(self) -> Pending | None:
+        """Return the trial whose turn it is, None if none could start.
 
-    def release(self, trial: Running) -> None:
-        """Count the slots of a trial as coming."""
-        self._ending.add(trial.trial_id)
-        self.kept[trial.experiment_id] -= len(trial.slot_ids)
-        self.coming += len(trial.slot_ids)
+        An experiment whose next trial does not fit is left out from then on: what it holds only grows.
+        """
+        shares = self._shares
+        for number in shares.changed:
+            if number not in self._waiting and (queue := self._queues.get(number)):
+                heapq.heappush(self._heap, (shares.rank(queue[0]), number))
+        shares.changed.clear()
+        while self._heap:
+            rank, number = heapq.heappop(self._heap)
+            queue = self._queues[number]
+            if not queue or number in self._waiting or shares.rank(queue[0]) != rank:
+                continue
+            if shares.fits(queue[0]) and not shares.pool(queue[0]).closed:
+                return queue[0]
+        return None
 
-    def give(self, trial: Pending) -> tuple[str, ...] | None:
-        """Give a trial its slots; None if some of them are yet to come, which are then kept for it."""
-        self._given[trial.experiment_id] = max(self._given.values(), default=0) + 1
-        given = tuple(self.free[: trial.slots])
-        del self.free[: trial.slots]
-        self.coming -= trial.slots - len(given)
-        self.kept[trial.experiment_id] += trial.slots
-        self.held[trial.experiment_id] += trial.slots
-        return given if len(given) == trial.slots else None
-
-    def _newest_first(self) -> list[Running]:
-        able = [one for one in self.running if one.slot_ids and one.trial_id not in self._ending]
-        return sorted(able, key=lambda one: (one.started, one.trial_id), reverse=True)
-
-    def _can_spare(self, one: Running, trial: Pending, kept: Counter[int]) -> bool:
-        """Whether the experiment of `one` without it holds no less, by weight, than that of `trial` with it."""
-        if one.experiment_id == trial.experiment_id:
-            return False
-        left = (kept[one.experiment_id] - len(one.slot_ids)) / one.weight
-        return left >= (self.kept[trial.experiment_id] + trial.slots) / trial.weight
+    def waits(self, trial: Pending) -> None:
+        """Leave out the experiment of a trial whose turn it is, and which has to wait."""
+        self._waiting.add(trial.experiment_id)
 
 
 def queues_of(pending: Iterable[Pending], running: set[int]) -> dict[int, deque[Pending]]:

@@ -1,20 +1,26 @@
-"""What experiments wait for, in words. Pure."""
+"""What experiments wait for, in words, and what an autoscaler is to be asked for. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from det_native.master.scheduling.facts import Pending, Policy, Running
-from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS, Shares, queues_of
+from det_native.master.scheduling.machines import Machines, Usable
+from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS, machines_of, queues_of
+from det_native.master.scheduling.shares import Shares
+from det_native.schema.cluster import SlotsWanted
+
+#: An autoscaler is asked for the slots of so many trials at once.
+MOST_WANTED = 100
 
 
 def waits(
     pending: Iterable[Pending],
     running: Iterable[Running],
-    slot_ids: Sequence[str],
+    slots: Machines | Sequence[str],
     policy: Policy = Policy.PRIORITY,
     without_slots: int = MOST_WITHOUT_SLOTS,
+    asked: str = "",
 ) -> dict[int, str]:
     """Say what each experiment that holds no slot waits for.
 
@@ -23,62 +29,121 @@ def waits(
     pending : iterable of Pending
     running : iterable of Running
         Those that were just planned are among them.
-    slot_ids : sequence of str
+    slots : Machines or sequence of str
         All slots.
     policy : Policy
     without_slots : int
         See :func:`plan`.
+    asked : str
+        Who has been asked for more slots where a trial needs more than exist, such as ``Ray's autoscaler``.
 
     Returns
     -------
     dict of int to str
         By experiment, such as ``2 of 4 slots: #7 has them``.
     """
-    shares = Shares(running, slot_ids, policy)
+    shares = Shares(running, machines_of(slots), policy)
     queues = queues_of(pending, {trial.trial_id for trial in shares.running})
     at_work = {trial.experiment_id for trial in shares.running}
-    turn = shares.next(queues)
     heads = [queue[0] for queue in queues.values() if queue]
     waiting = [head for head in heads if head.experiment_id not in at_work]
-    held = _Held(
-        holders=sorted(experiment for experiment, slots in shares.held.items() if slots),
-        ending=sorted({trial.experiment_id for trial in shares.running if trial.ending and trial.slot_ids}),
-    )
+    if not waiting:
+        return {}
+    ranked = sorted((head for head in heads if shares.fits(head)), key=shares.rank)
+    told = _Told(shares, ranked, f"; {asked} has been asked" if asked else "")
     return {
-        head.experiment_id: _wait(head, turn, shares, held) if head.slots else _wait_without_slots(without_slots)
-        for head in waiting
+        head.experiment_id: told.wait(head) if head.slots else _wait_without_slots(without_slots) for head in waiting
     }
 
 
-@dataclass(frozen=True)
-class _Held:
-    """Who holds slots, and who of them is about to give some up: the same for all who wait."""
+def missing_slots(pending: Iterable[Pending], running: Iterable[Running], machines: Machines) -> list[SlotsWanted]:
+    """Return the slots of trials that wait since there are not enough, those of the most important trials first.
 
-    holders: list[int]
-    ending: list[int]
+    What an experiment may not have by its limit is not among it.
+    """
+    held: dict[int, int] = {}
+    at_work = set()
+    for run in running:
+        at_work.add(run.trial_id)
+        held[run.experiment_id] = held.get(run.experiment_id, 0) + len(run.slot_ids)
+    found: list[SlotsWanted] = []
+    waiting = [trial for trial in pending if trial.slots and trial.trial_id not in at_work]
+    for trial in sorted(waiting, key=lambda one: (one.level, one.experiment_id, one.order, one.trial_id)):
+        held[trial.experiment_id] = held.get(trial.experiment_id, 0) + trial.slots
+        if trial.max_slots is None or held[trial.experiment_id] <= trial.max_slots:
+            where = trial.where
+            found.append(SlotsWanted(slots=trial.slots, accelerator=where.accelerator, node=where.node))
+    return found[:MOST_WANTED]
+
+
+class _Told:
+    """Who waits for what; who holds slots of a kind is the same for all who wait for them."""
+
+    def __init__(self, shares: Shares, ranked: Sequence[Pending], asked: str) -> None:
+        self._shares = shares
+        self._ranked = ranked
+        self._asked = asked
+        self._turns: dict[int, Pending | None] = {}
+        self._held: dict[int, tuple[list[int], list[int]]] = {}
+
+    def wait(self, head: Pending) -> str:
+        """Return what the next trial of an experiment waits for."""
+        shares, kind = self._shares, head.where.named
+        pool = shares.pool(head)
+        total = len(pool.usable.ids)
+        if not shares.exist(head):
+            return self._lack(head, pool.usable)
+        if head.max_slots is not None and head.slots > head.max_slots:
+            return f"{_counted(head.slots)}: its max_slots is {head.max_slots}"
+        single = shares.is_single(head)
+        place = f"{kind}, on one machine" if single else kind
+        needed = f"{head.slots} of {_counted(total)}{place}"
+        turn = self._turn(pool.usable)
+        mine = turn is not None and turn.experiment_id == head.experiment_id
+        holders, ending = self._holders(pool.usable)
+        starts = pool.can_start(head.slots, single_node=single)
+        if mine and ending and not starts and shares.will_fit(head):
+            return f"{needed}: {_names(ending)} {'saves its' if len(ending) == 1 else 'save their'} state to make room"
+        if not starts:
+            has = "has" if len(holders) == 1 else "have"
+            return f"{needed}: {_names(holders)} {has} {'it' if total == 1 else 'them'}"
+        if turn is not None and not mine:
+            return f"{needed}: #{turn.experiment_id}, which waits for {turn.slots}, is before it"
+        return needed
+
+    def _lack(self, head: Pending, usable: Usable) -> str:
+        kind, total = head.where.named, len(usable.ids)
+        if not len(self._shares.machines) and self._asked:
+            return f"machines: the cluster has none{self._asked}"
+        if head.slots > total:
+            return f"{_counted(head.slots)}{kind}: the cluster has {total or ('none' if kind else 0)}{self._asked}"
+        return f"{_counted(head.slots)}{kind} on one machine: the largest has {usable.largest}{self._asked}"
+
+    def _turn(self, usable: Usable) -> Pending | None:
+        """Return the trial whose turn it is with some of these slots."""
+        if id(usable) not in self._turns:
+            others = (trial for trial in self._ranked if not usable.ids.isdisjoint(self._ids(trial)))
+            self._turns[id(usable)] = next(others, None)
+        return self._turns[id(usable)]
+
+    def _ids(self, trial: Pending) -> frozenset[str]:
+        return self._shares.machines.usable(trial.where).ids
+
+    def _holders(self, usable: Usable) -> tuple[list[int], list[int]]:
+        """Return the experiments that hold some of these slots, and those of them that are about to give some up."""
+        found = self._held.get(id(usable))
+        if found is None:
+            holding = [trial for trial in self._shares.running if not usable.ids.isdisjoint(trial.slot_ids)]
+            found = (
+                sorted({trial.experiment_id for trial in holding}),
+                sorted({trial.experiment_id for trial in holding if trial.ending}),
+            )
+            self._held[id(usable)] = found
+        return found
 
 
 def _wait_without_slots(most: int) -> str:
     return f"its turn: {most} trials without slots run at a time" if most else "a master that runs work without slots"
-
-
-def _wait(head: Pending, turn: Pending | None, shares: Shares, held: _Held) -> str:
-    total = shares.total
-    if head.slots > total:
-        return f"{_counted(head.slots)}: the cluster has {total}"
-    if head.max_slots is not None and head.slots > head.max_slots:
-        return f"{_counted(head.slots)}: its max_slots is {head.max_slots}"
-    needed = f"{head.slots} of {_counted(total)}"
-    mine = turn is not None and turn.experiment_id == head.experiment_id
-    ending = held.ending
-    if mine and ending and len(shares.free) < head.slots <= len(shares.free) + shares.coming:
-        return f"{needed}: {_names(ending)} {'saves its' if len(ending) == 1 else 'save their'} state to make room"
-    if head.slots > len(shares.free):
-        has = "has" if len(held.holders) == 1 else "have"
-        return f"{needed}: {_names(held.holders)} {has} {'it' if total == 1 else 'them'}"
-    if turn is not None and not mine:
-        return f"{needed}: #{turn.experiment_id}, which waits for {turn.slots}, is before it"
-    return needed
 
 
 def _counted(slots: int) -> str:
