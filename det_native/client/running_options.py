@@ -20,7 +20,7 @@ def lacking(asked: Mapping[str, str], runtime: RuntimeFile, slots: Sequence[Slot
     Its slots are compared, and where it listens; what neither shows, its certificate, by its command line.
     """
     place = urlsplit(runtime.tcp or "")
-    shown = {"--port": str(place.port or ""), "--host": place.hostname or ""}
+    shown = {"--port": str(place.port or ""), "--host": place.hostname or "", "--storage": runtime.storage}
     command = _command_of(runtime.pid)
 
     def has(name: str, value: str) -> bool:
