@@ -327,6 +327,7 @@ class _Parser:
         if self._open is not None:
             self._write(memoryview(rest)[: self._left])
             self._finish()
+        self._store.settled()
 
 
 def _digest_of(path: Path) -> Any:

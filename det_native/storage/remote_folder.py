@@ -39,6 +39,8 @@ _EXTRAS = {
     "smb": "smbprotocol",
 }
 
+_MARK = "of_object_store"
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -51,6 +53,11 @@ class FoundFile(NamedTuple):
     modified: float
 
 
+def is_remote(error: BaseException) -> bool:
+    """Return whether an error is what an object store has said, or the way to it: nothing of a disk here."""
+    return getattr(error, _MARK, False)
+
+
 def as_os_error(method: Callable[P, R]) -> Callable[P, R]:
     """Have what the libraries of object stores raise be an OSError, as everything is that a file system refuses."""
 
@@ -58,10 +65,15 @@ def as_os_error(method: Callable[P, R]) -> Callable[P, R]:
     def called(*arguments: P.args, **more: P.kwargs) -> R:
         try:
             return method(*arguments, **more)
-        except (OSError, DetError, NotImplementedError):
+        except OSError as error:
+            setattr(error, _MARK, True)
+            raise
+        except (DetError, NotImplementedError):
             raise
         except Exception as error:
-            raise OSError(f"{type(error).__name__}: {str(error).rstrip('.')}") from error
+            meant = OSError(f"{type(error).__name__}: {str(error).rstrip('.')}")
+            setattr(meant, _MARK, True)
+            raise meant from error
 
     return called
 

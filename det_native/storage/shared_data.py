@@ -142,10 +142,13 @@ class SharedData(DataStore):
         """Wait until what has come is stored."""
         while True:
             with self._lock:
-                if not self._sent:
-                    return
-                oldest = self._sent.popleft()
+                oldest = self._sent.popleft() if self._sent else None
+                if oldest is None:
+                    pool, self._pool = self._pool, None
+                    break
             oldest.result()
+        if pool is not None:
+            pool.shutdown()
 
     def _complete(self, incoming: IncomingParts, sha256: Sha256, size: int, found: str | None) -> None:
         """Let a file count that has come whole; one whose beginning an earlier process took is read again for that."""
