@@ -353,12 +353,11 @@ class BlobStore:
                 return self._folder.modified(self._key(sha256))
         return None
 
-    def remove_leftovers(self) -> None:
-        """Remove what writers left that crashed more than a day ago."""
+    def remove_leftovers(self) -> int:
+        """Remove what writers left that crashed more than a day ago; return how many parts in S3 there were."""
         if isinstance(self._folder, LocalFolder):
             self._folder.remove_leftovers()
-        else:
-            abort_left(self._folder, time.time() - _LEFT_SECONDS)
+        return abort_left(self._folder, time.time() - _LEFT_SECONDS)
 
     def _stored(self, sha256: str, size: int) -> None:
         """Take note that a blob has appeared."""

@@ -176,8 +176,11 @@ class RemoteFolder:
 
     @as_os_error
     def exists(self, key: str) -> bool:
-        """Return whether a file lies under `key`."""
-        return bool(self._fs.isfile(self.path(key)))
+        """Return whether a file lies under `key`; an error if the storage does not say."""
+        try:
+            return bool(self._fs.info(self.path(key))["type"] == "file")
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     @as_os_error
     def size(self, key: str) -> int:

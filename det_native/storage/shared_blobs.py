@@ -124,10 +124,9 @@ class SharedBlobs(BlobStore):
             self._losses += 1
         self._before.tell_loss()
 
-    def remove_leftovers(self) -> None:
+    def remove_leftovers(self) -> int:
         """Remove what writers left that crashed more than a day ago."""
-        self._before.remove_leftovers()
-        super().remove_leftovers()
+        return self._before.remove_leftovers() + super().remove_leftovers()
 
     def _stored(self, sha256: str, size: int) -> None:
         with self._lock:

@@ -77,7 +77,7 @@ def test_everything_lies_in_the_bucket_and_nothing_shows_its_keys(
         assert file.download(tmp_path / str(number)).read_text() == "content"
         assert experiment.trials[0].checkpoints[-1].verify()
         [medium] = experiment.trials[0].media
-        assert medium.read() == b"logged"
+        assert medium.content == b"logged"
     home = cluster.home.path
     assert not any(path.is_file() for name in ("blobs", "checkpoints", "data") for path in (home / name).rglob("*"))
     assert any((home / "cache" / "blobs").rglob("*"))

@@ -108,6 +108,8 @@ class Cleaner:
         places = [*_all_children(home / "blobs" / ".incoming"), *_all_children(home / "standby")]
         doomed = [path for path in places if _newest(path) < horizon]
         size, count = _remove(doomed, dry_run)
+        if not dry_run:
+            count += self._blobs.remove_leftovers()
         return CleanedKind(kind="uploads", bytes=size, count=count)
 
 
