@@ -16,16 +16,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from det_native.schema.manifests import Sha256
 from det_native.schema.private_files import write_private
 from det_native.storage.folder import write_all
-from det_native.storage.multipart import MOST_PARTS, Multipart
+from det_native.storage.multipart import Multipart
+from det_native.storage.parts import part_size
 from det_native.storage.remote_folder import RemoteFolder
 
-_LEAST_PART = 16 << 20
 _READ_BACK = 16 << 20
-
-
-def part_size(size: int) -> int:
-    """Return how large the parts of a file are: S3 takes a limited number of them. Pure."""
-    return max(_LEAST_PART, -(-size // (MOST_PARTS - 1)))
 
 
 class _Note(BaseModel):
@@ -95,11 +90,6 @@ class IncomingParts:
         """When something has arrived last, in seconds since 1970."""
         paths = [self._note_path, *self._folder.glob(f"{self._sha256}.*")]
         return max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
-
-    @property
-    def upload(self) -> str:
-        """The id of the upload; empty if there is none."""
-        return self._note.upload if self._note is not None else ""
 
     def write(self, block: memoryview) -> None:
         """Take what follows."""

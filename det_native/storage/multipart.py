@@ -6,16 +6,14 @@ aborted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from det_native.storage.folder import Folder
 from det_native.storage.remote_folder import RemoteFolder, as_os_error
 
-#: S3 takes no smaller parts, but for the last one.
-LEAST_PART = 5 << 20
-#: S3 takes no more parts of one file.
-MOST_PARTS = 10_000
+logger = logging.getLogger("det_native")
 
 
 class Part(NamedTuple):
@@ -108,15 +106,31 @@ class Multipart:
         return self._folder.file_system.call_s3(method, **arguments)
 
 
-def abort_left(folder: Folder, before: float | None = None, key: str = "") -> int:
-    """Abort the uploads below `key` that were begun before a time, all of them by default; return how many.
+def abort_left(
+    folder: Folder, before: float | None = None, key: str = "", of: Callable[[str], bool] = lambda key: True
+) -> int:
+    """Abort uploads that nobody completes; return how many. Of a folder that is not in S3 there are none.
 
-    Of a folder that is not in S3 there are none.
+    Where S3 does not let them be listed they stay; a rule of the bucket is to remove them then.
+
+    Parameters
+    ----------
+    folder : Folder
+    before : float, optional
+        Only those that were begun before this time, in seconds since 1970.
+    key : str
+        Only those of files below this folder.
+    of : callable
+        Returns of which files, by their keys.
     """
     if not isinstance(folder, RemoteFolder) or not folder.in_s3:
         return 0
     uploads = Multipart(folder)
-    left = [one for one in uploads.unfinished(key) if before is None or one.begun < before]
-    for one in left:
-        uploads.abort(one.key, one.id)
+    try:
+        left = [one for one in uploads.unfinished(key) if (before is None or one.begun < before) and of(one.key)]
+        for one in left:
+            uploads.abort(one.key, one.id)
+    except OSError as error:
+        logger.warning("Parts that were left of uploads to %s are not removed now: %s", folder.uri, error)
+        return 0
     return len(left)

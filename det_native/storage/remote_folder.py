@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple, ParamSpec, TypeVar
 from det_native.errors import DetError, MissingDependencyError, StorageError
 from det_native.storage.folder import INCOMING, Folder, LocalFolder
 from det_native.storage.frames import Buffer
+from det_native.storage.parts import part_size
 
 # Where a put is atomic by itself: the object appears when the upload is complete. Elsewhere a rename follows.
 _OBJECT_STORES = frozenset({"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci"})
@@ -223,8 +224,9 @@ class RemoteFolder:
 
     @as_os_error
     def publish_file(self, key: str, source: Path) -> None:
-        """Upload `source`."""
-        self._put(key, lambda name: self._fs.put_file(str(source), name))
+        """Upload `source`; a large one in parts, which S3 drops if something fails, unless this process is killed."""
+        how = {"chunksize": part_size(source.stat().st_size)} if self.in_s3 else {}
+        self._put(key, lambda name: self._fs.put_file(str(source), name, **how))
 
     @as_os_error
     def copy(self, source: str, key: str) -> bool:

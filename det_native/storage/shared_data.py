@@ -24,7 +24,7 @@ from det_native.schema.manifests import Sha256
 from det_native.storage.datasets import CHANGED, DataStore
 from det_native.storage.folder import buffered
 from det_native.storage.incoming_parts import IncomingParts
-from det_native.storage.multipart import Multipart
+from det_native.storage.multipart import abort_left
 from det_native.storage.paths import check_sha256
 from det_native.storage.remote_folder import RemoteFolder
 
@@ -187,11 +187,8 @@ class SharedData(DataStore):
             if incoming.touched < before:
                 incoming.give_up()
             else:
-                going_on.add(incoming.upload)
-        uploads = Multipart(self._remote)
-        for left in uploads.unfinished():
-            if left.begun < before and left.id not in going_on:
-                uploads.abort(left.key, left.id)
+                going_on.add(_key(sha256))
+        abort_left(self._remote, before, "contents", lambda key: key not in going_on)
 
     def _check_room(self, needed: int) -> None:
         """Of an object store nobody knows how much it takes; in the home lies less than a part of each file."""

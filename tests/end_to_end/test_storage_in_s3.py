@@ -14,7 +14,7 @@ from s3_server import KEY, S3, SECRET, running_s3
 
 from det_native.schema.states import ExperimentState
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SETUP = """
 import det_native as det
@@ -77,7 +77,7 @@ def test_everything_lies_in_the_bucket_and_nothing_shows_its_keys(
         assert file.download(tmp_path / str(number)).read_text() == "content"
         assert experiment.trials[0].checkpoints[-1].verify()
         [medium] = experiment.trials[0].media
-        assert medium.content == b"logged"
+        assert medium.content() == b"logged"
     home = cluster.home.path
     assert not any(path.is_file() for name in ("blobs", "checkpoints", "data") for path in (home / name).rglob("*"))
     assert any((home / "cache" / "blobs").rglob("*"))

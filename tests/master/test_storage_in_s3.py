@@ -1,4 +1,4 @@
-"""A master whose bundles, written files, data and checkpoints lie in S3: what its interface does, and how often it asks."""
+"""A master whose bundles, written files, data and checkpoints lie in S3: what it answers, and how often it asks."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_storage_that_is_away_later_is_told_to_who_asks(
             assert refused.json()["error"].startswith(f"The storage s3://{bucket}/all failed: EndpointConnectionError")
             assert master.get("/master")["home"]
             assert master.service.outage.lasts is False
-            master.create(bundle_id=sent)
+        master.create(bundle_id=sent)
         assert master.client.post("/api/v1/blobs/missing", json={"hashes": ["0" * 64]}).status_code == 200
         home = tmp_path / "home"
         files = [file for file in home.rglob("*") if file.is_file() and file.parent.name != "secrets"]

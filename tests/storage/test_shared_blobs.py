@@ -17,7 +17,7 @@ from det_native.storage.cached_blobs import blobs_of_job
 from det_native.storage.shared_blobs import SharedBlobs
 from det_native.storage.unpack import unpack_bundle
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_a_worker_brings_each_blob_once_and_verifies_it(s3: S3, tmp_path: Path) 
     unpack_bundle(bundle, blobs, tmp_path / "two")
     assert [(tmp_path / "two" / file.path).read_bytes() for file in files] == contents
     near.write_bytes(near.read_bytes()[:-1] + b"x")
-    with pytest.raises(StorageError, match="cannot be reached|There is no blob"):
+    with pytest.raises(StorageError, match=r"cannot be reached|There is no blob"):
         blobs.read(hashes[2])
     assert not near.exists()
 

@@ -17,14 +17,13 @@ from small_disks import small_disk
 from det_native.errors import DiskFullError, RequestError, StorageError
 from det_native.schema.datasets import DataSetCreate, WantedFile
 from det_native.schema.manifests import FileEntry
-from det_native.storage import incoming_parts
+from det_native.storage import parts
 from det_native.storage.cached_data import DataCache
 from det_native.storage.datasets import PIECE, DataStore
 from det_native.storage.linked_data import link_files
-from det_native.storage.multipart import MOST_PARTS
 from det_native.storage.shared_data import SharedData
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 PART = 5 << 20
 LARGE = os.urandom(2 * PART + 1000)
@@ -40,7 +39,7 @@ def s3() -> Iterator[S3]:
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let parts be as small as S3 allows."""
-    monkeypatch.setattr(incoming_parts, "_LEAST_PART", PART)
+    monkeypatch.setattr(parts, "_LEAST", PART)
 
 
 def digest(content: bytes) -> str:
@@ -209,5 +208,4 @@ def test_a_full_disk_is_told_as_that(s3: S3, tmp_path: Path) -> None:
 
 def test_parts_are_as_large_as_the_file_needs() -> None:
     for size in (1, 5 << 30, 1 << 40, 5 << 40):
-        part = incoming_parts.part_size(size)
-        assert -(-size // part) < MOST_PARTS
+        assert -(-size // parts.part_size(size)) < parts.MOST_PARTS

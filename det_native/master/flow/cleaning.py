@@ -70,7 +70,9 @@ class Cleaner:
     def _clean_caches(self, before: float, dry_run: bool) -> CleanedKind:
         cache = self._context.places.home / "cache"
         doomed = [path for path in _children(cache / "checkpoints") if _newest(path) < before]
+        doomed += [path for path in (cache / "blobs").glob("??/*") if _newest(path) < before]
         datasets = [path for path in _children(cache / "datasets") if _newest(path) < before]
+        datasets += [path for path in (cache / "data").glob("contents/??/*") if _newest(path) < before]
         read = bool(datasets) and self._trials_run()
         doomed += [] if read else datasets
         size, count = _remove(doomed, dry_run)

@@ -76,6 +76,11 @@ def check_storage(places: Places) -> None:
         pool.shutdown(wait=False)
 
 
+def only_here(url: str) -> bool:
+    """Return whether a storage is a folder, which machines see only if they share it."""
+    return bool(url) and open_folder(url).local
+
+
 def _written_and_read(places: Places) -> None:
     folder = open_folder(places.storage_url, places.storage_options, prompt=True)
     key = f"check/{secrets.token_hex(8)}"
