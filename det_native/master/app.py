@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from fastapi import FastAPI
 
 from det_native.master.api.app import create_app
 from det_native.master.flow.places import Places
-from det_native.master.flow.stores import check_storage
+from det_native.master.flow.stores import check_storage, only_here
 from det_native.master.home import token
 from det_native.master.launch.base import Launcher
 from det_native.master.scheduling.facts import Policy
@@ -20,6 +21,8 @@ from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.master.service import Service
 from det_native.schema.home import Home
 from det_native.schema.rest import SlotInfo
+
+logger = logging.getLogger(__name__)
 
 
 def build(
@@ -84,6 +87,12 @@ def build(
         checkpoint_options=(checkpoint_options if checkpoint_url else storage_options) or {},
     )
     check_storage(places)
+    if only_here(storage_url) and getattr(launcher, "several_machines", False):
+        logger.warning(
+            "The storage %s is a folder: workers of other machines find nothing unless all machines share it under "
+            "this path; s3://bucket/folder is reached from everywhere.",
+            storage_url,
+        )
     service = Service(
         places,
         launcher,

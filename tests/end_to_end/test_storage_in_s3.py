@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.long
 
+ROOT = Path(__file__).parents[2]
 SETUP = """
 import det_native as det
 from toy_framework.trial import ToyTrial
@@ -60,12 +62,11 @@ def test_everything_lies_in_the_bucket_and_nothing_shows_its_keys(
     cluster: Cluster, s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = s3.bucket()
-    monkeypatch.setenv("DET_STORAGE_OPTIONS", json.dumps(s3.options))
-    cluster.det("up", "--storage", f"s3://{bucket}/all")
-    monkeypatch.delenv("DET_STORAGE_OPTIONS")
+    (tmp_path / "big.csv").write_text("content" * 1000)
+    monkeypatch.chdir(tmp_path)
+    _do_as_documented(cluster, f"s3://{bucket}/all", json.dumps(s3.options), monkeypatch)
     with running_kernel(cluster, "notebook", SETUP, TRIAL) as kernel:
-        (cluster.folder / "notebook" / "big.csv").write_text("content" * 1000)
-        cluster.det("data", "put", str(cluster.folder / "notebook" / "big.csv"))
+        shutil.copy(tmp_path / "big.csv", cluster.folder / "notebook")
         first = _trained(cluster, kernel)
         folders = {key.split("/")[1] for key in s3.sizes(bucket)}
         assert folders == {"blobs", "data", "checkpoints"}
@@ -91,6 +92,22 @@ def test_everything_lies_in_the_bucket_and_nothing_shows_its_keys(
     cluster.det("experiment", "delete", str(first), str(second), "--yes")
     cluster.det("data", "remove", "big.csv")
     assert {key.split("/")[1] for key in s3.sizes(bucket)} <= {"blobs"}
+
+
+def _do_as_documented(cluster: Cluster, url: str, options: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the commands of the documentation, with this storage in place of its own."""
+    text = (ROOT / "docs" / "cluster.md").read_text().partition("## A storage that all machines reach")[2]
+    for line in text.partition("```bash\n")[2].partition("```")[0].splitlines():
+        if line.startswith("export "):
+            name, _, value = line.removeprefix("export ").partition("=")
+            assert json.loads(value.strip("'")).keys() == json.loads(options).keys()
+            monkeypatch.setenv(name, options)
+        else:
+            words = [url if word.startswith("s3://") else word for word in line.split()]
+            shutil.copy("big.csv", cluster.folder)  # where commands run
+            printed = cluster.det(*words[1:])
+    assert "big.csv" in printed
+    monkeypatch.delenv(name)
 
 
 def _trained(cluster: Cluster, kernel: Kernel) -> int:
