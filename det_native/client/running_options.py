@@ -22,7 +22,7 @@ def lacking(asked: Mapping[str, str], runtime: RuntimeFile, info: MasterInfo) ->
     line. An option without a value has an empty one.
     """
     place = urlsplit(runtime.tcp or "")
-    shown = {"--port": str(place.port or ""), "--host": place.hostname or ""}
+    shown = {"--port": str(place.port or ""), "--host": place.hostname or "", "--storage": runtime.storage}
     command = _command_of(runtime.pid)
 
     def has(name: str, value: str) -> bool:

@@ -32,7 +32,17 @@ _LEAST_ROOM = 1 << 20
 _DROPPED_PREFIXES = ("DET_", "SSH_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
 _DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT"}
 #: Settings of a master that it finds in its environment.
-KEPT = {"DET_SLOTS", "DET_SCHEDULER", "DET_TRIALS_WITHOUT_SLOTS", "DET_LAUNCHER", "DET_RAY_ADDRESS"}
+KEPT = {
+    "DET_SLOTS",
+    "DET_SCHEDULER",
+    "DET_TRIALS_WITHOUT_SLOTS",
+    "DET_LAUNCHER",
+    "DET_RAY_ADDRESS",
+    "DET_STORAGE",
+    "DET_CHECKPOINTS",
+}
+#: Those that may have keys in them: they are written nowhere, as a unit of systemd would be.
+_SECRET = {"DET_STORAGE_OPTIONS", "DET_CHECKPOINTS_OPTIONS"}
 
 
 class _Detached(subprocess.Popen[bytes]):
@@ -222,7 +232,7 @@ def _environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if name in KEPT or not (name.startswith(_DROPPED_PREFIXES) or name in _DROPPED)
+        if name in KEPT or name in _SECRET or not (name.startswith(_DROPPED_PREFIXES) or name in _DROPPED)
     }
 
 

@@ -78,6 +78,11 @@ def _ray_address(context: click.Context, parameter: click.Parameter, value: str 
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Certificate, PEM.")
 @click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, resolve_path=True), help="Its key, PEM.")
 @click.option(
+    "--storage",
+    metavar="URL",
+    help="Where bundles, what trials write, data and checkpoints lie: s3://bucket/folder, say. It is kept.",
+)
+@click.option(
     "--checkpoints",
     metavar="URL",
     help="Where new experiments keep their checkpoints: s3://bucket/folder or any address of fsspec's, or a folder.",

@@ -171,7 +171,7 @@ def _own_folder(session: Session) -> Path | None:
     """
     home = Home.default()
     runtime = read_runtime(home)
-    if runtime is None or not runtime.is_at(session.url):
+    if runtime is None or not runtime.is_at(session.url) or runtime.storage:
         return None
     return home.path / "blobs"
 

@@ -69,7 +69,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
         for framework in config.warm:
             launcher.warm(WorkerKind(framework))
 
-        from det_native.master import runtime_file
+        from det_native.master import kept_storage, runtime_file
         from det_native.master.app import build
         from det_native.master.connections import raise_descriptor_limit
         from det_native.master.home_watch import HomeWatch
@@ -88,6 +88,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             if launching.cluster is not None:
                 wait_for_cluster(config, launching.cluster)
             tcp = None if by_tcp is None else tcp_url(config, by_tcp)
+            storage, options = kept_storage.keep(config.home, config.storage, config.storage_options)
             service, app = build(
                 config.home.path,
                 launcher,
@@ -96,8 +97,10 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 hosts=[] if tcp is None else [urlsplit(tcp).hostname or ""],
                 policy=config.scheduler,
                 without_slots=config.without_slots,
-                storage_url=config.checkpoints,
-                storage_options=config.checkpoint_options,
+                storage_url=storage,
+                storage_options=options,
+                checkpoint_url=config.checkpoints,
+                checkpoint_options=config.checkpoint_options,
                 budget=config.disk_budget,
                 launched_by=config.launcher,
             )
@@ -105,7 +108,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             announced: list[RuntimeFile] = []
 
             def ready() -> None:
-                announced.append(runtime_file.announce(config.home, url, tcp))
+                announced.append(runtime_file.announce(config.home, url, tcp, storage))
                 if config.ready_fd is not None:
                     os.write(config.ready_fd, b"ready\n")
                     os.close(config.ready_fd)
@@ -126,7 +129,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             async def go_on() -> None:
                 set_up_logging(config.home.log, background=config.ready_fd is not None)
                 await server.listen_at(listening.enter_context(local_socket(config.home)))
-                announced[:] = [runtime_file.announce(config.home, url, tcp)]
+                announced[:] = [runtime_file.announce(config.home, url, tcp, storage)]
 
             watch = HomeWatch(config.home, keep_announced, go_on)
             server = Server(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from fastapi import FastAPI
 
 from det_native.master.api.app import create_app
 from det_native.master.flow.places import Places
+from det_native.master.flow.stores import check_storage, only_here
 from det_native.master.home import token
 from det_native.master.launch.base import Launcher
 from det_native.master.scheduling.facts import Policy
@@ -20,6 +22,8 @@ from det_native.master.service import Service
 from det_native.schema.home import Home
 from det_native.schema.launchers import LOCAL
 from det_native.schema.rest import SlotInfo
+
+logger = logging.getLogger(__name__)
 
 
 def build(
@@ -34,6 +38,8 @@ def build(
     without_slots: int = MOST_WITHOUT_SLOTS,
     storage_url: str = "",
     storage_options: Mapping[str, Any] | None = None,
+    checkpoint_url: str = "",
+    checkpoint_options: Mapping[str, Any] | None = None,
     budget: int | None = None,
     launched_by: str = LOCAL,
 ) -> tuple[Service, FastAPI]:
@@ -58,7 +64,9 @@ def build(
     without_slots : int
         How many trials that need no slot may run at the same time.
     storage_url, storage_options
-        Where new experiments keep their checkpoints unless they say; in `home` by default.
+        Where bundles, what trials write, data and checkpoints lie; in `home` by default.
+    checkpoint_url, checkpoint_options
+        Where new experiments keep their checkpoints unless they say, where that is another place.
     budget : int, optional
         Bytes that the home may take from now on; 0 for as many as the disk has.
     launched_by : str
@@ -67,7 +75,7 @@ def build(
     Raises
     ------
     MasterStartError
-        If another master uses the database, or a newer version has written it.
+        If another master uses the database, a newer version has written it, or the storage cannot be used.
     """
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     for folder in ("blobs", "checkpoints", "runs"):
@@ -79,7 +87,16 @@ def build(
         slots=tuple(slots),
         storage_url=storage_url,
         storage_options=storage_options or {},
+        checkpoint_url=checkpoint_url or (f"{storage_url.rstrip('/')}/checkpoints" if storage_url else ""),
+        checkpoint_options=(checkpoint_options if checkpoint_url else storage_options) or {},
     )
+    check_storage(places)
+    if only_here(storage_url) and getattr(launcher, "several_machines", False):
+        logger.warning(
+            "The storage %s is a folder: workers of other machines find nothing unless all machines share it under "
+            "this path; s3://bucket/folder is reached from everywhere.",
+            storage_url,
+        )
     service = Service(
         places,
         launcher,

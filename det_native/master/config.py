@@ -52,6 +52,11 @@ class MasterConfig:
         By what experiments come before others.
     without_slots : int
         How many trials that need no slot may run at the same time.
+    storage : str
+        Where bundles, written files, data and checkpoints lie: an address of fsspec's; empty for what an earlier start
+        said, else the home.
+    storage_options : dict
+        What the file system of that address takes.
     checkpoints : str
         Where new experiments keep their checkpoints: an address of fsspec's; empty for the folder in `home`.
     checkpoint_options : dict
@@ -74,6 +79,8 @@ class MasterConfig:
     warm: tuple[str, ...] = ()
     scheduler: Policy = Policy.PRIORITY
     without_slots: int = MOST_WITHOUT_SLOTS
+    storage: str = ""
+    storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     checkpoints: str = ""
     checkpoint_options: dict[str, Any] = field(default_factory=dict, repr=False)
     disk_budget: int | None = None
@@ -133,6 +140,7 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     parser.add_argument("--warm", action="append", default=[], metavar="FRAMEWORK")
     parser.add_argument("--scheduler", default=environment.get("DET_SCHEDULER") or Policy.PRIORITY.value)
     parser.add_argument("--without-slots", default=environment.get("DET_TRIALS_WITHOUT_SLOTS") or MOST_WITHOUT_SLOTS)
+    parser.add_argument("--storage", default=environment.get("DET_STORAGE") or "", metavar="URL")
     parser.add_argument("--checkpoints", default=environment.get("DET_CHECKPOINTS") or "", metavar="URL")
     parser.add_argument("--disk-budget", default=environment.get("DET_DISK_BUDGET"))
     parser.add_argument("--ready-fd", type=int)
@@ -144,7 +152,8 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     check_ray_address(found.ray_address)
     if not str(found.without_slots).isdecimal():
         raise ArgumentError(f"DET_TRIALS_WITHOUT_SLOTS must be a whole number, not {found.without_slots!r}.")
-    checkpoints, options = _storage(found.checkpoints, environment.get("DET_CHECKPOINTS_OPTIONS") or "")
+    storage, storage_options = _storage(found.storage, environment, "STORAGE")
+    checkpoints, options = _storage(found.checkpoints, environment, "CHECKPOINTS") if found.checkpoints else ("", {})
     return MasterConfig(
         home=Home(found.home) if found.home else Home.default(),
         host=found.host,
@@ -158,6 +167,8 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         warm=tuple(found.warm),
         scheduler=Policy(found.scheduler),
         without_slots=int(found.without_slots),
+        storage=storage,
+        storage_options=storage_options,
         checkpoints=checkpoints,
         checkpoint_options=options,
         disk_budget=budget_of(found.disk_budget) if found.disk_budget else None,
@@ -165,24 +176,22 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     )
 
 
-def _storage(url: str, options: str) -> tuple[str, dict[str, Any]]:
-    """Return where checkpoints go, checked as far as that is possible without a look there."""
-    if not url:
-        return "", {}
-    if "://" not in url:
+def _storage(url: str, environment: Mapping[str, str], name: str) -> tuple[str, dict[str, Any]]:
+    """Return an address and what goes with it, checked as far as that is possible without a look there."""
+    options = environment.get(f"DET_{name}_OPTIONS")
+    if url and "://" not in url:
         url = str(Path(url).expanduser().absolute())
     try:
         given = json.loads(options or "{}")
     except ValueError:
         given = None
     if not isinstance(given, dict):
-        raise ArgumentError(
-            'DET_CHECKPOINTS_OPTIONS must be a JSON object of fsspec\'s options, such as {"anon": true}.'
-        )
+        raise ArgumentError(f'DET_{name}_OPTIONS must be a JSON object of fsspec\'s options, such as {{"anon": true}}.')
     try:
-        UrlStorage(type="url", url=url, options=given)
+        if url:
+            UrlStorage(type="url", url=url, options=given)
     except ValidationError as error:
-        raise ArgumentError(f"--checkpoints (DET_CHECKPOINTS): {error.errors()[0]['msg']}.") from None
+        raise ArgumentError(f"--{name.lower()} (DET_{name}): {error.errors()[0]['msg']}.") from None
     return url, given
 
 

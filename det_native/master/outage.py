@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from det_native.errors import MasterError
 from det_native.master.store.database import Database
+from det_native.storage.remote_folder import is_remote
 from det_native.storage.room import FAILED_CODES
 
 _LOOK_SECONDS = 1.0
@@ -71,7 +72,7 @@ class Outage:
 
     def note(self, error: BaseException) -> bool:
         """Note an error, if it says that the folder's file system is read-only or has died; whether it does."""
-        if not isinstance(error, OSError) or error.errno not in FAILED_CODES:
+        if not isinstance(error, OSError) or error.errno not in FAILED_CODES or is_remote(error):
             return False
         # A path elsewhere, such as a user's storage, says nothing of the master's own folder.
         if error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(self._home):

@@ -15,11 +15,12 @@ from det_native.schema.processes import start_mark
 logger = logging.getLogger(__name__)
 
 
-def announce(home: Home, url: str, tcp: str | None = None) -> RuntimeFile:
-    """Write ``runtime.json`` for this process: the address of its socket, and that of TCP if it has one."""
+def announce(home: Home, url: str, tcp: str | None = None, storage: str = "") -> RuntimeFile:
+    """Write ``runtime.json`` for this process: the address of its socket, of TCP if it has one, and of its storage."""
     runtime = RuntimeFile(
         url=url,
         tcp=tcp,
+        storage=storage,
         pid=os.getpid(),
         start=start_mark(os.getpid()) or "",
         version=__version__,

@@ -40,6 +40,7 @@ from det_native.master.flow.runs import Runs
 from det_native.master.flow.schedules import Schedules
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.slots import Slots
+from det_native.master.flow.stores import absent, learn_blobs, open_blobs, open_data
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.hourly_backups import HourlyBackups
@@ -65,8 +66,6 @@ from det_native.schema.manifests import BundleManifest
 from det_native.schema.queue import Queue
 from det_native.schema.space import SpaceSettings
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
-from det_native.storage.blobs import BlobStore
-from det_native.storage.datasets import DataStore
 from det_native.storage.room import WAITS_FOR_ROOM, free_bytes
 
 logger = logging.getLogger(__name__)
@@ -132,8 +131,8 @@ class Service:
         self.database = Database(database_url, on_commit=self._publish)
         with self.database.read() as connection:
             self.broker = Broker(events.last_id(connection))
-        self.blobs = BlobStore(places.blobs)
-        self.data = DataStore(places.data)
+        self.blobs = open_blobs(places)
+        self.data = open_data(places)
         self.guard = BlobGuard(self.blobs)
         self._bundles = KnownBundles(self.blobs, self.guard)
         self._packages = WorkerPackages()
@@ -153,7 +152,7 @@ class Service:
         waiter = launcher if isinstance(launcher, Waiter) else None
         self._reserve = Reserve(places.home / RESERVE_NAME)
         self._thread = DecisionThread(self._tick, self._busy, waiter, self._make_room)
-        self._context = Context(self.database, launcher, places, self._thread.post)
+        self._context = Context(self.database, launcher, places, self._thread.post, self.blobs)
         self._slots = self._context.slots
         self._looks_often = self._slots.cluster is not None and waiter is None
         self.collector = Collector(self._context)
@@ -219,6 +218,7 @@ class Service:
         """Take up what an earlier master has left, and begin to decide."""
         self._thread.post(self._take_up)
         self._thread.start()
+        self.collector.submit(learn_blobs, self.blobs)
         self.collector.submit(data_flow.drop_left, self.database, self.data)
         self.collector.submit(self.deletions.finish_all)
         self.collector.submit(self._summarise_earlier)
@@ -377,7 +377,7 @@ class Service:
             If blobs of it are not here.
         """
         with self.deletions.storing:
-            missing = self.blobs.missing(sorted(manifest.hashes()))
+            missing = absent(self.blobs, sorted(manifest.hashes()))
             if missing:
                 raise MissingBlobsError(missing)
             with self.database.write() as transaction:

@@ -129,12 +129,15 @@ class RuntimeFile(BaseModel):
         Its Unix socket, ``unix:/path``; of an older master an address of TCP.
     tcp : str or None
         Its address of TCP, where it was asked for one.
+    storage : str
+        Where it keeps blobs and data; empty for the home.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     url: str
     tcp: str | None = None
+    storage: str = ""
     pid: int
     start: str
     version: str

@@ -45,6 +45,8 @@ class CheckJob(_Model):
     directory: str
     blobs: str
     data: str = ""
+    storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    cache: str = ""
     bundle: BundleManifest
     config: dict[str, Any] | None = None
     variables: dict[str, str] = Field(default_factory=dict)
@@ -99,7 +101,12 @@ class TrialJob(_Model):
     outputs : str
         fsspec URI of the blob store for what the code writes; `blobs` where it is empty.
     data : str
-        Folder of the store of data; empty where there is none.
+        Folder or fsspec URI of the store of data; empty where there is none.
+    storage_options : dict
+        What fsspec takes beside the URIs of blobs, outputs and data, secrets among it; empty where the machine has its
+        own credentials.
+    cache : str
+        Folder of this machine where ``blobs/`` and ``data/`` that come from another one are kept for its next workers.
     checkpoints : str
         fsspec URI under which checkpoints are published, one folder per uuid.
     checkpoint_options : dict
@@ -142,6 +149,8 @@ class TrialJob(_Model):
     blobs: str
     outputs: str = ""
     data: str = ""
+    storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    cache: str = ""
     bundle: BundleManifest
     bundle_id: str
     checkpoints: str

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import IO, NamedTuple, Self
+from typing import IO, Any, NamedTuple
 
 from det_native.errors import BundleCorruptError, StorageError
 from det_native.storage import frames
+from det_native.storage.blob_writer import KERNEL_COPIES, BlobWriter
 from det_native.storage.folder import LocalFolder, buffered, remove_file, write_all
-from det_native.storage.frames import BLOCK, BLOCK_HEADER, BlockHeader, Buffer, FrameError
+from det_native.storage.frames import BLOCK, Buffer, FrameError
+from det_native.storage.multipart import abort_left
 from det_native.storage.paths import check_sha256
-from det_native.storage.remote_folder import open_folder
+from det_native.storage.remote_folder import RemoteFolder, open_folder
+from det_native.storage.room import storage_error
 
 _REMOTE_THREADS = 16
+# What crashed writers have left of parts in an object store goes after so long, which no upload takes.
+_LEFT_SECONDS = 86_400.0
+# An object that was written within this time stays long enough to be reported: new ones stay for some hours.
+_FRESH_SECONDS = 3600.0
 # More than this is not read only to see whether it is still as it was sent.
 _READ_AGAIN_BYTES = 64 << 20
 _READ_AGAIN_BLOBS = 1_000
 _REMEMBERED = 50_000
-_KERNEL_COPIES = sys.platform == "linux"  # elsewhere sendfile wants a socket
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -65,11 +69,16 @@ class BlobStore:
     ----------
     uri : str
         A path, ``file:///path``, or for instance ``s3://bucket/folder``.
+    options : mapping, optional
+        What fsspec's file system takes beside the address, secrets among it.
+    prompt : bool
+        Whether somebody waits for answers: a storage that is silent is given up soon.
     """
 
-    def __init__(self, uri: str) -> None:
-        self._folder = open_folder(uri)
+    def __init__(self, uri: str, options: Mapping[str, Any] | None = None, *, prompt: bool = False) -> None:
+        self._folder = open_folder(uri, options, prompt=prompt)
         self.uri = self._folder.uri
+        self.local = self._folder.local
         self._read: dict[str, FileState] = {}
 
     @staticmethod
@@ -88,6 +97,10 @@ class BlobStore:
         with ThreadPoolExecutor(_REMOTE_THREADS) as threads:
             there = list(threads.map(self.__contains__, wanted))
         return [sha256 for sha256, found in zip(wanted, there, strict=True) if not found]
+
+    def lost(self, hashes: Iterable[str]) -> list[str]:
+        """Return those of `hashes` that are nowhere, looked for anew: somebody has found one missing, say."""
+        return self.missing(hashes)
 
     def generation(self) -> object:
         """Return what differs once folders of the store have come or gone, or a reader has missed a blob.
@@ -147,7 +160,7 @@ class BlobStore:
         try:
             before = FileState.of(os.fstat(descriptor))
             with self.writer(sha256, before.size) as writer:
-                if before == state and _KERNEL_COPIES and isinstance(self._folder, LocalFolder):
+                if before == state and KERNEL_COPIES and isinstance(self._folder, LocalFolder):
                     writer.copy(descriptor)
                 else:
                     for start in range(0, before.size, BLOCK):
@@ -163,7 +176,10 @@ class BlobStore:
 
     def put_packed(self, sha256: str, packed: Buffer) -> None:
         """Store packed content as it is, after its blocks and its hash have been verified."""
-        read = frames.reader_of(packed)
+        self.put_stream(sha256, frames.reader_of(packed))
+
+    def put_stream(self, sha256: str, read: Callable[[int], Buffer]) -> None:
+        """Store packed content that `read` returns piece by piece, fewer bytes than asked for only at its end."""
         with self.writer(sha256, frames.parse_header(read(frames.HEADER.size))) as writer:
             while not writer.complete:
                 header = read(frames.BLOCK_HEADER.size)
@@ -178,7 +194,7 @@ class BlobStore:
 
     def writer(self, sha256: str, size: int) -> BlobWriter:
         """Return a writer for a blob that comes block by block; use it in a ``with`` statement."""
-        return BlobWriter(self, sha256, size)
+        return BlobWriter(self._folder, self._key(sha256), sha256, size, self._stored)
 
     def blocks(self, sha256: str) -> Iterator[Buffer]:
         """Yield the raw blocks of a blob. The hash is verified after the last one, so use nothing before the end.
@@ -204,6 +220,17 @@ class BlobStore:
                 raise BundleCorruptError(
                     f"Stored blob {sha256} is damaged ({error}); submit again: it is sent anew then."
                 ) from error
+            except OSError as error:
+                if self.local:
+                    raise
+                raise self._unreachable(error) from error
+
+    def fetch(self, hashes: Iterable[str]) -> None:
+        """Have blobs near that are about to be read; of use where reading each takes a request."""
+
+    def packed(self, sha256: str) -> IO[bytes]:
+        """Open a blob as it is stored; raises as :meth:`blocks` does, but for what is damaged."""
+        return self._open(sha256)
 
     def read(self, sha256: str) -> bytes:
         """Return the raw content of a blob, verified; raises as :meth:`blocks` does."""
@@ -273,7 +300,12 @@ class BlobStore:
         self._folder.delete(self._key(sha256))
 
     def entries(self) -> Iterator[StoredBlob]:
-        """Yield the blobs of a local store, in no order; of one elsewhere none."""
+        """Yield the blobs, in no order."""
+        if isinstance(self._folder, RemoteFolder):
+            for found in self._folder.files():
+                folder, _, name = found.key.partition("/")
+                if len(name) == 64 and name.startswith(folder):
+                    yield StoredBlob(name, found.size, found.modified)
         if not isinstance(self._folder, LocalFolder):
             return
         for folder in self._folder.children():
@@ -294,7 +326,13 @@ class BlobStore:
             return None
 
     def refresh(self, sha256: str) -> bool:
-        """Return whether a blob is here; it counts as new then, since it is about to be reported."""
+        """Return whether a blob is here; it counts as new then, since it is about to be reported.
+
+        Objects of a store cannot be touched: an old one is to be put again, which makes it new.
+        """
+        if not self.local:
+            written = self.modified(sha256)
+            return written is not None and time.time() - written < _FRESH_SECONDS
         if sha256 not in self:
             return False
         if isinstance(self._folder, LocalFolder):
@@ -307,16 +345,26 @@ class BlobStore:
         return True
 
     def modified(self, sha256: str) -> float | None:
-        """Return when a blob of a local store was last written, in seconds since 1970; None if it is not there."""
+        """Return when a blob was last written, in seconds since 1970; None if it is not there."""
         with suppress(FileNotFoundError):
             if isinstance(self._folder, LocalFolder):
                 return os.stat(self._folder.path(self._key(sha256))).st_mtime
+            if isinstance(self._folder, RemoteFolder):
+                return self._folder.modified(self._key(sha256))
         return None
 
-    def remove_leftovers(self) -> None:
-        """Remove what writers left that crashed more than a day ago."""
+    def remove_leftovers(self) -> int:
+        """Remove what writers left that crashed more than a day ago; return how many parts in S3 there were."""
         if isinstance(self._folder, LocalFolder):
             self._folder.remove_leftovers()
+        return abort_left(self._folder, time.time() - _LEFT_SECONDS)
+
+    def _stored(self, sha256: str, size: int) -> None:
+        """Take note that a blob has appeared."""
+
+    def _unreachable(self, error: OSError) -> StorageError:
+        said = str(error.strerror or error).strip().rstrip(".") or type(error).__name__
+        return storage_error(f"The storage {self.uri} cannot be reached: {said}.", error)
 
     def _open(self, sha256: str) -> IO[bytes]:
         try:
@@ -327,132 +375,12 @@ class BlobStore:
                 f"There is no blob {sha256} at {self.uri}. It was damaged, or somebody removed it; submit again: it is "
                 "sent anew then."
             ) from error
+        except OSError as error:
+            if self.local:
+                raise
+            raise self._unreachable(error) from error
 
     def tell_loss(self) -> None:
         """Have every process that remembers which blobs are here look again (see :meth:`generation`)."""
         if isinstance(self._folder, LocalFolder):
             self._folder.mark_changed()
-
-
-class BlobWriter:
-    """Takes the blocks of one blob, and publishes it once they are complete and have the right hash."""
-
-    def __init__(self, store: BlobStore, sha256: str, size: int) -> None:
-        self._folder = store._folder
-        self._key = store._key(sha256)
-        self._sha256 = sha256
-        self._size = size
-        self._taken = 0
-        self._digest = hashlib.sha256()
-        self._copied = False
-        self._pieces: list[Buffer] = [frames.pack_header(size)]
-        self._descriptor: int | None = None
-        self._temporary: str | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.abort()
-
-    @property
-    def complete(self) -> bool:
-        """Whether all blocks have come."""
-        return self._taken == self._size
-
-    def checked(self, block: BlockHeader, payload: Buffer) -> Buffer:
-        """Return the raw content of a block, after making sure that it still fits into the blob."""
-        if block.raw > self._size - self._taken:
-            raise FrameError(f"Blob {self._sha256} has more bytes than its header declares.")
-        return frames.decode_block(block, payload)
-
-    def write(self, header: Buffer, payload: Buffer, raw: Buffer) -> None:
-        """Take a packed block (`header`, `payload`) and its raw content.
-
-        The buffers must stay as they are until the next call of this object.
-        """
-        self._digest.update(raw)
-        self._taken += len(raw)
-        self._pieces += (header, payload)
-        if not self.complete or self._descriptor is not None:
-            self._flush()
-
-    def copy(self, source: int) -> None:
-        """Take the whole content, raw, from an open file that is known to have it: copied by the kernel, not hashed."""
-        self._flush()
-        if self._descriptor is None:
-            raise StorageError(f"Blob {self._sha256} cannot be copied to {self._folder.uri}.")
-        self._copied = True
-        try:
-            while not self.complete:
-                self._copy_block(self._descriptor, source)
-        except OSError as error:
-            raise StorageError(f"Blob {self._sha256} cannot be stored: {error}.") from error
-
-    def _copy_block(self, descriptor: int, source: int) -> None:
-        length = min(BLOCK, self._size - self._taken)
-        write_all(descriptor, [BLOCK_HEADER.pack(frames.RAW, length, length)])
-        end = self._taken + length
-        while self._taken < end:
-            count = os.sendfile(descriptor, source, self._taken, end - self._taken)
-            if not count:
-                raise FrameError("The file became shorter while it was read.")
-            self._taken += count
-
-    def commit(self) -> None:
-        """Let the blob appear in the store.
-
-        Raises
-        ------
-        FrameError
-            Blocks are missing, or the hash is another one.
-        StorageError
-            The blob cannot be written.
-        """
-        if not self.complete:
-            raise FrameError(f"Blob {self._sha256} ends early.")
-        if not self._copied and self._digest.hexdigest() != self._sha256:
-            raise FrameError(f"Content sent as blob {self._sha256} has the hash {self._digest.hexdigest()}.")
-        try:
-            self._publish()
-        except OSError as error:
-            raise StorageError(f"Blob {self._sha256} cannot be stored: {error}.") from error
-
-    def abort(self) -> None:
-        """Give up what was not committed. Safe to call at any time."""
-        self._pieces = []
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-        if self._temporary is not None:
-            remove_file(self._temporary)
-            self._temporary = None
-
-    def _flush(self) -> None:
-        """Write out what has come, so that memory holds one block whatever the blob's size."""
-        try:
-            if self._descriptor is None:
-                self._descriptor, self._temporary = self._create()
-            write_all(self._descriptor, self._pieces)
-        except OSError as error:
-            raise StorageError(f"Blob {self._sha256} cannot be stored: {error}.") from error
-        self._pieces = []
-
-    def _create(self) -> tuple[int, str]:
-        if isinstance(self._folder, LocalFolder):
-            return self._folder.create()
-        return tempfile.mkstemp(prefix="det-blob-")
-
-    def _publish(self) -> None:
-        if self._descriptor is None or self._temporary is None:
-            self._folder.publish(self._key, self._pieces)
-            return
-        os.close(self._descriptor)
-        self._descriptor = None
-        if isinstance(self._folder, LocalFolder):
-            self._folder.adopt(self._temporary, self._key)
-            self._temporary = None
-        else:
-            self._folder.publish_file(self._key, Path(self._temporary))

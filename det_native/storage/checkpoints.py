@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,11 +18,13 @@ from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, S
 from det_native.schema.manifests import CheckpointFile, CheckpointManifest, Sha256
 from det_native.storage.folder import INCOMING, LocalFolder, buffered, write_all
 from det_native.storage.manifest_file import MANIFEST, changed, decode, encode, missing, refuse_other, resized
+from det_native.storage.multipart import abort_left
 from det_native.storage.paths import UnsafePathError, check_relative, check_uuid
 from det_native.storage.publication import CHUNK, NEW_FILE, THREADS, Throttle, described, publish_local, walk
 from det_native.storage.remote_folder import open_folder
 from det_native.storage.room import storage_error
 
+_FORGOTTEN_SECONDS = 7 * 86_400.0
 _MAX_MANIFEST = 32 << 20
 
 logger = logging.getLogger("det_native")
@@ -328,7 +331,27 @@ class CheckpointStorage:
             self._folder.delete(f"{uuid}/{MANIFEST}")
         self._folder.delete_tree(uuid)
 
+    def discard(self, uuid: str) -> None:
+        """Remove what there is of a checkpoint that never became complete: its writer was killed.
+
+        In a local folder nothing of it has appeared.
+        """
+        if not self._folder.local:
+            abort_left(self._folder, key=check_uuid(uuid))
+            self.delete(uuid)
+
     def remove_leftovers(self) -> None:
-        """Remove what crashed more than a day ago, from a local folder."""
+        """Remove what crashed more than a day ago, from a local folder; from S3 parts that have waited for a week."""
         if isinstance(self._folder, LocalFolder):
             self._folder.remove_leftovers()
+        else:
+            abort_left(self._folder, time.time() - _FORGOTTEN_SECONDS, of=_is_checkpoints)
+
+
+def _is_checkpoints(key: str) -> bool:
+    """Return whether a file is one of a checkpoint: a bucket may have others."""
+    try:
+        check_uuid(key.partition("/")[0])
+    except UnsafePathError:
+        return False
+    return True

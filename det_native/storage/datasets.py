@@ -11,8 +11,7 @@ import os
 import shutil
 import struct
 import threading
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from det_native.errors import NotFoundError, RequestError, StorageError
+from det_native.errors import NotFoundError, RequestError
 from det_native.schema.datasets import DataSetCreate, DataSetInfo, FoundFile, MissingFile, WantedFile
 from det_native.schema.manifests import FileEntry, Sha256
 from det_native.storage.paths import check_relative, check_sha256
@@ -29,13 +28,14 @@ from det_native.storage.paths import check_relative, check_sha256
 PIECE = struct.Struct("<32sQQQ")
 CONTENT_TYPE = "application/vnd.det-native.data"
 
+#: What is said of a file whose content is not what its hash says.
+CHANGED = "The file changed while it was sent; send it again."
+
 _BUFFER = 1 << 20
 _FEED = 1 << 20
 _CONFLICT = 409
 _TOO_LARGE = 413
-_LINKING = 8
-_LINKED_AT_ONCE = 256
-_MODE = 0o444  # what many trials read, none of them changes
+MODE = 0o444  # what many trials read, none of them changes
 
 
 class DataStore:
@@ -52,8 +52,12 @@ class DataStore:
         self._writing: set[Sha256] = set()
         self._digests: dict[Sha256, tuple[int, Any]] = {}
 
+    def has(self, sha256: Sha256) -> bool:
+        """Return whether a file is here, all of it, verified."""
+        return self.path_of(sha256).exists()
+
     def path_of(self, sha256: Sha256) -> Path:
-        """Return where a file lies."""
+        """Return where a file lies on this machine, if it does."""
         check_sha256(sha256)
         return self._folder / "contents" / sha256[:2] / sha256
 
@@ -67,11 +71,12 @@ class DataStore:
         """
         different = {one.sha256: one for one in wanted}
         found = [
-            MissingFile(sha256=sha256, offset=self._arrived(sha256))
-            for sha256 in different
-            if not self.path_of(sha256).exists()
+            MissingFile(sha256=sha256, offset=self._arrived(sha256)) for sha256 in different if not self.has(sha256)
         ]
-        needed = sum(different[one.sha256].size - one.offset for one in found)
+        self._check_room(sum(different[one.sha256].size - one.offset for one in found))
+        return found
+
+    def _check_room(self, needed: int) -> None:
         free = shutil.disk_usage(self._folder.parent).free
         if needed > free:
             raise RequestError(
@@ -80,7 +85,6 @@ class DataStore:
                 f"come, {free / 1e6:,.1f} MB are free. Make room there (`det data list` shows the store), or "
                 "bring less.",
             )
-        return found
 
     def find(self, sizes: Iterable[int]) -> list[FoundFile]:
         """Return the files that have one of these sizes."""
@@ -111,7 +115,7 @@ class DataStore:
             # What is being written counts as taken, even if that fails: `close` must not write it once more.
             ready, gathered = bytes(gathered), bytearray()
             await asyncio.to_thread(parser.feed, ready)
-            parser.end()
+            await asyncio.to_thread(parser.end)
         finally:  # what has arrived stays, whatever has ended it
             await asyncio.to_thread(parser.close, bytes(gathered))
         return parser.size
@@ -128,19 +132,14 @@ class DataStore:
         """
         for file in body.files:
             check_relative(file.path)
-        lacking = [file.path for file in body.files if not self.path_of(file.sha256).exists()]
+        lacking = [file.path for file in body.files if not self.has(file.sha256)]
         if lacking:
             raise RequestError(_CONFLICT, f"{len(lacking)} files are not in the store yet, such as {lacking[0]!r}.")
-        place = self._sets / f"{body.name}.json"
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary = place.with_suffix(".new")
-        temporary.write_text(body.model_dump_json())
-        temporary.replace(place)
-        return _info(place, body)
+        return _info(self._write_set(body), body)
 
     def sets(self) -> list[DataSetInfo]:
         """Return all sets, by name."""
-        return [_info(path, body) for path, body in self._read_sets()]
+        return [_info(created, body) for created, body in self._read_sets()]
 
     def files_of(self, name: str) -> list[FileEntry]:
         """Return the files of a set."""
@@ -152,14 +151,17 @@ class DataStore:
     def remove(self, name: str) -> None:
         """Remove a set, and the files that belong to no other."""
         doomed = {file.sha256 for file in self.files_of(name)}
-        (self._sets / f"{name}.json").unlink(missing_ok=True)
+        self._remove_set(name)
         self.drop(doomed)
 
     def drop(self, doomed: Iterable[Sha256]) -> None:
         """Remove those of these files that belong to no set."""
         kept = self._named()
         for sha256 in set(doomed) - kept:
-            self.path_of(sha256).unlink(missing_ok=True)
+            self._remove_content(sha256)
+
+    def together(self, wanted: Iterable[Sha256]) -> None:
+        """Have these files lie in one place, where a worker looks for all of them."""
 
     def drop_left(self, used: Set[Sha256], before: float) -> None:
         """Remove what has been in the store since before a time and belongs to no set: of uploads that were given up.
@@ -183,14 +185,10 @@ class DataStore:
     @contextmanager
     def writing(self, sha256: Sha256, size: int, offset: int) -> Iterator[Callable[[memoryview], None]]:
         """Yield what takes the bytes of a file from `offset` on; at its end the file is verified."""
-        if self.path_of(sha256).exists():
+        if self.has(sha256):
             yield lambda block: None
             return
-        with self._lock:
-            if sha256 in self._writing:
-                raise RequestError(_CONFLICT, "The same file is being sent by another process; try again later.")
-            self._writing.add(sha256)
-        try:
+        with self._alone(sha256):
             partial = self._partial(sha256)
             if self._arrived(sha256) != offset:
                 raise RequestError(_CONFLICT, f"Of this file {self._arrived(sha256)} bytes are here, not {offset}.")
@@ -209,6 +207,16 @@ class DataStore:
                     self._digests[sha256] = file.tell(), digest
             if self._arrived(sha256) == size:
                 self._accept(sha256, digest.hexdigest())
+
+    @contextmanager
+    def _alone(self, sha256: Sha256) -> Iterator[None]:
+        """Let nobody else write the same file."""
+        with self._lock:
+            if sha256 in self._writing:
+                raise RequestError(_CONFLICT, "The same file is being sent by another process; try again later.")
+            self._writing.add(sha256)
+        try:
+            yield
         finally:
             with self._lock:
                 self._writing.discard(sha256)
@@ -218,9 +226,9 @@ class DataStore:
         partial, place = self._partial(sha256), self.path_of(sha256)
         if found != sha256:
             partial.unlink()
-            raise RequestError(_CONFLICT, "The file changed while it was sent; send it again.")
+            raise RequestError(_CONFLICT, CHANGED)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        partial.chmod(_MODE)
+        partial.chmod(MODE)
         partial.replace(place)
 
     @property
@@ -237,49 +245,31 @@ class DataStore:
         except FileNotFoundError:
             return 0
 
-    def _read_sets(self) -> Iterator[tuple[Path, DataSetCreate]]:
+    def _read_sets(self) -> Iterator[tuple[float, DataSetCreate]]:
+        """Yield the sets by name, each with when it was made, in seconds since 1970."""
         for path in sorted(self._sets.glob("*.json")):
             try:
-                yield path, DataSetCreate.model_validate_json(path.read_bytes())
+                yield path.stat().st_mtime, DataSetCreate.model_validate_json(path.read_bytes())
             except (OSError, ValidationError):
                 continue  # removed meanwhile, or not ours
 
+    def _write_set(self, body: DataSetCreate) -> float:
+        """Write a set; return when that was."""
+        place = self._sets / f"{body.name}.json"
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = place.with_suffix(".new")
+        temporary.write_text(body.model_dump_json())
+        temporary.replace(place)
+        return place.stat().st_mtime
 
-def link_files(links: Sequence[FileEntry], store: str, into: Path) -> None:
-    """Put links to files of the store where a program reads them.
+    def _remove_set(self, name: str) -> None:
+        (self._sets / f"{name}.json").unlink(missing_ok=True)
 
-    Raises
-    ------
-    StorageError
-        If one is not in the store any more; it names the file.
-    """
-    # Of tens of thousands of files each call of the system counts: folders are listed, not asked for each file.
-    data = DataStore(Path(store))
-    stored: dict[str, set[str]] = {}
-    places: list[tuple[str, str]] = []
-    folders: set[str] = set()
-    for entry in links:
-        parts = check_relative(entry.path)
-        folder, name = os.path.split(os.fspath(data.path_of(entry.sha256)))
-        if folder not in stored:
-            stored[folder] = set(os.listdir(folder)) if os.path.isdir(folder) else set()
-        if name not in stored[folder]:
-            raise StorageError(
-                f"{entry.path!r} is no longer in the cluster's store of data: bring it there again (`det data put`)."
-            )
-        folders.add(os.path.join(into, *parts[:-1]))
-        places.append((f"{folder}/{name}", os.path.join(into, *parts)))
-    for folder in folders:
-        os.makedirs(folder, exist_ok=True)
+    def _remove_content(self, sha256: Sha256) -> None:
+        self.path_of(sha256).unlink(missing_ok=True)
 
-    def link(group: Sequence[tuple[str, str]]) -> None:
-        for content, place in group:
-            os.symlink(content, place)
-
-    with ThreadPoolExecutor(_LINKING, thread_name_prefix="det-link") as threads:
-        # `list` raises what one of them has raised.
-        starts = range(0, len(places), _LINKED_AT_ONCE)
-        list(threads.map(link, (places[start : start + _LINKED_AT_ONCE] for start in starts)))
+    def settled(self) -> None:
+        """Wait until what has come is stored."""
 
 
 class _Parser:
@@ -330,12 +320,14 @@ class _Parser:
         """Check that nothing is missing."""
         if self._left or self._head:
             raise RequestError(400, "The body ends early.")
+        self._store.settled()
 
     def close(self, rest: bytes) -> None:
         """Keep what has arrived of a file that is not complete; `rest` is what came last."""
         if self._open is not None:
             self._write(memoryview(rest)[: self._left])
             self._finish()
+        self._store.settled()
 
 
 def _digest_of(path: Path) -> Any:
@@ -354,8 +346,8 @@ def _write_all(descriptor: int, block: memoryview, digest: Any) -> None:
         block = block[written:]
 
 
-def _info(path: Path, body: DataSetCreate) -> DataSetInfo:
-    created = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+def _info(created: float, body: DataSetCreate) -> DataSetInfo:
+    moment = datetime.fromtimestamp(created, UTC).isoformat(timespec="seconds")
     return DataSetInfo(
-        name=body.name, files=len(body.files), size=sum(file.size for file in body.files), created=created
+        name=body.name, files=len(body.files), size=sum(file.size for file in body.files), created=moment
     )

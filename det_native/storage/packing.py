@@ -20,7 +20,8 @@ from typing import Self
 
 from det_native.errors import StorageError
 from det_native.storage import frames
-from det_native.storage.blobs import BlobStore, BlobWriter
+from det_native.storage.blob_writer import BlobWriter
+from det_native.storage.blobs import BlobStore
 from det_native.storage.frames import BLOCK, BLOCK_HEADER, HEADER, BlockHeader, Buffer
 from det_native.storage.paths import check_sha256
 
@@ -33,6 +34,8 @@ _RECORD = struct.Struct(f"<c32s{HEADER.size}s")
 _PIECE = 256 << 10
 _FEED = 1 << 20
 _DRAIN = 256 << 20
+# Blobs that are on their way to an object store.
+_AT_ONCE = 16
 
 
 class PackError(StorageError):
@@ -206,6 +209,8 @@ class Unpacker:
         self._writer: BlobWriter | None = None
         self._sha256 = ""
         self._ended = False
+        self._pool: ThreadPoolExecutor | None = None
+        self._committed: deque[Future[None]] = deque()
         self._step: Callable[[memoryview, list[str]], int] = self._take_magic
 
     def __enter__(self) -> Self:
@@ -251,12 +256,15 @@ class Unpacker:
         """Say that the body has ended; an error if it should have gone on."""
         if not self._ended:
             raise PackError("The pack of blobs ends early; send it again.")
+        self._wait(0)
 
     def close(self) -> None:
         """Give up an unfinished blob. Safe to call at any time."""
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
 
     # Each step returns how many bytes it took from the front of `rest`, 0 if it needs more.
 
@@ -331,12 +339,31 @@ class Unpacker:
     def _commit(self, stored: list[str]) -> None:
         if self._writer is None:
             raise PackError("The end of a blob outside of a blob.")
-        try:
-            self._writer.commit()
-        finally:
-            self.close()
+        writer, self._writer = self._writer, None
+        if self._store.local:
+            with writer:
+                writer.commit()
+        else:
+            self._commit_later(writer)
         stored.append(self._sha256)
         self._step = self._take_record
+
+    def _commit_later(self, writer: BlobWriter) -> None:
+        """Put a blob into an object store beside others: each takes a request, and so the time of a way there."""
+        writer.hold()
+        self._pool = self._pool or ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="det-blobs")
+        self._committed.append(self._pool.submit(_committed, writer))
+        self._wait(_AT_ONCE)
+
+    def _wait(self, most: int) -> None:
+        """Wait until at most so many blobs are on their way; an error of theirs is raised."""
+        while len(self._committed) > most:
+            self._committed.popleft().result()
+
+
+def _committed(writer: BlobWriter) -> None:
+    with writer:
+        writer.commit()
 
 
 async def receive(chunks: AsyncIterable[Buffer], store: BlobStore, limits: PackLimits = DEFAULT_LIMITS) -> list[str]:
@@ -373,14 +400,14 @@ async def receive(chunks: AsyncIterable[Buffer], store: BlobStore, limits: PackL
         if feeding is not None:
             stored += await feeding
         stored += await asyncio.to_thread(_feed, unpacker, gathered)
-        unpacker.finish()
+        await asyncio.to_thread(unpacker.finish)
     except StorageError:
         await _drain(chunks)
         raise
     finally:
         if feeding is not None and not feeding.done():
             await asyncio.wait([feeding])
-        unpacker.close()
+        await asyncio.to_thread(unpacker.close)
     return stored
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import IO, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import IO, Any, NamedTuple, ParamSpec, TypeVar
 
 from det_native.errors import DetError, MissingDependencyError, StorageError
 from det_native.storage.folder import INCOMING, Folder, LocalFolder
 from det_native.storage.frames import Buffer
+from det_native.storage.parts import part_size
 
 # Where a put is atomic by itself: the object appears when the upload is complete. Elsewhere a rename follows.
 _OBJECT_STORES = frozenset({"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci"})
@@ -37,23 +40,43 @@ _EXTRAS = {
     "smb": "smbprotocol",
 }
 
+_MARK = "of_object_store"
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _as_os_error(method: Callable[Concatenate[RemoteFolder, P], R]) -> Callable[Concatenate[RemoteFolder, P], R]:
+class FoundFile(NamedTuple):
+    """A file of a folder: its key, its bytes, and when it was last written, in seconds since 1970."""
+
+    key: str
+    size: int
+    modified: float
+
+
+def is_remote(error: BaseException) -> bool:
+    """Return whether an error is what an object store has said, or the way to it: nothing of a disk here."""
+    return getattr(error, _MARK, False)
+
+
+def as_os_error(method: Callable[P, R]) -> Callable[P, R]:
     """Have what the libraries of object stores raise be an OSError, as everything is that a file system refuses."""
 
     @wraps(method)
-    def called(self: RemoteFolder, *arguments: P.args, **more: P.kwargs) -> R:
+    def called(*arguments: P.args, **more: P.kwargs) -> R:
         try:
-            return method(self, *arguments, **more)
-        except (OSError, DetError, NotImplementedError):
+            return method(*arguments, **more)
+        except OSError as error:
+            setattr(error, _MARK, True)
+            raise
+        except (DetError, NotImplementedError):
             raise
         except Exception as error:
-            raise OSError(f"{type(error).__name__}: {str(error).rstrip('.')}") from error
+            meant = OSError(f"{type(error).__name__}: {str(error).rstrip('.')}")
+            setattr(meant, _MARK, True)
+            raise meant from error
 
-    return cast("Callable[Concatenate[RemoteFolder, P], R]", called)
+    return called
 
 
 class _Reading(io.RawIOBase):
@@ -140,39 +163,72 @@ class RemoteFolder:
         self.uri = uri.rstrip("/")
         self._root = root.rstrip("/")
         self._atomic = scheme in _OBJECT_STORES
+        #: Whether it is in S3, where large files arrive in parts (see :mod:`det_native.storage.multipart`).
+        self.in_s3 = scheme in _S3
+
+    @property
+    def file_system(self) -> Any:
+        """What fsspec calls a file system."""
+        return self._fs
 
     def path(self, key: str) -> str:
         """Return the name of `key` in the file system."""
         return f"{self._root}/{key}"
 
-    @_as_os_error
+    @as_os_error
     def exists(self, key: str) -> bool:
-        """Return whether a file lies under `key`."""
-        return bool(self._fs.isfile(self.path(key)))
+        """Return whether a file lies under `key`; an error if the storage does not say."""
+        try:
+            return bool(self._fs.info(self.path(key))["type"] == "file")
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
-    @_as_os_error
+    @as_os_error
     def size(self, key: str) -> int:
         """Return the bytes under `key`."""
         return int(self._fs.size(self.path(key)))
 
-    @_as_os_error
+    @as_os_error
+    def modified(self, key: str) -> float:
+        """Return when the file under `key` was last written, in seconds since 1970; now where nobody knows."""
+        return _written(self._fs.info(self.path(key)))
+
+    def files(self, key: str = "") -> Iterator[FoundFile]:
+        """Yield all files below the folder `key`, the empty one for all."""
+        start = len(self._root) + 1
+        for name, facts in self._listed(key).items():
+            yield FoundFile(name[start:], int(facts["size"]), _written(facts))
+
+    @as_os_error
+    def _listed(self, key: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._fs.find(self.path(key).rstrip("/"), detail=True)
+        return found
+
+    @as_os_error
+    def read(self, key: str, offset: int, length: int) -> bytes:
+        """Return a piece of the file under `key`, shorter only at its end."""
+        content: bytes = self._fs.cat_file(self.path(key), start=offset, end=offset + length)
+        return content
+
+    @as_os_error
     def open(self, key: str) -> IO[bytes]:
         """Open for reading."""
         opened: IO[bytes] = _Reading(self._fs.open(self.path(key), "rb"))  # type: ignore[assignment]
         return opened
 
-    @_as_os_error
+    @as_os_error
     def publish(self, key: str, pieces: Iterable[Buffer]) -> None:
         """Put the whole content at once: a stream that breaks off could leave half an object."""
         content = b"".join(pieces)
         self._put(key, lambda name: self._fs.pipe_file(name, content))
 
-    @_as_os_error
+    @as_os_error
     def publish_file(self, key: str, source: Path) -> None:
-        """Upload `source`."""
-        self._put(key, lambda name: self._fs.put_file(str(source), name))
+        """Upload `source`; a large one in parts, which S3 drops if something fails, unless this process is killed."""
+        how = {"chunksize": part_size(source.stat().st_size)} if self.in_s3 else {}
+        self._put(key, lambda name: self._fs.put_file(str(source), name, **how))
 
-    @_as_os_error
+    @as_os_error
     def copy(self, source: str, key: str) -> bool:
         """Have the file system copy it."""
         try:
@@ -196,7 +252,7 @@ class RemoteFolder:
         put(temporary)
         self._fs.mv(temporary, target)
 
-    @_as_os_error
+    @as_os_error
     def delete(self, key: str) -> None:
         """Remove the file under `key`, if there is one."""
         try:
@@ -204,7 +260,7 @@ class RemoteFolder:
         except FileNotFoundError:
             return
 
-    @_as_os_error
+    @as_os_error
     def delete_tree(self, key: str) -> None:
         """Remove everything under the folder `key`, if there is anything."""
         try:
@@ -214,7 +270,7 @@ class RemoteFolder:
         finally:
             self._fs.invalidate_cache()
 
-    @_as_os_error
+    @as_os_error
     def children(self) -> list[str]:
         """Return the names of the first-level folders."""
         self._fs.invalidate_cache()
@@ -223,6 +279,16 @@ class RemoteFolder:
         except FileNotFoundError:
             return []
         return [str(entry["name"]).rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == "directory"]
+
+
+def _written(facts: Mapping[str, Any]) -> float:
+    for name in ("LastModified", "mtime", "last_modified", "updated", "created"):
+        found = facts.get(name)
+        if isinstance(found, int | float):
+            return float(found)
+        if isinstance(found, datetime):
+            return found.timestamp()
+    return time.time()
 
 
 def open_folder(uri: str, options: Mapping[str, Any] | None = None, *, prompt: bool = False) -> Folder:

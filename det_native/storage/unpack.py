@@ -40,6 +40,7 @@ def unpack_bundle(manifest: BundleManifest, blobs: BlobStore, into: Path) -> Non
     root = os.fspath(into)
     for folder in sorted({entry.path.rpartition("/")[0] for entry in manifest.files} - {""}):
         os.makedirs(f"{root}/{folder}", exist_ok=True)
+    blobs.fetch(entry.sha256 for entry in manifest.files)
     try:
         _write_groups(_groups(manifest.files), blobs, root)
     except BundleCorruptError:

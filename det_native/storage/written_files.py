@@ -253,7 +253,7 @@ class FileCollection:
                 digest.update(chunk)
         sha256 = digest.hexdigest()
         if not self._blobs.refresh(sha256):
-            free = free_bytes(self._blobs.uri)
+            free = free_bytes(self._blobs.uri) if self._blobs.local else None
             if free is not None and free < found.st_size + _SPARE_BYTES:
                 raise StorageError(f"The disk of {self._blobs.uri} has {megabytes(free)} left, too few for it.")
             self._blobs.put_file(sha256, path, None if state is None else FileState.of(found))

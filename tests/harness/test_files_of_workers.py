@@ -193,7 +193,7 @@ class Reported:
 def written(folder: Path, reported: Reported, rank: int = 0, ranks: int = 1) -> WrittenFiles:
     (folder / "work").mkdir(parents=True, exist_ok=True)
     blobs = BlobStore(str(folder / "blobs"))
-    return WrittenFiles(folder, rank=rank, ranks=ranks, blobs=blobs, report=reported, batches=lambda: 3)
+    return WrittenFiles(folder, rank=rank, ranks=ranks, blobs=lambda: blobs, report=reported, batches=lambda: 3)
 
 
 def test_files_are_reported_while_the_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ def test_nothing_that_goes_wrong_ends_the_training(tmp_path: Path, caplog: pytes
 
     (tmp_path / "work").mkdir()
     blobs = BlobStore(str(tmp_path / "blobs"))
-    files = WrittenFiles(tmp_path, rank=0, ranks=1, blobs=blobs, report=refuse, batches=lambda: 3)
+    files = WrittenFiles(tmp_path, rank=0, ranks=1, blobs=lambda: blobs, report=refuse, batches=lambda: 3)
     files.begin()
     (tmp_path / "work" / "log.csv").write_text("1")
     with caplog.at_level(logging.ERROR):

@@ -36,7 +36,7 @@ def test_writers_write_out_what_they_hold(tmp_path: Path) -> None:
         tmp_path,
         rank=0,
         ranks=1,
-        blobs=blobs,
+        blobs=lambda: blobs,
         report=lambda written, removed: reported.update({file.path: file for file in written}),
         batches=lambda: 3,
     )

@@ -183,7 +183,7 @@ def test_a_master_has_a_place_for_all_checkpoints(tmp_path: Path, s3: S3) -> Non
         {"DET_CHECKPOINTS_OPTIONS": json.dumps(s3.options)},
     )
     assert SECRET not in repr(settings)
-    place = {"storage_url": settings.checkpoints, "storage_options": settings.checkpoint_options}
+    place = {"checkpoint_url": settings.checkpoints, "checkpoint_options": settings.checkpoint_options}
     with running_master(tmp_path / "home", **place) as master:
         told = master.create({"checkpoint_storage": {"save_trial_best": 4}})["config"]["checkpoint_storage"]
         assert (told["url"], told["save_trial_best"]) == (f"s3://{bucket}", 4)

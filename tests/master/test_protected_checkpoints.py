@@ -27,6 +27,7 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.registry import CheckpointChange, ModelCreate, VersionCreate
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
+from det_native.storage.blobs import BlobStore
 
 OWNER = "user"
 
@@ -53,7 +54,8 @@ class Collected(RuleBasedStateMachine):
         (home / "checkpoints").mkdir()
         self.database = Database(put_database(home / "det.db"))
         self.places = Places(home=home, url="", slots=())
-        self.context = Context(self.database, MemoryLauncher(), self.places, lambda step: None)
+        blobs = BlobStore(self.places.blobs)
+        self.context = Context(self.database, MemoryLauncher(), self.places, lambda step: None, blobs)
         self.seq: dict[str, int] = {}
         self.batch = 0
         #: What the test itself says must be there: by uuid how many reasons there are.

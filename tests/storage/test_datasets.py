@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from det_native.errors import NotFoundError, RequestError, StorageError
 from det_native.schema.datasets import DataSetCreate, WantedFile
 from det_native.schema.manifests import FileEntry
-from det_native.storage.datasets import PIECE, DataStore, link_files
+from det_native.storage.datasets import PIECE, DataStore
+from det_native.storage.linked_data import link_files
 
 
 def digest(content: bytes) -> str:

@@ -34,6 +34,7 @@ from det_native.storage.backups import DamagedDatabaseError
 from det_native.storage.frames import FrameError
 from det_native.storage.packing import PackError, PackTooLargeError
 from det_native.storage.paths import UnsafePathError
+from det_native.storage.remote_folder import is_remote
 
 logger = logging.getLogger(__name__)
 
@@ -173,6 +174,10 @@ async def _database_error(request: Request, error: Exception) -> Response:
 
 
 async def _os_error(request: Request, error: Exception) -> Response:
+    if is_remote(error):
+        logger.error("The storage failed.", exc_info=error)
+        uri = request.app.state.service.places.storage_url
+        return refusal(424, f"The storage {uri} failed: {str(error).rstrip('.') or type(error).__name__}. Try again.")
     logger.error("The operating system refused something.", exc_info=error)
     if _no_space(error):
         return _disk_full(request)

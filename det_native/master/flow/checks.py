@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from det_native.errors import NotFoundError
+from det_native.errors import NotFoundError, StorageError
 from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import check_job, dry_job, worker_kind
 from det_native.master.flow.warm_start import earlier_of
@@ -21,7 +21,6 @@ from det_native.master.store import runs as run_store
 from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
-from det_native.storage.blobs import BlobStore
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +142,11 @@ class Checks:
     def _lost(self, bundle_id: str) -> NotFoundError | None:
         """Return that blobs are gone, if that is why a check failed: a damaged one is removed by who reads it."""
         with self._context.database.read() as connection:
-            lost = BlobStore(self._context.places.blobs).missing(bundles.get(connection, bundle_id).hashes())
+            hashes = bundles.get(connection, bundle_id).hashes()
+        try:
+            lost = self._context.blobs.lost(hashes)
+        except (OSError, StorageError):  # which is why the check failed, and what it says
+            return None
         return NotFoundError(f"{len(lost)} blobs of bundle {bundle_id} are gone; send it again.") if lost else None
 
     def _result(self, check: Check, exit: Exit) -> BundleChecked:

@@ -70,7 +70,9 @@ class Cleaner:
     def _clean_caches(self, before: float, dry_run: bool) -> CleanedKind:
         cache = self._context.places.home / "cache"
         doomed = [path for path in _children(cache / "checkpoints") if _newest(path) < before]
+        doomed += [path for path in (cache / "blobs").glob("??/*") if _newest(path) < before]
         datasets = [path for path in _children(cache / "datasets") if _newest(path) < before]
+        datasets += [path for path in (cache / "data").glob("contents/??/*") if _newest(path) < before]
         read = bool(datasets) and self._trials_run()
         doomed += [] if read else datasets
         size, count = _remove(doomed, dry_run)
@@ -108,6 +110,8 @@ class Cleaner:
         places = [*_all_children(home / "blobs" / ".incoming"), *_all_children(home / "standby")]
         doomed = [path for path in places if _newest(path) < horizon]
         size, count = _remove(doomed, dry_run)
+        if not dry_run:
+            count += self._blobs.remove_leftovers()
         return CleanedKind(kind="uploads", bytes=size, count=count)
 
 

@@ -56,6 +56,7 @@ def collect(context: Context, experiment_id: int) -> None:
             found = checkpoints.of_experiment(transaction.connection, experiment_id)
         config = ExperimentConfig.model_validate(experiment.config)
         _delete_files(context, config, [one.uuid for one in found if one.state is CheckpointState.DELETED])
+        storage_for(config, context.places).remove_leftovers()
         with context.database.write() as transaction:
             experiments.set_collected(transaction, experiment_id)
     except (DetError, OSError, OperationalError) as error:

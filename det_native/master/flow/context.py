@@ -13,6 +13,7 @@ from det_native.master.store import events, experiments, trials
 from det_native.master.store.database import Database, Transaction
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState
+from det_native.storage.blobs import BlobStore
 
 # Their searchers decide; in every other state an experiment is on its way to its end, or there.
 OPEN_STATES = frozenset({ExperimentState.ACTIVE, ExperimentState.PAUSED})
@@ -28,6 +29,7 @@ class Context:
     launcher: Launcher
     places: Places
     post: Post
+    blobs: BlobStore
 
     @cached_property
     def slots(self) -> Slots:

@@ -21,6 +21,9 @@ from det_native.schema.lengths import UNTOLD, Length, Unit
 from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
 from det_native.schema.resources import Device
 from det_native.schema.roles import processes_of
+from det_native.storage.blobs import BlobStore
+from det_native.storage.datasets import DataStore
+from det_native.storage.shared_blobs import place_of
 
 
 def stage_of(config: ExperimentConfig, units: int | None) -> Length | None:
@@ -96,10 +99,30 @@ def check_horovod(config: ExperimentConfig, bundle: BundleManifest) -> None:
         raise missing_horovod(executable, framework.module)
 
 
+def place_of_blobs(places: Places, bundle: BundleManifest) -> str:
+    """Return where a worker finds the blobs of a bundle; one from before there was another storage is in the home."""
+    if not places.storage_url:
+        return places.blobs
+    return place_of(bundle.hashes(), places.blobs, BlobStore(str(places.own_blobs)))
+
+
+def place_of_data(places: Places, bundle: BundleManifest) -> str:
+    """Return where a worker finds the data of a bundle; those from before another storage are in the home."""
+    own = DataStore(places.own_data)
+    hashes = {link.sha256 for link in bundle.links}
+    return str(places.own_data) if hashes and all(map(own.has, hashes)) else places.data
+
+
 def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:
     """Return the job that loads a bundle in a fresh process."""
     return CheckJob(
-        protocol=PROTOCOL, directory=str(directory), blobs=places.blobs, bundle=bundle, data=str(places.data)
+        protocol=PROTOCOL,
+        directory=str(directory),
+        blobs=place_of_blobs(places, bundle),
+        bundle=bundle,
+        data=place_of_data(places, bundle),
+        storage_options=dict(places.storage_options),
+        cache=str(places.cache),
     )
 
 
@@ -151,8 +174,11 @@ def trial_job(
     return TrialJob(
         protocol=PROTOCOL,
         directory=str(places.run(run_id)),
-        blobs=places.blobs,
-        data=str(places.data),
+        blobs=place_of_blobs(places, bundle),
+        outputs=places.blobs if places.storage_url else "",
+        data=place_of_data(places, bundle),
+        storage_options=dict(places.storage_options),
+        cache=str(places.cache),
         bundle=bundle,
         bundle_id=bundle.id,
         checkpoints=address.url,

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from det_native.errors import NotFoundError
 from det_native.master.flow.jobs import worker_kind
+from det_native.master.flow.stores import absent
 from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.launch.base import WorkerKind
 from det_native.master.store import bundles
@@ -69,7 +70,7 @@ class KnownBundles:
         self._guard.keep(hashes)
         self._blobs.remove_changed(hashes)
         generation = self._blobs.generation()
-        lost = self._blobs.missing(hashes)
+        lost = self._blobs.lost(hashes) if known is not None else absent(self._blobs, hashes)
         if lost:
             raise NotFoundError(f"{len(lost)} blobs of bundle {bundle_id} are gone; send it again.")
         kind = worker_kind(manifest)

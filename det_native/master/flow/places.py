@@ -15,8 +15,9 @@ from det_native.schema import rest
 class Places:
     """Where the master keeps things, and how workers reach it.
 
-    Of each trial's output `output_bytes` are kept. New experiments that name no storage keep their checkpoints at
-    `storage_url`, if it is given, with `storage_options`.
+    Of each trial's output `output_bytes` are kept. Blobs and data lie below `storage_url`, if it is given, with
+    `storage_options`. New experiments that name no storage keep their checkpoints at `checkpoint_url`, if it is given,
+    with `checkpoint_options`.
     """
 
     home: Path
@@ -25,16 +26,36 @@ class Places:
     output_bytes: int = 16 << 20
     storage_url: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    checkpoint_url: str = ""
+    checkpoint_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def blobs(self) -> str:
         """The blob store."""
-        return str(self.home / "blobs")
+        return self._below("blobs")
 
     @property
-    def data(self) -> Path:
+    def own_blobs(self) -> Path:
+        """The blobs that lie in the home: all of them, or those from before there was another storage."""
+        return self.home / "blobs"
+
+    @property
+    def data(self) -> str:
         """The store of data that were brought here."""
+        return self._below("data")
+
+    @property
+    def own_data(self) -> Path:
+        """The data that lie in the home, as `own_blobs` do; and what is on its way to another storage."""
         return self.home / "data"
+
+    @property
+    def cache(self) -> Path:
+        """What workers of this machine have brought here."""
+        return self.home / "cache"
+
+    def _below(self, name: str) -> str:
+        return f"{self.storage_url.rstrip('/')}/{name}" if self.storage_url else str(self.home / name)
 
     @property
     def checkpoints(self) -> str:

@@ -50,10 +50,10 @@ def with_masters_storage(config: ExperimentConfig, places: Places) -> Experiment
     Another place of a later start does not touch the experiments that there are.
     """
     own = config.checkpoint_storage
-    if not isinstance(own, MasterStorage) or not places.storage_url:
+    if not isinstance(own, MasterStorage) or not places.checkpoint_url:
         return config
     policy = own.model_dump(exclude={"type"})
-    storage = UrlStorage(type="url", url=places.storage_url, options=dict(places.storage_options), **policy)
+    storage = UrlStorage(type="url", url=places.checkpoint_url, options=dict(places.checkpoint_options), **policy)
     return config.model_copy(update={"checkpoint_storage": storage})
 
 

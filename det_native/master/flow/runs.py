@@ -87,7 +87,7 @@ class Runs:
         self.active: dict[str, Active] = {}
         self.watches = Watches(context)
         self.without_room = RoomWaits()
-        self.lost_files = LostFiles(context.places.blobs)
+        self.lost_files = LostFiles(context.blobs)
         self._output = OutputStore(context)
 
     def adopt_all(self) -> None:

@@ -17,6 +17,7 @@ from det_native.master.store.tables import artifacts, bundles, events, experimen
 from det_native.schema.space import Space, SpaceUse
 from det_native.storage.blobs import BlobStore
 from det_native.storage.room import free_bytes
+from det_native.storage.shared_blobs import SharedBlobs
 
 # Kinds of what lies at the top of a home, by name, and whether folders in it are counted instead of files.
 _KINDS = {
@@ -32,7 +33,12 @@ _KINDS = {
     "reserve": ("reserve", False),
 }
 # Of the cache, by its own folders.
-_CACHES = {"datasets": "cached datasets", "checkpoints": "cached checkpoints"}
+_CACHES = {
+    "datasets": "cached datasets",
+    "checkpoints": "cached checkpoints",
+    "blobs": "cached programs and files",
+    "data": "cached data",
+}
 _HASHES = "file hashes"
 
 
@@ -47,7 +53,7 @@ def measure(database: Database, places: Places, blobs: BlobStore, budget: int | 
     seen: set[tuple[int, int]] = set()
     with database.read() as connection:
         rows = _rows(connection)
-        shares = _Shares(connection, blobs)
+        shares = _Shares(connection, blobs.before if isinstance(blobs, SharedBlobs) else blobs)
     for entry in _entries(places.home):
         if entry.name == "blobs":
             shares.read()
@@ -59,7 +65,8 @@ def measure(database: Database, places: Places, blobs: BlobStore, budget: int | 
             for inner in _entries(entry.path):
                 size, files = size_of(inner.path, seen)
                 kind = _CACHES.get(inner.name, _HASHES if inner.name.startswith("file-hashes") else "other caches")
-                add(kind, size, _folders(inner.path) if inner.is_dir(follow_symlinks=False) else files, "cache")
+                by_folder = inner.is_dir(follow_symlinks=False) and inner.name not in ("blobs", "data")
+                add(kind, size, _folders(inner.path) if by_folder else files, "cache")
         else:
             size, files = size_of(entry.path, seen)
             kind, by_folder = _kind_of(entry.name)

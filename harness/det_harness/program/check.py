@@ -26,7 +26,8 @@ from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
 from det_native.storage.blobs import BlobStore
-from det_native.storage.datasets import link_files
+from det_native.storage.cached_blobs import blobs_of_job
+from det_native.storage.linked_data import link_files
 from det_native.storage.unpack import unpack_bundle
 
 
@@ -36,12 +37,12 @@ def check_bundle(job: CheckJob) -> BundleChecked:
     Cells are not run; the local modules that they import are.
     """
     work = Path(job.directory) / "work"
-    blobs = BlobStore(job.blobs)
+    blobs = blobs_of_job(job.blobs, job.storage_options, job.cache)
     try:
         get_framework(job.bundle.program.framework)
         check_versions(job.bundle)
         unpack_bundle(job.bundle, blobs, work)
-        link_files(job.bundle.links, job.data, work)
+        link_files(job.bundle.links, job.data, work, job.storage_options, job.cache)
     except ProblemsError as error:
         return _result(error.problems)
     except DetError as error:

@@ -20,8 +20,8 @@ from det_native.runtime import hosted
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import CheckJob
 from det_native.schema.rest import BundleChecked, ProblemInfo
-from det_native.storage.blobs import BlobStore
-from det_native.storage.datasets import link_files
+from det_native.storage.cached_blobs import blobs_of_job
+from det_native.storage.linked_data import link_files
 from det_native.storage.unpack import unpack_bundle
 
 logger = logging.getLogger("det_harness")
@@ -39,9 +39,9 @@ def dry_run(job: CheckJob) -> BundleChecked:
         return BundleChecked(ok=True)
     os.nice(_NICE)
     work = Path(job.directory) / "work"
-    blobs = BlobStore(job.blobs)
+    blobs = blobs_of_job(job.blobs, job.storage_options, job.cache)
     unpack_bundle(job.bundle, blobs, work)
-    link_files(job.bundle.links, job.data, work)
+    link_files(job.bundle.links, job.data, work, job.storage_options, job.cache)
     importlib.import_module("det_native.compat")
     importlib.import_module(get_framework(job.bundle.program.framework).module)
     harness = harness_of(job.bundle.program.framework)

@@ -142,4 +142,6 @@ def _is_done(text: bytes, written: float) -> bool:
     if found is not None and found.run_id == note.run_id:
         storage.delete(note.uuid)
         logger.info("Removed checkpoint %s: run %s ended before it could report it.", note.uuid, note.run_id)
+    elif found is None:
+        storage.discard(note.uuid)
     return True

@@ -39,7 +39,8 @@ class WrittenFiles:
         The folder of this process; ``work`` in it is its working directory.
     rank, ranks : int
         Which process this is, and of how many. The first one reports the files of all.
-    blobs : BlobStore
+    blobs : callable
+        Returns where contents go; called when training begins.
     report : callable
         Is told the files that are new or have changed, and paths that are not there any more.
     batches : callable
@@ -52,7 +53,7 @@ class WrittenFiles:
         *,
         rank: int,
         ranks: int,
-        blobs: BlobStore,
+        blobs: Callable[[], BlobStore],
         report: Report,
         batches: Callable[[], int],
     ) -> None:
@@ -75,7 +76,7 @@ class WrittenFiles:
         limits = limits_of(os.environ)
         elsewhere = self._baseline.elsewhere
         self._baseline = Baseline(dict(walk(self._directory / "work", links=True)), limits, elsewhere)
-        self._collection = FileCollection(self._blobs, self._folders, limits)
+        self._collection = FileCollection(self._blobs(), self._folders, limits)
         self._leave_baseline()
         if self._rank == 0:
             self._thread = threading.Thread(target=self._look_often, name="det-files", daemon=True)

@@ -65,8 +65,9 @@ from det_native.schema.lengths import UNTOLD
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
+from det_native.storage.cached_blobs import blobs_of_job
 from det_native.storage.checkpoints import CheckpointStorage
-from det_native.storage.datasets import link_files
+from det_native.storage.linked_data import link_files
 from det_native.storage.room import lacks_room
 from det_native.storage.unpack import unpack_bundle
 
@@ -126,7 +127,7 @@ class TrialRun:
             self._directory,
             rank=self._environment.ranks.rank,
             ranks=self._environment.ranks.size,
-            blobs=BlobStore(job.outputs or job.blobs),
+            blobs=self._outputs,
             report=self._reporter.artifacts,
             batches=self._batches,
         )
@@ -158,15 +159,19 @@ class TrialRun:
         self._publications.end()
         self._written.look_soon()
 
+    def _outputs(self) -> BlobStore:
+        """Return where goes what the code writes and logs."""
+        return BlobStore(self._job.outputs or self._job.blobs, self._job.storage_options)
+
     def _batches(self) -> int:
         return self._schedule.progress.batches if self._schedule is not None else 0
 
     def _train(self) -> Outcome:
         job = self._job
-        blobs = BlobStore(job.blobs)
+        blobs = blobs_of_job(job.blobs, job.storage_options, job.cache)
         check_versions(job.bundle)
         unpack_bundle(job.bundle, blobs, self._work)
-        link_files(job.bundle.links, job.data, self._work)
+        link_files(job.bundle.links, job.data, self._work, job.storage_options, job.cache)
         check_reads(job.bundle.reads)
         importlib.import_module("det_native.compat")
         importlib.import_module(get_framework(job.bundle.program.framework).module)
@@ -188,7 +193,7 @@ class TrialRun:
         count = BatchCount(schedule)
         # Only what the first rank logs counts: the others log the same.
         first = not self._environment.ranks.rank
-        recorder = Recorder(self._reporter, lambda: blobs, count, events if first else None)
+        recorder = Recorder(self._reporter, self._outputs, count, events if first else None)
         services = Services(
             environment=self._environment,
             schedule=schedule,

@@ -57,9 +57,10 @@ def create_bundle(body: BundleManifest, service: TheService) -> Response:
     """Keep a bundle's manifest; its paths must stay in their folder, and its blobs must be here."""
     for entry in (*body.files, *body.links):
         check_relative(entry.path)
-    gone = [entry.path for entry in body.links if not service.data.path_of(entry.sha256).exists()]
+    gone = [entry.path for entry in body.links if not service.data.has(entry.sha256)]
     if gone:
         raise RequestError(409, f"{gone[0]!r} is no longer in the cluster's store of data; `det data put` brings it.")
+    service.data.together(entry.sha256 for entry in body.links)
     service.guard.keep(body.hashes())
     return reply(service.add_bundle(body))
 
