@@ -10,7 +10,7 @@ umask 077
 
 role=$1
 folder=$2
-if [[ $role == cluster && ${SLURM_NODEID:-0} == 0 ]]; then role=head; fi
+if [[ $role == cluster && ${SLURM_NODEID:-0} == 0 ]]; then role="head"; fi
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 job=${SLURM_JOB_ID:?"ray_node.sh runs in a job of Slurm: sbatch det_native.sbatch"}
 # Ray's sockets lie in it, and a path to one has at most 107 characters: a short folder, on this node's own disk.
@@ -19,6 +19,8 @@ patience=${DET_RAY_PATIENCE:-300}
 ray_pid=
 
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token RAY_USAGE_STATS_ENABLED=0
+# On SIGTERM Ray would wait for what runs here; that is done before, by `leave`.
+export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0
 
 say() { echo "$(date +%T) ${SLURMD_NODENAME:-$(uname -n)}: $*"; }
 
@@ -51,36 +53,60 @@ count_gpus() {
 }
 
 start_ray() {
+    # All ports are free ones: several jobs may share a node, and Ray's own are the same for all.
+    local node objects agent agent_grpc metrics environments
+    read -r node objects agent agent_grpc metrics environments < <(free_ports 6)
     ray start --block --disable-usage-stats --temp-dir "$temporary" \
         --node-ip-address "$ip" --node-name "${SLURMD_NODENAME:-$(uname -n)}" \
         --num-cpus "${SLURM_CPUS_PER_TASK:-${SLURM_CPUS_ON_NODE:-1}}" --num-gpus "$(count_gpus)" \
-        --object-store-memory "${DET_RAY_OBJECT_STORE:-1000000000}" "$@" &
+        --object-store-memory "${DET_RAY_OBJECT_STORE:-1000000000}" \
+        --node-manager-port "$node" --object-manager-port "$objects" --runtime-env-agent-port "$environments" \
+        --dashboard-agent-listen-port "$agent" --dashboard-agent-grpc-port "$agent_grpc" \
+        --metrics-export-port "$metrics" "$@" &
     ray_pid=$!
 }
 
-start_head() {
-    local attempt gcs client agent
+started() {
+    # Ray notes the address of the cluster in this file once the node has joined it.
+    local waited=0
+    until [[ -s $temporary/ray_current_cluster ]]; do
+        if ! kill -0 "$ray_pid" 2>/dev/null; then
+            say "Ray did not start; its messages are above"
+            return 1
+        fi
+        if ((waited++ >= patience * 2)); then
+            say "Ray did not start in $patience s; its logs are in $temporary"
+            return 1
+        fi
+        pause 0.5
+    done
+}
+
+# Ray itself gives a node 30 s, in which it imports its package several times: too little from a busy shared disk.
+three_times() {
+    local attempt
     for attempt in 1 2 3; do
-        read -r gcs client agent < <(free_ports 3)
-        start_ray --head --port "$gcs" --ray-client-server-port "$client" --dashboard-agent-listen-port "$agent" \
-            --include-dashboard false
-        while kill -0 "$ray_pid" 2>/dev/null; do
-            if ray health-check --address "$ip:$gcs" >/dev/null 2>&1; then
-                echo "ray://$ip:$client" >"$folder/client_address"
-                # Last, and all at once: whoever sees it may use it.
-                echo "$ip:$gcs" >"$folder/address.new" && mv "$folder/address.new" "$folder/address"
-                say "the head of the Ray cluster is at $ip:$gcs"
-                return 0
-            fi
-            pause 1
-        done
-        say "Ray did not start (attempt $attempt of 3); its messages are above and in $temporary"
+        "$@" && return 0
+        say "attempt $attempt of 3 to start Ray has failed"
+        kill_ray
+        rm -rf "$temporary" && mkdir -p "$temporary"
     done
     return 1
 }
 
-join_head() {
-    local waited=0 agent
+start_head() {
+    local gcs client
+    read -r gcs client < <(free_ports 2)
+    start_ray --head --port "$gcs" --ray-client-server-port "$client" --include-dashboard false --no-monitor
+    started || return 1
+    echo "ray://$ip:$client" >"$folder/client_address"
+    # Last, and all at once: whoever sees it may use it.
+    echo "$ip:$gcs" >"$folder/address.new" && mv "$folder/address.new" "$folder/address"
+    say "the head of the Ray cluster is at $ip:$gcs"
+}
+
+find_head() {
+    local waited=0
     until [[ -s $folder/address ]]; do
         if ((waited++ >= patience)); then
             say "no head of a Ray cluster after $patience s: $folder/address is not there. Does this node see that folder?"
@@ -88,9 +114,12 @@ join_head() {
         fi
         pause 1
     done
-    agent=$(free_ports 1)
-    start_ray --address "$(<"$folder/address")" --dashboard-agent-listen-port "$agent"
-    say "joins the Ray cluster at $(<"$folder/address")"
+}
+
+join_head() {
+    start_ray --address "$(<"$folder/address")"
+    started || return 1
+    say "has joined the Ray cluster at $(<"$folder/address")"
 }
 
 pause() {
@@ -99,13 +128,17 @@ pause() {
     wait $!
 }
 
-end() {
-    trap '' TERM INT USR1
+kill_ray() {
+    local waited=0
     if [[ -n $ray_pid ]] && kill -TERM "$ray_pid" 2>/dev/null; then
-        local waited=0
-        while kill -0 "$ray_pid" 2>/dev/null && ((waited++ < 50)); do sleep 0.2; done
+        while kill -0 "$ray_pid" 2>/dev/null && ((waited++ < 75)); do sleep 0.2; done
         kill -KILL "$ray_pid" 2>/dev/null
     fi
+}
+
+end() {
+    trap '' TERM INT USR1
+    kill_ray
     rm -rf "$temporary"
     exit "${1:-0}"
 }
@@ -141,7 +174,12 @@ if [[ -z $ip ]]; then
     say "this node has no address that other nodes reach: name it by DET_RAY_IP"
     exit 1
 fi
-if [[ $role == head ]]; then start_head || end 1; else join_head || end 1; fi
+if [[ $role == head ]]; then
+    three_times start_head || end 1
+else
+    find_head || end 1
+    three_times join_head || end 1
+fi
 wait "$ray_pid"
 code=$?
 say "Ray has ended (exit code $code)"
