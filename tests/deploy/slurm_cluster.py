@@ -30,6 +30,9 @@ done
 _SCONTROL = """#!/bin/bash
 echo "$@" >> "$HOME/scontrol.txt"
 """
+# Ray imports jsonschema, and that this package where it is installed (JupyterLab brings it): 3 s of processor time in
+# each of Ray's processes, to check addresses in a format that nobody here uses. jsonschema does without it.
+_NOT_IMPORTED = "raise ImportError"
 # A part of the cluster that says which nodes it sees, once there are as many as it is asked for.
 _WATCH = """
 import json, sys, time
@@ -61,6 +64,9 @@ class SlurmCluster:
         self.folder = folder
         self.temporary = temporary
         self._jobs: list[subprocess.Popen[bytes]] = []
+        quick = folder / "quick"
+        quick.mkdir()
+        (quick / "rfc3987_syntax.py").write_text(_NOT_IMPORTED)
         programs = folder / "bin"
         programs.mkdir()
         for name, text in (("srun", _SRUN), ("scontrol", _SCONTROL)):
@@ -70,6 +76,7 @@ class SlurmCluster:
             **{name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "SLURM_"))},
             "HOME": str(folder),
             "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(quick), os.environ.get("PYTHONPATH")])),
             "SLURM_SUBMIT_DIR": str(SCRIPTS),
             "SLURM_CPUS_PER_TASK": "1",
             "DET_SLURM_MASTER": "none",
