@@ -173,6 +173,7 @@ class Downloads:
         uuid, storage = manifest.uuid, CheckpointStorage(str(into))
         try:
             await asyncio.to_thread(storage.check, manifest)
+            os.utime(into / uuid / MANIFEST)  # it counts as new: nobody removes it as unused
             return
         except CheckpointError:  # it is not here, or not whole
             await asyncio.to_thread(storage.delete, uuid)
