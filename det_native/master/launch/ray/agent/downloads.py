@@ -80,7 +80,7 @@ class Downloads:
 
     async def _bring_data(self, hashes: Iterable[str]) -> None:
         wanted = sorted(hashes)
-        lacking = await asyncio.to_thread(lambda: [one for one in wanted if not self._data.path_of(one).exists()])
+        lacking = await asyncio.to_thread(lambda: [key for key in wanted if not self._data.path_of(key).exists()])
         await asyncio.gather(*(self._once(f"data {sha256}", partial(self._fetch_data, sha256)) for sha256 in lacking))
 
     async def _bring_resumed(self, job: Job, places: MasterPlaces) -> None:
