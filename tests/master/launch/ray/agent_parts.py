@@ -161,6 +161,11 @@ def text_of(path: Path) -> str:
     return ""
 
 
+def visible(folder: Path) -> list[str]:
+    """Return the names in a folder, without hidden ones."""
+    return [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+
+
 def trial_job(home: Path, run_id: str, action: str, *, rank: int = 0, machines: int = 1, **fields: Any) -> TrialJob:
     """Return a job for ``launch_entries`` as the master of a home would make it; `fields` are hyperparameters.
 

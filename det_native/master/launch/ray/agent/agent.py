@@ -80,9 +80,14 @@ class NodeAgent:
         self._folders = AgentFolders(Path(folder).expanduser().absolute())
         self._lock = self._folders.prepare(cluster)
         self._closed = False
+        try:
+            listening, self._socket = self._folders.listen()
+        except BaseException:
+            self._lock.release()
+            raise
         self._loop = LoopThread()
+        self._loop.loop.call_soon_threadsafe(self._loop.loop.run_in_executor, None, self._folders.remove_unused)
         self._runs: dict[str, RunHere] = {}
-        listening, self._socket = self._folders.listen()
         self._asks = AskQueue()
         uploads = Uploads(self._asks, self._folders)
         passer = ReportPasser(self._asks, uploads, self._folders)

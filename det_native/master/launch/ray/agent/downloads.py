@@ -80,7 +80,7 @@ class Downloads:
 
     async def _bring_data(self, hashes: Iterable[str]) -> None:
         wanted = sorted(hashes)
-        lacking = await asyncio.to_thread(lambda: [one for one in wanted if not self._data.path_of(one).exists()])
+        lacking = await asyncio.to_thread(lambda: [key for key in wanted if not self._data.path_of(key).exists()])
         await asyncio.gather(*(self._once(f"data {sha256}", partial(self._fetch_data, sha256)) for sha256 in lacking))
 
     async def _bring_resumed(self, job: Job, places: MasterPlaces) -> None:
@@ -173,6 +173,7 @@ class Downloads:
         uuid, storage = manifest.uuid, CheckpointStorage(str(into))
         try:
             await asyncio.to_thread(storage.check, manifest)
+            os.utime(into / uuid / MANIFEST)  # it counts as new: nobody removes it as unused
             return
         except CheckpointError:  # it is not here, or not whole
             await asyncio.to_thread(storage.delete, uuid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,13 +17,18 @@ from filelock import FileLock, Timeout
 from det_native.errors import StorageError
 from det_native.schema.ranks import rank_folder
 from det_native.schema.sockets import fits, short_path
+from det_native.storage.blobs import BlobStore
+from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.folder import INCOMING
+from det_native.storage.manifest_file import MANIFEST
 
 _FOLDER_MODE = 0o700
 _SOCKET_MODE = 0o600
 _BACKLOG = 2048
 # An agent whose process is being ended has its lock for a moment still.
 _LOCK_SECONDS = 10.0
+# Every use makes blobs and checkpoints of the cache new again; a job reads them when it begins.
+_UNUSED_SECONDS = 14 * 86_400.0
 _OWNER_FILE = "agent.txt"
 # What an agent leaves that is killed: of no use to the next one, since its workers are killed too.
 _LEFTOVERS = ("runs", "checkpoints", "tensorboard")
@@ -123,6 +129,8 @@ class AgentFolders:
                 raise StorageError(f"{self.root} belongs to the agent of {earlier!r}: give that of {owner!r} another.")
             for name in _LEFTOVERS:
                 remove_folder(self.root / name)
+                for unfinished in self.root.glob(f".{name}.*"):
+                    shutil.rmtree(unfinished, ignore_errors=True)
         note.write_text(owner, encoding="utf-8")
         for name in (*_LEFTOVERS, "standby"):
             (self.root / name).mkdir(exist_ok=True, mode=_FOLDER_MODE)
@@ -138,6 +146,20 @@ class AgentFolders:
             number = folder.name.partition("-")[0]
             if number.isdigit() and not psutil.pid_exists(int(number)):
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def remove_unused(self) -> None:
+        """Remove from the cache blobs and checkpoints that no job has needed for weeks."""
+        before = time.time() - _UNUSED_SECONDS
+        store, checkpoints = BlobStore(str(self.blobs)), CheckpointStorage(str(self.other_checkpoints))
+        for blob in store.entries():
+            if blob.modified < before:
+                store.delete(blob.sha256)
+        for folder in self.other_checkpoints.iterdir():
+            with suppress(OSError):
+                if not folder.name.startswith(".") and (folder / MANIFEST).stat().st_mtime < before:
+                    remove_folder(folder)
+        store.remove_leftovers()
+        checkpoints.remove_leftovers()
 
     def listen(self) -> tuple[socket.socket, Path]:
         """Return a listening socket and its path: ``master.sock`` here, or a shorter one where that is too long.

@@ -60,13 +60,13 @@ def _members(mark: bytes, folders: set[str]) -> set[int]:
             marked.add(pid)
             values = [os.fsdecode(each[len(_TEMPORARY) :]) for each in settings if each.startswith(_TEMPORARY)]
             folders |= {value for value in values if os.path.basename(value).startswith(_PREFIX)}
-    found = marked | {pid for pid, session in sessions.items() if session in marked}
+    doomed = marked | {pid for pid, session in sessions.items() if session in marked}
     grown = True
     while grown:
-        children = {pid for pid, parent in parents.items() if parent in found} - found
-        found |= children
+        children = {pid for pid, parent in parents.items() if parent in doomed} - doomed
+        doomed |= children
         grown = bool(children)
-    return found - {os.getpid()}
+    return doomed - {os.getpid()}
 
 
 def _read(path: str) -> bytes:

@@ -14,13 +14,16 @@ from typing import Any
 import psutil
 import pytest
 from agent_parts import BUNDLE, WORKER, ThreadBridge, check_job, text_of, trial_job, until
+from master_parts import publish
 
 from det_native.errors import StorageError
 from det_native.master.launch.ray.agent.agent import NodeAgent
+from det_native.master.launch.ray.agent.folders import AgentFolders
 from det_native.master.launch.ray.asks.kinds import RankEnded, Read, Share, Write
 from det_native.master.launch.ray.asks.serving import AskServer
-from det_native.schema.manifests import FileEntry
+from det_native.schema.manifests import CheckpointManifest, FileEntry
 from det_native.storage.blobs import BlobStore
+from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.file_states import BASELINE_NAME, Baseline, state_of
 
 pytestmark = pytest.mark.slow
@@ -245,3 +248,41 @@ def test_a_process_is_ended_while_its_files_are_brought(make_agent: MakeAgent, s
         [ended] = bridge.wait_for(("r1", 0))
         assert (ended.begun, ended.code) == (False, None)
     assert orphaned.cancelled() or orphaned.exception() is not None
+
+
+@long
+def test_an_earlier_checkpoint_is_brought_where_the_one_to_continue_from_is_damaged(
+    make_agent: MakeAgent, server: AskServer, home: Path
+) -> None:
+    made = [publish(trial_job(home, "r0", "say"), batch)[1]["manifest"] for batch in (4, 8, 12)]
+    manifests = [CheckpointManifest.model_validate(manifest) for manifest in made]
+    (home / "checkpoints" / manifests[2].uuid / "weights").write_text("changed since")
+    known = {manifest.uuid: manifest.sha256 for manifest in manifests}
+    agent = make_agent()
+    with ThreadBridge(server, [agent]) as bridge:
+        start(bridge, agent, home, "r1", "hold", resume=manifests[2], manifests=known)
+        folder = folder_of(bridge, agent, "r1").parents[1]
+        storage = CheckpointStorage(str(folder / "checkpoints"))
+        assert storage.list() == [manifests[1]], "the furthest that is whole"
+        storage.verify(manifests[1])
+        (folder / "runs" / "r1" / "go").write_text("0")
+        bridge.wait_for(("r1", 0))
+        until(lambda: storage.list() == [])
+
+
+def test_a_folder_is_one_agents_and_what_nobody_has_used_for_long_goes(tmp_path: Path) -> None:
+    folders = AgentFolders(tmp_path / "a")
+    lock = folders.prepare("cluster")
+    store = BlobStore(str(folders.blobs))
+    hashes = [hashlib.sha256(content).hexdigest() for content in (b"old", b"new")]
+    for sha256, content in zip(hashes, (b"old", b"new"), strict=True):
+        store.put(sha256, content)
+    os.utime(folders.blobs / hashes[0][:2] / hashes[0], (0, 0))
+    folders.remove_unused()
+    assert [sha256 in store for sha256 in hashes] == [False, True]
+    (folders.run("r1")).mkdir()
+    lock.release()
+    with pytest.raises(StorageError, match="belongs to the agent of 'cluster'"):
+        folders.prepare("another")
+    folders.prepare("cluster").release()
+    assert list(folders.runs.iterdir()) == []
