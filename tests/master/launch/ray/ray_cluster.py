@@ -16,7 +16,6 @@ import launch_entries
 import psutil
 
 HERE = Path(__file__).parent
-_START_SECONDS = 120.0
 
 
 def free_port() -> int:
@@ -28,9 +27,10 @@ def free_port() -> int:
 class RayNode:
     """A node: its process and Ray's id of it."""
 
-    def __init__(self, process: subprocess.Popen[str], node_id: str) -> None:
-        self.process = process
+    def __init__(self, pid: int, node_id: str, pipes: subprocess.Popen[str]) -> None:
+        self.pid = pid
         self.id = node_id
+        self._pipes = pipes
 
     def kill(self) -> None:
         """End it as a machine that loses its power does: all processes at once, without a word.
@@ -38,14 +38,16 @@ class RayNode:
         Ray's own processes have the node's script as an ancestor; workers of agents are in sessions of their own, and
         are below an agent.
         """
-        root = psutil.Process(self.process.pid)
+        root = psutil.Process(self.pid)
         family = [root, *root.children(recursive=True)]
         for process in family:
             process.suspend()
         for process in family:
             process.kill()
-        psutil.wait_procs(family[1:], timeout=10)
-        self.process.wait()
+        psutil.wait_procs(family, timeout=10)
+        for pipe in (self._pipes.stdin, self._pipes.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
 class RayCluster:
@@ -132,7 +134,8 @@ class RayCluster:
                 text=True,
             )
         assert process.stdout is not None
-        node_id = process.stdout.readline().strip()
-        assert node_id, log.read_text()
-        self.nodes.append(RayNode(process, node_id))
+        process.wait()
+        line = process.stdout.readline().split()
+        assert line, log.read_text()
+        self.nodes.append(RayNode(int(line[0]), line[1], process))
         return self.nodes[-1]

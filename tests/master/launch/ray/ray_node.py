@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-
-from ray._private.node import Node
-from ray._private.parameter import RayParams
 
 
 def main() -> None:
-    """Start the node, print its id, and wait."""
+    """Start the node in a process that is nobody's child, print its number and the node's id, and wait."""
+    if os.fork():
+        os._exit(0)
+
+    from ray._private.node import Node
+    from ray._private.parameter import RayParams
+
     given = json.loads(sys.argv[1])
     head = given.pop("head")
     # The smallest that Ray takes; no test puts objects there.
@@ -23,7 +27,7 @@ def main() -> None:
         params.node_manager_port = 0
         params.dashboard_agent_listen_port = None
     node = Node(params, head=head, shutdown_at_exit=True, spawn_reaper=True)
-    print(node.node_id, flush=True)
+    print(os.getpid(), node.node_id, flush=True)
     sys.stdin.read()
 
 
