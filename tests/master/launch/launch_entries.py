@@ -58,6 +58,7 @@ def facts(job: TrialJob) -> None:
         "gang": None if job.gang is None else job.gang.model_dump(),
     }
     (Path(job.directory) / "facts.json").write_text(json.dumps(found))
+    print(json.dumps(found))
 
 
 def tiny_pack(job: TrialJob) -> None:

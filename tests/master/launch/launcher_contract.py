@@ -19,6 +19,7 @@ from det_native import PROTOCOL
 from det_native.master.launch.base import Exit, Launcher, WorkerKind
 from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.manifests import BundleManifest, Interpreter, Program
+from det_native.schema.ranks import rank_folder
 
 KIND = WorkerKind("python")
 BUNDLE = BundleManifest(
@@ -107,8 +108,25 @@ def gone(pid: int) -> bool:
         return True
 
 
+def facts_of(launcher: Launcher, run_id: str, rank: int = 0) -> dict[str, Any]:
+    """Return what a process of a run that has ended has seen of itself."""
+    found: dict[str, Any] = json.loads(launcher.logs(run_id, 0, rank).text)
+    return found
+
+
 class LauncherContract:
     """The contract. A derived class defines the fixture ``launcher``, which keeps to `rank_grace`."""
+
+    #: Of each of two ranks on one machine whose job has six.
+    threads = "3"
+
+    def folder(self, directory: Path, run_id: str, rank: int = 0) -> Path:
+        """Return the folder in which a process of a run has its files."""
+        return rank_folder(directory / run_id, rank)
+
+    def pids(self, launcher: Launcher, handle: dict[str, Any]) -> list[int]:
+        """Return the process numbers of a run's ranks."""
+        return ranks_of(handle)
 
     @pytest.fixture
     def rank_grace(self) -> float:
@@ -118,8 +136,8 @@ class LauncherContract:
     def test_a_worker_runs_its_job_in_its_own_folder(self, launcher: Launcher, tmp_path: Path) -> None:
         launcher.start("r1", trial_job(tmp_path, "r1", "facts"), KIND)
         assert exits(launcher, "r1")["r1"].code == 0
-        facts = json.loads((tmp_path / "r1" / "facts.json").read_text())
-        assert facts["cwd"] == str(tmp_path / "r1" / "work")
+        facts = facts_of(launcher, "r1")
+        assert facts["cwd"] == str(self.folder(tmp_path, "r1") / "work")
         assert facts["session"] == facts["pid"]
         assert facts["stdin"] == ""
 
@@ -208,16 +226,16 @@ class LauncherContract:
         job = trial_job(tmp_path, "r1", "facts", devices=["2", "GPU-abc"], threads=6)
         launcher.start("r1", job, KIND, ranks=2)
         assert exits(launcher, "r1")["r1"].code == 0
-        folders = (tmp_path / "r1", tmp_path / "r1" / "rank-1")
-        found = [json.loads((folder / "facts.json").read_text()) for folder in folders]
+        folders = [self.folder(tmp_path, "r1", rank) for rank in range(2)]
+        found = [facts_of(launcher, "r1", rank) for rank in range(2)]
         assert found[0]["pid"] != found[1]["pid"]
         assert [facts["cwd"] for facts in found] == [str(folder / "work") for folder in folders]
         assert [facts["environment"]["CUDA_VISIBLE_DEVICES"] for facts in found] == ["2", "GPU-abc"]
-        assert [facts["environment"]["OMP_NUM_THREADS"] for facts in found] == ["3", "3"]
+        assert [facts["environment"]["OMP_NUM_THREADS"] for facts in found] == [self.threads] * 2
         assert [(facts["gang"]["rank"], facts["gang"]["local_rank"]) for facts in found] == [(0, 0), (1, 1)]
         for facts in found:
             assert (facts["gang"]["size"], facts["gang"]["local_size"], facts["gang"]["cross_size"]) == (2, 2, 1)
-            assert facts["gang"]["rendezvous"] == str(tmp_path / "r1" / "rendezvous")
+            assert facts["gang"]["rendezvous"] == str(folders[0] / "rendezvous")
 
     def test_each_rank_has_its_own_output(self, launcher: Launcher, tmp_path: Path) -> None:
         launcher.start("r1", trial_job(tmp_path, "r1", "place"), KIND, ranks=3)
@@ -227,28 +245,29 @@ class LauncherContract:
     def test_a_run_has_ended_once_all_its_ranks_have(self, launcher: Launcher, tmp_path: Path) -> None:
         handle = launcher.start("r1", trial_job(tmp_path, "r1", ["succeed", "hold"]), KIND, ranks=2)
         output(launcher, "r1", "waiting", rank=1)
-        until(lambda: gone(ranks_of(handle)[0]), launcher)
+        until(lambda: gone(self.pids(launcher, handle)[0]), launcher)
         assert launcher.poll() == []
-        (tmp_path / "r1" / "rank-1" / "go").write_text("0")
+        (self.folder(tmp_path, "r1", 1) / "go").write_text("0")
         assert exits(launcher, "r1")["r1"].code == 0
 
     def test_a_killed_rank_takes_the_others_with_it(self, launcher: Launcher, tmp_path: Path) -> None:
         handle = launcher.start("r1", trial_job(tmp_path, "r1", ["stubborn", "wait", "stubborn"]), KIND, ranks=3)
         for rank in range(3):
             output(launcher, "r1", "waiting", rank)
-        os.kill(ranks_of(handle)[1], signal.SIGKILL)
+        pids = self.pids(launcher, handle)
+        os.kill(pids[1], signal.SIGKILL)
         ended = exits(launcher, "r1")["r1"]
         assert ended.code == -9
         assert ended.detail.startswith("rank 1 of 3: killed by signal 9")
-        assert all(gone(pid) for pid in ranks_of(handle))
+        assert all(gone(pid) for pid in pids)
 
     @pytest.mark.parametrize("rank_grace", [600.0])
     def test_the_failure_that_is_told_is_the_one_that_came_by_itself(self, launcher: Launcher, tmp_path: Path) -> None:
         handle = launcher.start("r1", trial_job(tmp_path, "r1", ["follow", "hold"]), KIND, ranks=2)
         output(launcher, "r1", "waiting", rank=1)
-        until(lambda: gone(ranks_of(handle)[0]), launcher)
+        until(lambda: gone(self.pids(launcher, handle)[0]), launcher)
         assert launcher.poll() == []
-        (tmp_path / "r1" / "rank-1" / "go").write_text("3")
+        (self.folder(tmp_path, "r1", 1) / "go").write_text("3")
         ended = exits(launcher, "r1")["r1"]
         assert ended.code == 3
         assert ended.detail.startswith("rank 1 of 2: exit code 3")
@@ -257,9 +276,10 @@ class LauncherContract:
         handle = launcher.start("r1", trial_job(tmp_path, "r1", ["graceful", "graceful"]), KIND, ranks=2)
         for rank in range(2):
             output(launcher, "r1", "waiting", rank)
+        pids = self.pids(launcher, handle)
         launcher.kill("r1", grace=60)
         assert exits(launcher, "r1")["r1"].code == 7
-        assert all(gone(pid) for pid in ranks_of(handle))
+        assert all(gone(pid) for pid in pids)
 
     def test_of_an_interpreter_that_does_not_exist_no_rank_starts(self, launcher: Launcher, tmp_path: Path) -> None:
         kind = WorkerKind("python", str(tmp_path / "no" / "python"))

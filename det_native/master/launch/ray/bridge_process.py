@@ -33,7 +33,8 @@ class BridgeProcess:
             stdout=subprocess.PIPE,
             process_group=0,
         )
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self.stdin, self.stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self.stdin, False)
         os.set_blocking(self.stdout, False)
@@ -94,7 +95,8 @@ class BridgeProcess:
 
     def end(self, seconds: float = 0.0) -> int:
         """Close its input, give it some seconds to end, kill it if need be; return its exit code."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._open = False
         with contextlib.suppress(OSError):
             self._process.stdin.close()

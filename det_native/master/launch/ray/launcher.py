@@ -393,7 +393,7 @@ class RayLauncher:
                 self._changed = True
             case Ended() if event.run_id in self._runs:
                 for kept in (self._runs, self._waits, self._stopped):
-                    kept.pop(event.run_id, None)  # type: ignore[attr-defined]
+                    kept.pop(event.run_id, None)
                 self._exits.append(Exit(event.run_id, event.code, event.detail, event.memory, event.begun))
             case Stopped() if event.run_id in self._runs:
                 self._stopped[event.run_id] = event.pids

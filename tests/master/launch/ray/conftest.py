@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from agent_parts import AWAY, ENTRIES
+from ray_cluster import RayCluster
 
 from det_native.master.launch.ray.agent.agent import NodeAgent
 from det_native.master.launch.ray.asks.serving import AskServer
@@ -44,3 +45,14 @@ def make_agent(tmp_path: Path) -> Iterator[Callable[..., NodeAgent]]:
     yield make
     for agent in agents:
         asyncio.run(agent.close(kill_workers=True))
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[RayCluster]:
+    """Give a Ray cluster of two nodes on this machine, with 4 and 2 CPUs; tests leave it as they found it."""
+    cluster = RayCluster(4)
+    try:
+        cluster.add_node(2, labels={"zone": "b"})
+        yield cluster
+    finally:
+        cluster.stop()

@@ -1,4 +1,4 @@
-"""What runs in processes of the cluster beside the agents. Those need not have this package: the code is sent to them."""
+"""What runs in processes of the cluster beside the agents: these need not have this package, the code is sent to them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,141 @@
+"""A real Ray cluster of several nodes on this machine, at loopback only."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import launch_entries
+import psutil
+
+HERE = Path(__file__).parent
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody uses now."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+class RayNode:
+    """A node: its process and Ray's id of it."""
+
+    def __init__(self, pid: int, node_id: str, pipes: subprocess.Popen[str]) -> None:
+        self.pid = pid
+        self.id = node_id
+        self._pipes = pipes
+
+    def kill(self) -> None:
+        """End it as a machine that loses its power does: all processes at once, without a word.
+
+        Ray's own processes have the node's script as an ancestor; workers of agents are in sessions of their own, and
+        are below an agent.
+        """
+        root = psutil.Process(self.pid)
+        family = [root, *root.children(recursive=True)]
+        for process in family:
+            process.suspend()
+        for process in family:
+            process.kill()
+        psutil.wait_procs(family, timeout=10)
+        for pipe in (self._pipes.stdin, self._pipes.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+class RayCluster:
+    """The cluster; its workers run ``launch_entries``.
+
+    Parameters
+    ----------
+    environment : dict of str to str
+        Of its processes, besides what they need.
+
+    Attributes
+    ----------
+    address, client_address : str
+        ``host:port`` of the cluster, ``ray://host:port`` of its client server if it has one.
+    folder : Path
+        Of its files; agents have theirs in ``home``.
+    """
+
+    def __init__(self, cpus: int = 4, *, client: bool = False, **environment: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # Ray's sockets need a short path
+        (self.folder / "home").mkdir()
+        shims = self.folder / "shims"
+        shims.mkdir()
+        # Every process of Ray imports it where it is installed, and that takes seconds; all do without.
+        (shims / "rfc3987_syntax.py").write_text('raise ImportError("not in tests")\n')
+        self.environment = {
+            **os.environ,
+            "HOME": str(self.folder / "home"),
+            "TMPDIR": str(self.folder),
+            "PYTHONPATH": os.pathsep.join([str(shims), str(Path(launch_entries.__file__).parent)]),
+            "DET_AGENT_ENTRY": "launch_entries:run",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+            "RAY_AUTH_MODE": "disabled",
+            # Ray makes its workers nice, and those of a busy machine would starve.
+            "RAY_worker_niceness": "0",
+            # One process is started when it is wanted; by default there is one for each CPU from the start.
+            "RAY_enable_worker_prestart": "0",
+            # A node that is gone is noticed after two seconds.
+            "RAY_health_check_period_ms": "500",
+            "RAY_health_check_failure_threshold": "3",
+            "RAY_health_check_timeout_ms": "1000",
+            "RAY_health_check_initial_delay_ms": "0",
+            **environment,
+        }
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
+        arguments: dict[str, Any] = {"gcs_server_port": port, "temp_dir": str(self.folder / "t"), "num_cpus": cpus}
+        arguments |= {"include_dashboard": False, "dashboard_port": free_port()}
+        self.client_address = ""
+        if client:
+            arguments["ray_client_server_port"] = free_port()
+            self.client_address = f"ray://127.0.0.1:{arguments['ray_client_server_port']}"
+        self.nodes: list[RayNode] = []
+        self.head = self._start(head=True, **arguments)
+
+    def add_node(self, cpus: int = 2, gpus: int = 0, labels: dict[str, str] | None = None) -> RayNode:
+        """Add a node."""
+        arguments = {"gcs_address": self.address, "redis_address": self.address, "labels": labels or {}}
+        return self._start(head=False, num_cpus=cpus, num_gpus=gpus, **arguments)
+
+    def kill_node(self, node: RayNode) -> None:
+        """Have a machine lose its power."""
+        node.kill()
+        self.nodes.remove(node)
+
+    def stop(self) -> None:
+        """End all nodes and remove their files."""
+        for node in reversed(self.nodes):
+            node.kill()
+        self.nodes = []
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start(self, **arguments: Any) -> RayNode:
+        log = self.folder / f"node-{len(self.nodes)}.log"
+        with log.open("wb") as errors:
+            process = subprocess.Popen(
+                [sys.executable, str(HERE / "ray_node.py"), json.dumps(arguments)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=self.environment,
+                start_new_session=True,
+                text=True,
+            )
+        assert process.stdout is not None
+        process.wait()
+        line = process.stdout.readline().split()
+        assert line, log.read_text()
+        self.nodes.append(RayNode(int(line[0]), line[1], process))
+        return self.nodes[-1]

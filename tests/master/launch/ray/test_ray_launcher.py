@@ -1,0 +1,180 @@
+"""The launcher over a real Ray cluster: workers are processes of agents on its nodes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launcher_contract import KIND, LauncherContract, exits, gone, output, trial_job, until
+from ray_cluster import RayCluster
+
+from det_native.master.launch.base import Cluster, Launcher
+from det_native.master.launch.ray import launcher as launcher_module
+from det_native.master.launch.ray.launcher import RayLauncher
+from det_native.schema.home import Home
+from det_native.schema.ranks import rank_folder
+
+pytestmark = pytest.mark.slow
+
+URL = "unix:/nowhere/master.sock"
+Make = Callable[[], RayLauncher]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Give a home for all tests of this module, and so the same agents."""
+    path = tmp_path_factory.mktemp("ray-home")
+    (path / "runs").mkdir()
+    return Home(path)
+
+
+@pytest.fixture
+def tmp_path(home: Home) -> Iterator[Path]:
+    """Give the folder of the runs, empty."""
+    yield home.path / "runs"
+    for folder in (home.path / "runs").iterdir():
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def shared(ray_cluster: RayCluster, home: Home) -> Iterator[RayLauncher]:
+    """Give the launcher, once all machines of the cluster have slots."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ray_cluster.environment.items():
+            if name.startswith("RAY_"):
+                patch.setenv(name, value)
+        patch.setattr(launcher_module, "RANK_GRACE_SECONDS", 0.5)
+        launcher = RayLauncher(home, URL, ray_cluster.address)
+        try:
+            until(lambda: (launcher.poll(), len(launcher.slots()) == 6)[1], launcher)
+            yield launcher
+        finally:
+            launcher.close(kill_workers=True)
+
+
+@pytest.fixture
+def launcher(shared: RayLauncher) -> RayLauncher:
+    """Give the launcher."""
+    return shared
+
+
+def places(launcher: RayLauncher, run_id: str) -> list[dict[str, Any]]:
+    """Drive the launcher until all processes of a run have begun; return where they are."""
+
+    def look() -> list[dict[str, Any]]:
+        launcher.poll()
+        found: list[dict[str, Any]] = launcher._runs[run_id].handle.get("places", [])
+        return found
+
+    return list(until(look, launcher))
+
+
+def one_slot_of_each(launcher: RayLauncher) -> list[str]:
+    """Return a slot of each machine."""
+    return [f"{node.name}/0" for node in launcher.nodes()]
+
+
+def test_a_run_is_on_the_machines_of_its_slots(launcher: RayLauncher, tmp_path: Path) -> None:
+    assert isinstance(launcher, Cluster)
+    assert sorted((node.slots, node.free) for node in launcher.nodes()) == [(2, 2), (4, 4)]
+    assert launcher.trouble() == ""
+    slots = one_slot_of_each(launcher)
+    launcher.start("r1", trial_job(tmp_path, "r1", "place"), KIND, ranks=2, slots=slots)
+    assert exits(launcher, "r1")["r1"].code == 0
+    assert [launcher.logs("r1", 0, rank).text for rank in range(2)] == ["I am 0 of 2\n", "I am 1 of 2\n"]
+    until(lambda: (launcher.poll(), len(launcher.slots()) == 6)[1], launcher)
+
+
+@pytest.fixture
+def own(ray_cluster: RayCluster, shared: RayLauncher, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
+    """Make launchers of a home of their own, so that a bridge may come and go; they are closed with their workers."""
+    folder = tmp_path_factory.mktemp("own-home")
+    made: list[RayLauncher] = []
+
+    def make() -> RayLauncher:
+        made.append(RayLauncher(Home(folder), URL, ray_cluster.address))
+        return made[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ray_cluster.environment.items():
+            if name.startswith("RAY_"):
+                patch.setenv(name, value)
+        yield make
+        for launcher in made:
+            launcher.close(kill_workers=True)
+
+
+@pytest.mark.long
+def test_runs_go_on_while_the_bridge_is_killed(own: Make, tmp_path_factory: pytest.TempPathFactory) -> None:
+    launcher = own()
+    tmp_path = launcher._home.path / "runs"
+    until(lambda: (launcher.poll(), len(launcher.slots()) == 6)[1], launcher)
+    slots = one_slot_of_each(launcher)
+    launcher.start("r1", trial_job(tmp_path, "r1", ["wait", "graceful"]), KIND, ranks=2, slots=slots)
+    pids = [place["pid"] for place in places(launcher, "r1")]
+    output(launcher, "r1", "waiting", 1)
+    bridge = launcher._bridge
+    assert bridge is not None
+    os.kill(bridge.pid, signal.SIGKILL)
+    until(lambda: (launcher.poll(), launcher.trouble())[1], launcher)
+    until(lambda: (launcher.poll(), not launcher.trouble())[1], launcher)
+    assert not any(gone(pid) for pid in pids)
+    launcher.kill("r1", grace=60)
+    exits(launcher, "r1")
+    assert all(gone(pid) for pid in pids)
+
+
+@pytest.mark.long
+def test_another_master_takes_up_the_runs_and_a_machine_that_dies_ends_them(own: Make, ray_cluster: RayCluster) -> None:
+    third = ray_cluster.add_node(1)
+    first = own()
+    until(lambda: (first.poll(), len(first.slots()) == 7)[1], first)
+    names = {node.id: node.name for node in first.nodes()}
+    slots = [f"{names[ray_cluster.head.id]}/0", f"{names[third.id]}/0"]
+    runs = first._home.path / "runs"
+    handle = first.start("r1", trial_job(runs, "r1", ["stubborn", "wait"]), KIND, ranks=2, slots=slots)
+    pids = [place["pid"] for place in places(first, "r1")]
+    output(first, "r1", "waiting", 1)
+    assert first._bridge is not None
+    os.kill(first._bridge.pid, signal.SIGKILL)  # as if the master and all that is below it were
+    first.close(kill_workers=False)
+    second = own()
+    assert second.adopt("r1", handle)
+    until(lambda: (second.poll(), len(second.slots()) == 7)[1], second)
+    assert {slot.id for slot in second.slots()} >= set(slots)
+    assert not any(gone(pid) for pid in pids)
+    ray_cluster.kill_node(third)
+    ended = exits(second, "r1")["r1"]
+    assert ended.code is None
+    assert ended.detail == f"rank 1 of 2: the machine {names[third.id]} is gone"
+    until(lambda: all(gone(pid) for pid in pids))
+    until(lambda: (second.poll(), len(second.slots()) == 6)[1], second)
+
+
+@pytest.mark.long
+class TestRayLauncher(LauncherContract):
+    """The contract."""
+
+    threads = "1"
+
+    @pytest.fixture(autouse=True)
+    def _cluster(self, ray_cluster: RayCluster, shared: RayLauncher) -> None:
+        self._root = ray_cluster.folder / "home/.cache/det_native/agents" / shared._identity.namespace
+        self._head = ray_cluster.head.id[:16]
+
+    def folder(self, directory: Path, run_id: str, rank: int = 0) -> Path:
+        """Return the folder on the machine with most room."""
+        return rank_folder(self._root / self._head / "runs" / run_id, rank)
+
+    def pids(self, launcher: Launcher, handle: dict[str, Any]) -> list[int]:
+        """Return the numbers of the processes, which are on this machine here."""
+        assert isinstance(launcher, RayLauncher)
+        return [place["pid"] for place in places(launcher, handle["ray"])]
+
+    # `test_gang.py` has the case whose grace is so long that a bridge of its own would be wanted for it.
+    test_the_failure_that_is_told_is_the_one_that_came_by_itself = None  # type: ignore[assignment]
