@@ -333,7 +333,7 @@ class Service:
             python=installed.python,
             executable=executable or sys.executable,
             modules=modules,
-            notices=[*gpu_notices.notices(self._slots_now()), *self.space.notices],
+            notices=[*gpu_notices.notices(self._slots_now()), *self.space.notices, *self._slots.notices],
         )
 
     def create_data(self, body: DataSetCreate) -> DataSetInfo:

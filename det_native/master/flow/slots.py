@@ -65,6 +65,14 @@ class Slots:
         self.machines = Machines(self.now, {node.name: node.labels for node in nodes})
         return True
 
+    @property
+    def notices(self) -> list[str]:
+        """Sentences on what stands in the way of training on the machines of a cluster now."""
+        machines = [
+            f"No trial can run on the machine {node.name}: {node.trouble}" for node in self.nodes if node.trouble
+        ]
+        return [self.trouble, *machines] if self.trouble else machines
+
     def with_held(self, held: Collection[str]) -> list[SlotInfo]:
         """Return the slots that exist, and after them those that are gone with a trial that still holds them."""
         exist = {slot.id for slot in self.now}

@@ -135,6 +135,8 @@ def queues_of(pending: Iterable[Pending], running: set[int]) -> dict[int, deque[
 
 def _starts_without_slots(queues: dict[int, deque[Pending]], running: Iterable[Running], most: int) -> list[Start]:
     """Start what needs no slot, whatever the others hold; those of one experiment need the same."""
+    if not any(queue[0].slots == 0 for queue in queues.values()):
+        return []
     room = most - sum(not trial.slot_ids for trial in running)
     starts: list[Start] = []
     for _, queue in sorted(queues.items()):

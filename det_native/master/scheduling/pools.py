@@ -52,7 +52,7 @@ class Pool:
 
     def can_start(self, slots: int, *, single_node: bool) -> bool:
         """Whether so many are free."""
-        return self._best_fit(slots) is not None if single_node else slots <= self.free_count
+        return self.best_fit(slots) is not None if single_node else slots <= self.free_count
 
     def take(self, slots: int, *, spread: bool) -> tuple[str, ...]:
         """Take free slots, which must suffice: of as few machines as possible, or as many; in the order of all."""
@@ -92,7 +92,7 @@ class Pool:
 
     def _pack(self, slots: int) -> Iterator[str]:
         while slots:
-            node = self._best_fit(slots)
+            node = self.best_fit(slots)
             if node is None:
                 node = self._roomiest()
             free = self.free[node]
@@ -123,7 +123,7 @@ class Pool:
         else:
             del self.free[node]
 
-    def _best_fit(self, slots: int) -> int | None:
+    def best_fit(self, slots: int) -> int | None:
         """Return the machine with the fewest free slots that suffice."""
         for size in range(slots, self.usable.largest + 1):
             node = self._first_of(size)

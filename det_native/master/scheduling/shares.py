@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
 from det_native.master.scheduling.facts import Pending, Policy, Preempt, Running
 from det_native.master.scheduling.machines import Machines
@@ -29,20 +30,21 @@ class Shares:
         self.running = list(running)
         self.machines = machines
         self.policy = policy
-        self.kept: Counter[int] = Counter()
-        self.held: Counter[int] = Counter()
+        held: dict[int, int] = {}
+        for trial in self.running:
+            held[trial.experiment_id] = held.get(trial.experiment_id, 0) + len(trial.slot_ids)
+        self.kept: Counter[int] = Counter(held)
+        self.held: Counter[int] = Counter(held)
         self.changed: set[int] = set()
         self._given: dict[int, int] = {}  # when each experiment was last given slots here, counted
         self._turns = 0
         self._pools: dict[int, Pool] = {}
-        self._taken: set[str] = set()
+        self._taken = set(chain.from_iterable(trial.slot_ids for trial in self.running))
         self._closed: set[str] = set()  # those that wait with a trial whose turn it is
         self._coming: dict[str, None] = {}  # slots of trials that were asked to end, and that nobody has claimed
         self._ending: set[int] = set()
-        for trial in self.running:
-            self._taken.update(trial.slot_ids)
-            self.kept[trial.experiment_id] += len(trial.slot_ids)
-        self.held.update(self.kept)
+        # By usable slots and their number: machines that may be held back for a trial, those with the most room first.
+        self._roomiest: dict[tuple[int, int], Iterator[int]] = {}
         self._victims = Victims(self.running, policy, self._ending, machines)
         for trial in self.running:
             if trial.ending:
@@ -162,28 +164,39 @@ class Shares:
         if not self.is_single(trial):
             self._close(pool.usable.ids)
             return len(self._closed) < len(self.machines)
-        able = [node for node, slots in pool.usable.by_node.items() if len(slots) >= trial.slots]
-        able = [node for node in able if not self._closed.issuperset(pool.usable.by_node[node])]
-        if able:
+        key = id(pool.usable), trial.slots
+        if key not in self._roomiest:
             room = self._open(pool)
-            node = max(able, key=lambda number: (len(room.get(number, ())), -number))
-            self._close(pool.usable.by_node[node])
+            able = [node for node, slots in pool.usable.by_node.items() if len(slots) >= trial.slots]
+            self._roomiest[key] = iter(sorted(able, key=lambda node: -len(room.get(node, ()))))
+        for node in self._roomiest[key]:
+            slots = pool.usable.by_node[node]
+            if not self._closed.issuperset(slots):
+                self._close(slots)
+                break
         return True
 
-    def _close(self, slots: Iterable[str]) -> None:
+    def _close(self, slots: Collection[str]) -> None:
         self._closed.update(slots)
         for slot in slots:
             self._coming.pop(slot, None)
         for pool in self._pools.values():
-            if pool.usable.ids <= self._closed:
+            if len(pool.usable.ids) <= len(self._closed) and pool.usable.ids <= self._closed:
                 pool.closed = True  # nobody looks into it any more
             else:
                 pool.discard(slots)
 
     def _soon_free(self, pool: Pool, slots: int) -> int | None:
         """Return the machine where enough slots are free or coming: that where the fewest must still come."""
-        room = {node: found for node, found in self._open(pool).items() if len(found) >= slots}
-        return max(room, key=lambda node: (len(pool.free.get(node, ())), -node), default=None)
+        if pool.can_start(slots, single_node=True):
+            return pool.best_fit(slots)
+        coming = pool.coming_by_node() if pool.coming else {}
+        room = {
+            node: len(pool.free.get(node, ()))
+            for node, some in coming.items()
+            if len(pool.free.get(node, ())) + len(some) >= slots
+        }
+        return max(room, key=lambda node: (room[node], -node), default=None)
 
     def _open(self, pool: Pool) -> dict[int, list[str]]:
         """Return the free and coming slots of the machines that have some."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from functools import cached_property
+from itertools import islice
 
 from det_native.master.scheduling.facts import Pending, Policy, Running
 from det_native.master.scheduling.machines import Machines, Usable
+
+#: By fair share it hangs on who asks what can be spared: so few machines are compared.
+_MACHINES_COMPARED = 8
+
+_Look = Callable[[int], tuple[tuple[int, int, int], list[Running]] | None]
 
 
 class Victims:
@@ -27,8 +34,10 @@ class Victims:
         self._by_priority = policy is Policy.PRIORITY
         self._ending = ending
         self._machines = machines
-        # By usable slots: what was too much before, the number of slots and the priority.
-        self._hopeless: dict[int, tuple[int, int]] = {}
+        # By usable slots: what was too much before, the number of slots and the priority, or share, of the trial.
+        self._hopeless: dict[int, tuple[int, float]] = {}
+        # By usable slots, number of slots and priority: machines by what it costs to make room there, when last seen.
+        self._costs: dict[tuple[int, int, int], list[tuple[tuple[int, int, int], int]]] = {}
 
     def newest_first(self, trials: Iterable[Running]) -> list[Running]:
         """Return those that can be asked, the newest first."""
@@ -40,6 +49,10 @@ class Victims:
         """All of them: by priority the least important first, the newest of equals."""
         found = self.newest_first(self._running)
         return sorted(found, key=lambda one: -one.level) if self._by_priority else found
+
+    @cached_property
+    def _of_experiments(self) -> dict[int, list[tuple[int, Running]]]:
+        return _by_experiment(self._ordered)
 
     @cached_property
     def _on_node(self) -> dict[int, list[Running]]:
@@ -88,31 +101,57 @@ class Victims:
         kept : Counter
             Slots by experiment.
         """
-        if self._by_priority:
-            slots, level = self._hopeless.get(id(usable), (trial.slots + 1, 0))
-            if self._least_important <= trial.level or (trial.slots >= slots and trial.level >= level):
-                return None
-        best: tuple[tuple[int, int, int], list[Running]] | None = None
-        for node, ids in usable.by_node.items():
-            if len(ids) < trial.slots:
-                continue
-            here = set(ids) - closed
-
-            def gain(one: Running, here: Set[str] = here) -> int:
-                return sum(slot in here for slot in one.slot_ids)
-
-            lacking = room.get(node, trial.slots)
-            found = self._chosen(self._on_node.get(node, []), trial, lacking, gain, kept)
-            if found is None:
-                continue
-            lost = sum(len(one.slot_ids) for one in found)
-            cost = (-min(one.level for one in found) if self._by_priority else 0, lost, len(found))
-            if best is None or cost < best[0]:
-                best = cost, found
-        if best is None:
-            self._hopeless[id(usable)] = trial.slots, trial.level
+        claim = float(trial.level) if self._by_priority else (kept[trial.experiment_id] + trial.slots) / trial.weight
+        slots, before = self._hopeless.get(id(usable), (trial.slots + 1, 0.0))
+        if (self._by_priority and self._least_important <= trial.level) or (trial.slots >= slots and claim >= before):
             return None
-        return best[1]
+
+        def here(node: int) -> tuple[tuple[int, int, int], list[Running]] | None:
+            found = self._on(node, trial, room.get(node, trial.slots), usable, closed, kept)
+            if found is None:
+                return None
+            lost = sum(len(one.slot_ids) for one in found)
+            return (-min(one.level for one in found) if self._by_priority else 0, lost, len(found)), found
+
+        best = self._cheapest(trial, usable, here) if self._by_priority else self._one_of_some(trial, usable, here)
+        if best is None:
+            self._hopeless[id(usable)] = trial.slots, claim
+        return best
+
+    def _on(
+        self, node: int, trial: Pending, lacking: int, usable: Usable, closed: Set[str], kept: Counter[int]
+    ) -> list[Running] | None:
+        ids = set(usable.by_node[node]) - closed
+        return self._chosen(
+            self._on_node.get(node, []), trial, lacking, lambda one: sum(slot in ids for slot in one.slot_ids), kept
+        )
+
+    def _cheapest(self, trial: Pending, usable: Usable, here: _Look) -> list[Running] | None:
+        """Return the victims on the machine where the least important end, and the fewest.
+
+        What each costs is remembered for the next trial of this kind, and looked at again where it may be the one.
+        """
+        key = (id(usable), trial.slots, trial.level)
+        costs = self._costs.get(key)
+        if costs is None:
+            able = (node for node, ids in usable.by_node.items() if len(ids) >= trial.slots)
+            costs = self._costs[key] = [(seen[0], node) for node in able if (seen := here(node)) is not None]
+            heapq.heapify(costs)
+        while costs:
+            cost, node = heapq.heappop(costs)
+            now = here(node)
+            if now is None:
+                continue
+            heapq.heappush(costs, (now[0], node))
+            if now[0] <= cost:
+                return now[1]
+        return None
+
+    def _one_of_some(self, trial: Pending, usable: Usable, here: _Look) -> list[Running] | None:
+        """Return the victims on the machine that loses least among the first ones where some can be spared."""
+        able = (node for node, ids in usable.by_node.items() if len(ids) >= trial.slots)
+        some = islice((seen for node in able if (seen := here(node)) is not None), _MACHINES_COMPARED)
+        return min(some, key=lambda seen: seen[0], default=(None, None))[1]
 
     def _chosen(
         self,
@@ -162,29 +201,48 @@ class Victims:
         One can spare a trial if it then holds no less, by weight, than the one that gets the slots holds with them.
         """
         share = (kept[trial.experiment_id] + trial.slots) / trial.weight
-        left = {one.experiment_id: kept[one.experiment_id] for one in candidates}
-        able: dict[int, list[tuple[int, Running, int]]] = {}
-        for age, one in enumerate(candidates):
-            if one.experiment_id == trial.experiment_id or left[one.experiment_id] / one.weight <= share:
-                continue
-            if one.trial_id not in self._ending and (more := gain(one)):
-                able.setdefault(one.experiment_id, []).append((age, one, more))
+        groups = self._of_experiments if candidates is self._ordered else _by_experiment(candidates)
+        left = {number: kept[number] for number in groups if number != trial.experiment_id}
+        # Groups by what they hold; those that hold no more than the trial would cannot spare anything.
+        heap = [(-held / groups[number][0][1].weight, number) for number, held in left.items()]
+        heap = [entry for entry in heap if -entry[0] > share]
+        heapq.heapify(heap)
+        taken: set[int] = set()
         found: list[Running] = []
         gained = 0
-        while gained < lacking:
-            best: tuple[float, int, int, Running, int] | None = None
-            for number, trials in able.items():
-                for index, (age, one, more) in enumerate(trials):
-                    if (left[number] - len(one.slot_ids)) / one.weight >= share:
-                        rank = (left[number] / one.weight, -age)
-                        if best is None or rank > best[:2]:
-                            best = (*rank, index, one, more)
-                        break
-            if best is None:
-                break
-            _, _, index, one, more = best
-            del able[one.experiment_id][index]
-            left[one.experiment_id] -= len(one.slot_ids)
+
+        def spared(number: int) -> tuple[int, Running, int] | None:
+            for age, one in groups[number]:
+                if one.trial_id in taken or one.trial_id in self._ending:
+                    continue
+                if (left[number] - len(one.slot_ids)) / one.weight >= share and (more := gain(one)):
+                    return age, one, more
+            return None
+
+        while gained < lacking and heap:
+            most = heap[0][0]
+            equals = []
+            while heap and heap[0][0] == most:
+                number = heapq.heappop(heap)[1]
+                if (candidate := spared(number)) is not None:
+                    equals.append(candidate)
+            if not equals:
+                continue
+            _, one, more = min(equals, key=lambda candidate: candidate[0])
+            for other in equals:
+                if other[1] is not one:
+                    heapq.heappush(heap, (most, other[1].experiment_id))
+            taken.add(one.trial_id)
             found.append(one)
             gained += more
+            left[one.experiment_id] -= len(one.slot_ids)
+            heapq.heappush(heap, (-left[one.experiment_id] / one.weight, one.experiment_id))
         return found, gained
+
+
+def _by_experiment(trials: Iterable[Running]) -> dict[int, list[tuple[int, Running]]]:
+    """Return trials by experiment, each with its place among all."""
+    found: dict[int, list[tuple[int, Running]]] = {}
+    for age, one in enumerate(trials):
+        found.setdefault(one.experiment_id, []).append((age, one))
+    return found

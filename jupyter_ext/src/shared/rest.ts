@@ -3345,7 +3345,9 @@ export interface components {
      * MasterInfo
      * @description Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so.
      *
-     *     `experiments` are all that are not archived.
+     *     `experiments` are all that are not archived. Of a master with another `launcher` than ``local`` its `slots` are of
+     *     several machines, `nodes`; `outage` also says why its cluster cannot be used, and `dashboard` is the address of the
+     *     cluster's own page, if it has one.
      */
     MasterInfo: {
       /**
@@ -3354,12 +3356,24 @@ export interface components {
        */
       active_experiments: number;
       /**
+       * Dashboard
+       * @default
+       */
+      dashboard: string;
+      /**
        * Experiments
        * @default 0
        */
       experiments: number;
       /** Home */
       home: string;
+      /**
+       * Launcher
+       * @default local
+       */
+      launcher: string;
+      /** Nodes */
+      nodes?: components['schemas']['NodeInfo'][];
       /**
        * Outage
        * @default
@@ -3737,6 +3751,80 @@ export interface components {
        * @enum {string}
        */
       type: 'no_validation';
+    };
+    /**
+     * NodeInfo
+     * @description A machine of the cluster.
+     *
+     *     Attributes
+     *     ----------
+     *     id : str
+     *         What the engine calls it.
+     *     name : str
+     *         Its host name, made unique; slots are called ``<name>/<number>``.
+     *     address : str
+     *         IP address at which the others reach it.
+     *     slots, free : int
+     *         How many it has, and how many of them no other program uses.
+     *     device : str
+     *         What its slots are.
+     *     accelerator : str
+     *         Type of its GPUs (``H100``), empty where unknown or none.
+     *     labels : dict of str to str
+     *         Labels that it was started with.
+     *     trouble : str
+     *         Why no worker can run there, a sentence; empty if it can.
+     */
+    NodeInfo: {
+      /**
+       * Accelerator
+       * @default
+       */
+      accelerator: string;
+      /**
+       * Address
+       * @default
+       */
+      address: string;
+      /**
+       * Device
+       * @default cpu
+       * @enum {string}
+       */
+      device: 'cuda' | 'cpu';
+      /**
+       * Free
+       * @default 0
+       */
+      free: number;
+      /** Id */
+      id: string;
+      /** Labels */
+      labels?: {
+        [key: string]: string;
+      };
+      /** Name */
+      name: string;
+      /**
+       * Python
+       * @default
+       */
+      python: string;
+      /**
+       * Slots
+       * @default 0
+       */
+      slots: number;
+      /**
+       * Trouble
+       * @default
+       */
+      trouble: string;
+      /**
+       * Version
+       * @default
+       */
+      version: string;
     };
     /**
      * Notify

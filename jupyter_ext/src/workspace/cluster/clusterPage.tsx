@@ -9,6 +9,7 @@ import { ErrorBox } from '../parts/errorBox';
 import { Loading } from '../parts/state';
 import { Disk } from './disk';
 import { Messages, Schedules } from './messages';
+import { Nodes } from './nodes';
 import { Slots } from './slots';
 
 const SECONDS = 4;
@@ -38,6 +39,12 @@ export function ClusterPage() {
       {data !== null && (
         <>
           <Facts info={data} />
+          {(data.launcher ?? 'local') !== 'local' && (
+            <section class="det-cluster-part">
+              <h2>Machines</h2>
+              <Nodes info={data} />
+            </section>
+          )}
           <section class="det-cluster-part">
             <h2>Slots</h2>
             <Slots info={data} />
@@ -88,6 +95,24 @@ function Facts({ info }: { info: MasterInfo }) {
                 .map(([kind, count]) => `${formatCount(count)} for ${kind}`)
                 .join(', ')}
         </dd>
+        {info.dashboard && (
+          <>
+            <dt>Dashboard</dt>
+            <dd>
+              {/^https?:/.test(info.dashboard) ? (
+                <a
+                  href={info.dashboard}
+                  target="_blank"
+                  rel="noopener noreferrer"
+                >
+                  {info.dashboard}
+                </a>
+              ) : (
+                info.dashboard
+              )}
+            </dd>
+          </>
+        )}
         <dt>Home</dt>
         <dd>
           <code>{info.home}</code>

@@ -35,6 +35,7 @@ export function Slots({ info }: { info: MasterInfo }) {
     return new Map(found);
   });
   useEvery(SECONDS, reload);
+  const machines = info.slots.some(({ node }) => Boolean(node));
   const uses = slotUses(info.slots, data ?? new Map());
   return (
     <div
@@ -47,6 +48,7 @@ export function Slots({ info }: { info: MasterInfo }) {
         <thead>
           <tr>
             <th scope="col">Slot</th>
+            {machines && <th scope="col">Machine</th>}
             <th scope="col">Device</th>
             <th scope="col">Held by</th>
             <th scope="col">Use</th>
@@ -55,7 +57,12 @@ export function Slots({ info }: { info: MasterInfo }) {
         </thead>
         <tbody>
           {info.slots.map(slot => (
-            <SlotRow key={slot.id} slot={slot} use={uses.get(slot.id)} />
+            <SlotRow
+              key={slot.id}
+              slot={slot}
+              machine={machines}
+              use={uses.get(slot.id)}
+            />
           ))}
         </tbody>
       </table>
@@ -63,11 +70,20 @@ export function Slots({ info }: { info: MasterInfo }) {
   );
 }
 
-function SlotRow({ slot, use }: { slot: SlotInfo; use?: SlotUse }) {
+function SlotRow({
+  slot,
+  machine,
+  use
+}: {
+  slot: SlotInfo;
+  machine: boolean;
+  use?: SlotUse;
+}) {
   const { experiment_id: id, trial_number: number, trial_id } = slot;
   return (
     <tr>
       <td>{slot.id}</td>
+      {machine && <td>{slot.node}</td>}
       <td>{slotName(slot)}</td>
       <td>
         {typeof id === 'number' ? (
