@@ -14,6 +14,7 @@ from det_harness.frameworks.torch.gradients import gradients_of
 from det_harness.ranks import horovod_group
 from det_harness.ranks.communicator import OneProcess
 from det_harness.ranks.horovod_group import horovod_joined
+from det_harness.ranks.network import Network
 from rank_rig import NEEDS_HOROVOD, RankServer
 
 from det_native.errors import MissingDependencyError, UnsupportedFeatureError
@@ -21,6 +22,7 @@ from det_native.pytorch.gradients import LocalGradients
 from det_native.schema.job import Gang
 
 pytestmark = pytest.mark.slow
+NETWORK = Network("127.0.0.1", "lo")
 
 PROGRAM = Path(__file__).with_name("horovod_program.py")
 HOROVOD: dict[str, Any] = {"backend": "horovod"}
@@ -102,7 +104,7 @@ def test_one_that_was_not_built_for_pytorch_is_as_none(tmp_path: Path, monkeypat
     (tmp_path / "horovod" / "tensorflow" / "mpi_lib.cpython-311-x86_64-linux-gnu.so").touch()
     monkeypatch.syspath_prepend(tmp_path)
     refused = pytest.raises(MissingDependencyError, match="needs Horovod, built for PyTorch")
-    with refused, horovod_joined(_gang(tmp_path), OneProcess(), {}, interface="lo", deadline=1.0):
+    with refused, horovod_joined(_gang(tmp_path), OneProcess(), {}, network=NETWORK, deadline=1.0):
         pass
     assert "horovod" not in sys.modules
 
@@ -115,7 +117,7 @@ def test_gpus_need_one_with_nccl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         pytest.skip("The Horovod here has NCCL.")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     refused = pytest.raises(UnsupportedFeatureError, match="built without NCCL: build it with HOROVOD_GPU_OPERATIONS")
-    with refused, horovod_joined(_gang(tmp_path), OneProcess(), {}, interface="lo", deadline=1.0):
+    with refused, horovod_joined(_gang(tmp_path), OneProcess(), {}, network=NETWORK, deadline=1.0):
         pass
 
 
