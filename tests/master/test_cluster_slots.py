@@ -1,4 +1,4 @@
-"""A cluster whose slots come and go: trials start on what there is, wait for what there is not, and nobody is refused."""
+"""A cluster whose slots come and go: trials start on what there is, wait for what there is not, none is refused."""
 
 from __future__ import annotations
 

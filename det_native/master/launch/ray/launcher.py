@@ -97,6 +97,9 @@ class RayLauncher:
         ``"module:class"`` of the agents; that of this package if empty.
     """
 
+    #: What a folder of this machine keeps, workers elsewhere cannot read: the master warns of that.
+    several_machines = True
+
     def __init__(
         self,
         home: Home,

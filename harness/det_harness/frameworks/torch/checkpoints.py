@@ -252,9 +252,9 @@ class TorchCheckpoints:
             bring(self._communicator, None, folder)
             return
         # The first rank is on another machine: what hooks write here goes there.
-        with tempfile.TemporaryDirectory(prefix="det-hooks-") as own:
-            self._hooks.call("on_checkpoint_write_end", own)
-            bring(self._communicator, Path(own), folder)
+        with tempfile.TemporaryDirectory(prefix="det-hooks-") as place:
+            self._hooks.call("on_checkpoint_write_end", place)
+            bring(self._communicator, Path(place), folder)
 
     def _is_looked_into(self) -> bool:
         """Return whether hooks are given the folder of a checkpoint, which has to be complete then."""

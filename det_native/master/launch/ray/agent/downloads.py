@@ -14,7 +14,7 @@ from typing import Any
 from det_native.errors import CheckpointCorruptError, CheckpointError, CheckpointNotFoundError, StorageError
 from det_native.master.launch.ray.agent.ask_queue import AskQueue
 from det_native.master.launch.ray.agent.folders import AgentFolders, remove_folder
-from det_native.master.launch.ray.agent.job_paths import Job, MasterPlaces
+from det_native.master.launch.ray.agent.job_paths import Job, MasterPlaces, is_path
 from det_native.master.launch.ray.asks.kinds import Piece, Read, Root
 from det_native.master.launch.ray.asks.publishing import publish_blob
 from det_native.schema.job import TrialJob
@@ -66,9 +66,12 @@ class Downloads:
         if isinstance(job, TrialJob) and job.warm_start is not None:
             sources.append(job.warm_start)
         others = [source.manifest for source in sources if places.has(source.checkpoints)]
+        # What lies in another storage workers read there themselves.
+        blobs = job.bundle.hashes() if is_path(job.blobs) else ()
+        links = {entry.sha256 for entry in job.bundle.links} if is_path(job.data) else ()
         await asyncio.gather(
-            self._bring_blobs(job.bundle.hashes()),
-            self._bring_data({entry.sha256 for entry in job.bundle.links}),
+            self._bring_blobs(blobs),
+            self._bring_data(links),
             *(self._bring_usable(manifest, self._folders.other_checkpoints) for manifest in others),
             self._bring_resumed(job, places),
         )

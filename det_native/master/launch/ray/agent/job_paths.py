@@ -23,9 +23,13 @@ class MasterPlaces:
     ----------
     checkpoints : str
         The folder of checkpoints in its home; empty if the job names no home.
+    takes_files : bool
+        Whether what the code of a trial writes has to be brought to it: where it has another storage, workers write
+        there.
     """
 
     checkpoints: str = ""
+    takes_files: bool = True
 
     @classmethod
     def of(cls, job: Job) -> MasterPlaces:
@@ -33,7 +37,8 @@ class MasterPlaces:
         home = job.home if isinstance(job, TrialJob) else ""
         if not home and job.blobs and is_path(job.blobs):
             home = str(Path(job.blobs).parent)
-        return cls(str(Path(home) / "checkpoints") if home else "")
+        outputs = (job.outputs if isinstance(job, TrialJob) else "") or job.blobs
+        return cls(str(Path(home) / "checkpoints") if home else "", takes_files=is_path(outputs))
 
     def has(self, checkpoints: str) -> bool:
         """Whether checkpoints lie in the master's own folder, so that they have to be brought to other machines."""
@@ -61,11 +66,13 @@ def job_here(job: Job, run_id: str, rank: int, folders: AgentFolders, master_url
     places = MasterPlaces.of(job)
     changes: dict[str, Any] = {
         "directory": str(folders.rank(run_id, rank)),
-        "data": str(folders.data),
+        "cache": str(folders.cache),
         "earlier": {uuid: _source_here(source, places, folders) for uuid, source in job.earlier.items()},
     }
     if is_path(job.blobs):
         changes["blobs"] = str(folders.blobs)
+    if is_path(job.data):
+        changes["data"] = str(folders.data)
     if isinstance(job, CheckJob):
         return job.model_copy(update=changes)
     if is_path(job.outputs):
