@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 
 from pydantic import ValidationError
@@ -92,6 +94,20 @@ class BridgeProcess:
             return [EVENT.validate_json(bytes(line)) for line in lines]
         except ValidationError as error:
             raise MasterError(f"the bridge to Ray says what is not understood: {error}") from error
+
+    def finish(self, deadline: float) -> None:
+        """Take what it says until it ends, at most until then by the monotonic clock."""
+        while (pause := deadline - time.monotonic()) > 0:
+            self.pump()
+            with selectors.DefaultSelector() as selector:
+                selector.register(self.stdout, selectors.EVENT_READ)
+                if self.sending:
+                    selector.register(self.stdin, selectors.EVENT_WRITE)
+                selector.select(pause)
+            try:
+                self.receive()
+            except (EOFError, MasterError):
+                return
 
     def end(self, seconds: float = 0.0) -> int:
         """Close its input, give it some seconds to end, kill it if need be; return its exit code."""

@@ -21,6 +21,7 @@ from det_native.master.launch.output import punch_hole, read_output
 from det_native.master.launch.ray import identity
 from det_native.master.launch.ray.bridge_process import BridgeProcess
 from det_native.master.launch.ray.installed import check_ray
+from det_native.master.launch.ray.machine_slots import open_slots
 from det_native.master.launch.ray.messages import (
     AdoptRun,
     AllKnown,
@@ -265,7 +266,7 @@ class RayLauncher:
         if self._bridge is not None:
             if self._connected is not None or (kill_workers and self._runs):
                 self._bridge.send(Close(kill_workers=kill_workers))
-                self._wait_for_end(time.monotonic() + _CLOSE_SECONDS)
+                self._bridge.finish(time.monotonic() + _CLOSE_SECONDS)
             self._bridge.end()
             self._bridge = None
         self._closed = True
@@ -274,17 +275,7 @@ class RayLauncher:
 
     def slots(self) -> list[SlotInfo]:
         """Return the slots that exist now and that nobody outside of this master uses, those of a node together."""
-        used = {slot for run in self._runs.values() for slot in run.slots}
-        found = []
-        for node in self._nodes:
-            names = [f"{node.name}/{number}" for number in range(node.slots)]
-            chosen = sorted(names, key=lambda name: name not in used)[: node.free]
-            found += [
-                SlotInfo(id=name, device=node.device, node=node.name, accelerator=node.accelerator)
-                for name in names
-                if name in chosen
-            ]
-        return found
+        return open_slots(self._nodes, {slot for run in self._runs.values() for slot in run.slots})
 
     def nodes(self) -> list[NodeInfo]:
         """Return the machines, those that cannot run workers among them, each with the reason."""
@@ -333,13 +324,7 @@ class RayLauncher:
 
     def _start_bridge(self) -> None:
         url = self._url if isinstance(self._url, str) else self._url()
-        arguments = ["--address", self.address, "--namespace", self._identity.namespace, "--url", url]
-        arguments += ["--home", str(self._home.path), "--names", _json(self._identity.names)]
-        arguments += ["--rank-grace", str(RANK_GRACE_SECONDS)]
-        arguments += ["--slots", self._setting] if self._setting else []
-        arguments += ["--threads", str(self._threads)] if self._threads else []
-        arguments += ["--trusted"] if self._trusted else []
-        arguments += ["--agent", self._agent] if self._agent else []
+        arguments = self._arguments(url)
         self._begun_at = time.monotonic()
         bridge = self._bridge = BridgeProcess(arguments)
         for warm in self._warm.values():
@@ -355,6 +340,16 @@ class RayLauncher:
             bridge.send(Want(wanted=self._wanted))
         if self._all_known:
             bridge.send(AllKnown())
+
+    def _arguments(self, url: str) -> list[str]:
+        arguments = ["--address", self.address, "--namespace", self._identity.namespace, "--url", url]
+        arguments += ["--home", str(self._home.path), "--names", json.dumps(self._identity.names)]
+        arguments += ["--rank-grace", str(RANK_GRACE_SECONDS)]
+        arguments += ["--slots", self._setting] if self._setting else []
+        arguments += ["--threads", str(self._threads)] if self._threads else []
+        arguments += ["--trusted"] if self._trusted else []
+        arguments += ["--agent", self._agent] if self._agent else []
+        return arguments
 
     def _bridge_ended(self) -> None:
         assert self._bridge is not None
@@ -411,21 +406,6 @@ class RayLauncher:
             if why:
                 logger.warning("%s", why)
 
-    def _wait_for_end(self, deadline: float) -> None:
-        """Take what the bridge says until it ends; it has a little time for that."""
-        assert self._bridge is not None
-        while time.monotonic() < deadline:
-            self._bridge.pump()
-            with selectors.DefaultSelector() as selector:
-                selector.register(self._bridge.stdout, selectors.EVENT_READ)
-                if self._bridge.sending:
-                    selector.register(self._bridge.stdin, selectors.EVENT_WRITE)
-                selector.select(deadline - time.monotonic())
-            try:
-                self._bridge.receive()
-            except (EOFError, MasterError):
-                return
-
     def _drain_wake(self) -> bool:
         woken = False
         with contextlib.suppress(BlockingIOError):
@@ -438,7 +418,3 @@ def _worker(kind: WorkerKind) -> Worker:
     return Worker(
         framework=kind.framework, executable=kind.executable, fingerprint=kind.fingerprint, packages=kind.packages
     )
-
-
-def _json(names: dict[str, str]) -> str:
-    return json.dumps(names)

@@ -1,4 +1,4 @@
-"""What runs in processes of the cluster beside the agents: these need not have this package, the code is sent to them."""
+"""What runs in the cluster beside the agents: machines need not have this package for it, the code is sent to them."""
 
 from __future__ import annotations
 
