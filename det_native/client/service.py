@@ -20,6 +20,8 @@ from det_native.schema.home import Home, read_runtime
 
 # What a master needs of its environment besides its own settings: to find programs, libraries and GPUs.
 _OF_THE_MACHINE = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LANG", "XDG_DATA_HOME")
+# How a Ray cluster is opened; its token itself stays out of the unit.
+_OF_RAY = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH")
 _COMMAND_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 
@@ -89,7 +91,7 @@ def plan_service(
         Whether a master runs already: then the unit starts the next one.
     """
     command = [sys.executable, "-P", "-m", "det_native.master", "--home", str(home.path), *arguments]
-    kept = {name: environment[name] for name in (*_OF_THE_MACHINE, *sorted(KEPT)) if environment.get(name)}
+    kept = {name: environment[name] for name in (*_OF_THE_MACHINE, *_OF_RAY, *sorted(KEPT)) if environment.get(name)}
     text = _UNIT.format(
         home=_plain(str(home.path)),
         log=_plain(str(home.log)),

@@ -140,6 +140,7 @@ class ClusterLauncher(MemoryLauncher):
         super().__init__()
         self.accelerators = accelerators or {}
         self.labels: dict[str, dict[str, str]] = {}
+        self.troubles: dict[str, str] = {}
         self.wanted: list[list[SlotsWanted]] = []
         self.unplaced: dict[str, str] = {}
         self.problem = ""
@@ -160,6 +161,7 @@ class ClusterLauncher(MemoryLauncher):
                     device="cuda" if accelerator else "cpu",
                     accelerator=accelerator,
                     labels=self.labels.get(name, {}),
+                    trouble=self.troubles.get(name, ""),
                 )
             )
         self._nodes = infos

@@ -1,4 +1,4 @@
-"""A cluster whose slots come and go: trials start on what there is, wait for what there is not, none is refused."""
+"""A cluster whose slots come and go: trials start on what there is, and wait for what there is not."""
 
 from __future__ import annotations
 
@@ -169,3 +169,13 @@ def test_trouble_of_the_cluster_is_told_starts_nothing_and_leaves_live_runs_alon
     launcher.world.wait_for_jobs(2)
     assert master.get(f"/experiments/{second}")["notice"] == ""
     assert master.get("/master")["outage"] == ""
+
+
+def test_who_asks_about_the_workers_python_hears_of_machines_in_trouble(
+    master: Master, launcher: ClusterLauncher
+) -> None:
+    launcher.troubles = {"gpu-1": "Python is 3.9 there."}
+    launcher.set_machines(MACHINES)
+    master.until("/master", lambda info: info["nodes"][0]["trouble"] == "Python is 3.9 there.")
+    answer = master.client.post("/api/v1/environment", json={"modules": []}).json()
+    assert "No trial can run on the machine gpu-1: Python is 3.9 there." in answer["notices"]

@@ -19,10 +19,11 @@ from det_native.master.launch.ray.agent.downloads import Downloads
 from det_native.master.launch.ray.agent.folders import AgentFolders, remove_folder
 from det_native.master.launch.ray.agent.job_paths import JOB, Job, job_here
 from det_native.master.launch.ray.agent.launcher_thread import LauncherThread
-from det_native.master.launch.ray.agent.mirror import Mirror, is_shared
+from det_native.master.launch.ray.agent.mirror import Mirror
 from det_native.master.launch.ray.agent.rank_end import RankEnds
 from det_native.master.launch.ray.agent.runs_here import Phase, RankHere, RunHere
 from det_native.master.launch.ray.asks.kinds import RankEnded
+from det_native.schema.ranks import is_shared
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import UnsafePathError, check_relative
 

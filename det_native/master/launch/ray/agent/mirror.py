@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import hashlib
 import logging
 import os
@@ -153,11 +152,6 @@ class Mirror:
             if run.shared.get(name) != digest:
                 await self._asks.ask(Share(run.run_id, name, content))
                 run.shared[name] = digest
-
-
-def is_shared(name: str) -> bool:
-    """Whether a file in the folder of a run is one by which its processes find each other."""
-    return any(fnmatch.fnmatch(name, pattern) for pattern in SHARED_FILES)
 
 
 def _shared_files(folder: Path) -> Iterator[tuple[str, bytes]]:
