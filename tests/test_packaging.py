@@ -238,6 +238,7 @@ def test_both_lists_are_in_order_in_this_environment(tmp_path: Path) -> None:
     check_both_lists(Path(sys.executable), tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_sdist_is_built_without_node(tmp_path: Path) -> None:
     archive = build(ROOT, "sdist", tmp_path)

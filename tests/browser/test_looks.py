@@ -38,6 +38,7 @@ def place(dialog: Locator, *selectors: str) -> list[Any]:
     return [dialog.locator(selector).first.bounding_box() for selector in selectors]
 
 
+@pytest.mark.soak
 def test_the_dialog_keeps_its_place_and_another_call_can_be_chosen(screen: Screen, lab: Lab, keep: Keep) -> None:
     parts = (".jp-Dialog-content", ".det-Choice", ".det-Submit-line", ".jp-Dialog-footer")
     screen.open(write_notebook(lab.root / "calls.ipynb", PREPARED, FIRST, SECOND))

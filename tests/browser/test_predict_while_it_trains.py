@@ -106,6 +106,7 @@ def test_a_cell_that_predicts_waits_under_the_curves_and_has_the_trained_model(
     assert saved.count(LOADED) >= 4, "text and HTML of both views"
 
 
+@pytest.mark.soak
 def test_the_stop_button_ends_the_waiting_and_not_the_experiment(screen: Screen, master: Session, keep: Keep) -> None:
     open_notebook(screen, "stop.ipynb", epochs=1000, pace=0.5, then=OTHER)
     experiment = newest(master)

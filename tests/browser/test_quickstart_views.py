@@ -89,6 +89,7 @@ def test_the_curve_is_seen_before_the_cell_ends_here_and_on_the_cluster(quicksta
     keep(screen, "quickstart-cluster")
 
 
+@pytest.mark.soak
 def test_a_training_here_is_stopped_in_its_view(quickstart: Screen) -> None:
     screen = quickstart
     screen.cell(HERE).locator(".cm-content").click()

@@ -91,6 +91,7 @@ def test_the_page_shows_what_a_trial_uses(
     expect(page.locator(".det-tab", has_text="System")).to_have_count(0)
 
 
+@pytest.mark.soak
 def test_under_a_cell_it_is_folded_and_goes_on_while_it_trains(screen: Screen, lab: Lab, keep: Keep) -> None:
     screen.open(write_notebook(lab.root / "system.ipynb", *training_cells()))
     screen.run_all(3)

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.slow
 
 Replayed = Callable[..., dict[str, Any]]
 
+SOAK = pytest.mark.soak
 DATA = "import numpy as np\nx, y = np.ones((8, 4)), np.zeros(8)"
 
 
@@ -19,8 +20,8 @@ DATA = "import numpy as np\nx, y = np.ones((8, 4)), np.zeros(8)"
     ("imports", "made"),
     [
         ("from tensorflow import keras\nfrom tensorflow.keras import layers", "layers.Dense"),
-        ("from tensorflow import keras\nfrom tensorflow.keras.layers import Dense", "Dense"),
-        ("from tensorflow import keras", "keras.layers.Dense"),
+        pytest.param("from tensorflow import keras\nfrom tensorflow.keras.layers import Dense", "Dense", marks=SOAK),
+        pytest.param("from tensorflow import keras", "keras.layers.Dense", marks=SOAK),
     ],
 )
 def test_models_of_the_same_layers(kernel: Kernel, imports: str, made: str) -> None:
@@ -67,7 +68,11 @@ def test_a_base_that_was_trained_comes_along(kernel: Kernel, replayed: Replayed)
 
 @pytest.mark.parametrize(
     "seed",
-    ["tf.keras.utils.set_random_seed({})", "tf.random.set_seed({})", "np.random.seed({})", "random.seed({})"],
+    [
+        "tf.keras.utils.set_random_seed({})",
+        *(pytest.param(f"{name}.seed({{}})", marks=SOAK) for name in ("np.random", "random")),
+        pytest.param("tf.random.set_seed({})", marks=SOAK),
+    ],
 )
 def test_seeds_of_other_trainings(kernel: Kernel, replayed: Replayed, seed: str) -> None:
     others = [

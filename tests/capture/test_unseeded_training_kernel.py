@@ -41,6 +41,7 @@ def test_a_training_with_more_in_its_cell_runs_again_and_gets_the_weights(kernel
     assert replayed(kernel.found(), *shown) == kernel.live(*shown)
 
 
+@pytest.mark.soak
 def test_models_that_share_its_layers_get_them(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         SETUP,

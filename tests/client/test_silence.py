@@ -64,7 +64,9 @@ def test_a_stopped_master_is_told_by_down_and_version_at_once(runtime: RuntimeFi
     assert runtime.alive  # it was sent nothing that would end it now
 
 
-@pytest.mark.parametrize("arguments", [["experiment", "kill", "1"], ["logs", "1"]])
+@pytest.mark.parametrize(
+    "arguments", [["experiment", "kill", "1"], pytest.param(["logs", "1"], marks=pytest.mark.soak)]
+)
 def test_a_stopped_master_is_told_and_a_waiting_command_goes_on_when_it_does(
     runtime: RuntimeFile, arguments: list[str]
 ) -> None:

@@ -160,6 +160,7 @@ class Named(Iris):
 """
 
 
+@pytest.mark.soak
 def test_the_files_of_a_named_model_dir_are_there_and_here(kernel: Kernel, cluster: Cluster) -> None:
     kernel.run(NAMED)
     there = cluster.attach(kernel.submit("experiment = det.experimental.create(Named, configuration())"))

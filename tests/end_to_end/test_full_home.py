@@ -72,6 +72,7 @@ experiment = det.experimental.create(Loud, configuration(hyperparameters=setting
 """
 
 
+@pytest.mark.soak
 def test_no_trial_waits_for_the_room_of_its_own_superfluous_checkpoints(
     kernel: Kernel, torch_end: Any, cluster: Cluster, gate: Gate, tmp_path: Path
 ) -> None:

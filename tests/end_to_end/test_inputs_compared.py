@@ -155,6 +155,7 @@ stops = tf.keras.callbacks.EarlyStopping(monitor="loss", patience=os.getpid() % 
 """
 
 
+@pytest.mark.soak
 def test_plain_settings_that_only_the_notebook_has_are_put_right(kernel: Kernel, cluster: Cluster) -> None:
     for cell in ("import os", SPLIT, MODEL, LOSS):
         kernel.run(cell)
@@ -181,6 +182,7 @@ def test_other_layers_and_settings_are_an_error(kernel: Kernel, cluster: Cluster
     assert "Give settings that each process computes anew a fixed value" in trial.error.message
 
 
+@pytest.mark.soak
 def test_a_model_travels_in_place_of_its_unseeded_training(kernel: Kernel, cluster: Cluster) -> None:
     kernel.run(SPLIT)
     kernel.run(MODEL)

@@ -63,6 +63,7 @@ class Digits(det.keras.TFKerasTrial):
 CREATE = "experiment = det.experimental.create(Digits, configuration(hyperparameters=settings))"
 
 
+@pytest.mark.soak
 def test_a_killed_trial_of_a_class_goes_on_at_the_very_batch_of_its_dataset(
     keras_kernel: Kernel, keras_cluster: Cluster, gate: Gate
 ) -> None:

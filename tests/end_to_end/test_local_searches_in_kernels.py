@@ -105,7 +105,7 @@ def test_a_class_is_searched_here_as_on_the_cluster(cluster: Cluster, kernel: Ke
     assert json.dumps(there).count("Completed") == 6
 
 
-@pytest.mark.parametrize("cell", [FIT, LOOP], ids=["fit", "loop"])
+@pytest.mark.parametrize("cell", [FIT, pytest.param(LOOP, marks=pytest.mark.soak)], ids=["fit", "loop"])
 def test_a_call_of_torch_is_searched_by_the_program(native_kernel: Kernel, cell: str) -> None:
     native_kernel.run(SEARCHED)
     told = native_kernel.run(cell)

@@ -142,7 +142,7 @@ context.fit(DataLoader(data, batch_size=8), train_batch=train_batch, epochs=2)
     [
         pytest.param(LOOP_OVER_EPOCHS, "cluster", id="epochs-cluster"),
         pytest.param(LOOP_OVER_EPOCHS, "local", id="epochs-local"),
-        pytest.param(LOOP_OVER_BATCHES, "cluster", id="batches-cluster"),
+        pytest.param(LOOP_OVER_BATCHES, "cluster", id="batches-cluster", marks=pytest.mark.soak),
         pytest.param(LOOP_OVER_BATCHES, "local", id="batches-local", marks=pytest.mark.soak),
         pytest.param(FIT, "cluster", id="fit-cluster"),
         pytest.param(FIT, "local", id="fit-local", marks=pytest.mark.soak),

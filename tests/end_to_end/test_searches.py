@@ -117,6 +117,7 @@ def pruned():
 """
 
 
+@pytest.mark.soak
 def test_the_pruner_of_optuna_stops_trials_while_they_train(cluster: Cluster, kernel: Kernel) -> None:
     pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
     kernel.run(SEARCHED)

@@ -224,6 +224,7 @@ def test_a_script_trains_here_in_a_process_of_its_own(cluster: Cluster) -> None:
     assert batches(experiment.trials[0].metrics("validation")) == [4, 8, STEPS]
 
 
+@pytest.mark.soak
 def test_the_files_of_a_model_dir_are_listed_where_the_script_names_it(cluster: Cluster, tmp_path: Path) -> None:
     experiment = cluster.attach(submitted(cluster, "train.py --model_dir model")["id"])
     ended(experiment, ExperimentState.COMPLETED)

@@ -153,7 +153,7 @@ RATES = '{"hyperparameters": {"rate": {"type": "double", "minval": 1, "maxval": 
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ("grid", "optuna") else pytest.param(name, marks=pytest.mark.soak) for name in SEARCHES]
+    "name", [name if name == "grid" else pytest.param(name, marks=pytest.mark.soak) for name in SEARCHES]
 )
 def test_a_search_ends_with_the_first_trial_that_is_given_something_else(
     kernel: Kernel, cluster: Cluster, name: str
@@ -171,7 +171,7 @@ def test_a_search_ends_with_the_first_trial_that_is_given_something_else(
     assert max(trial.batches for trial in others) <= 1  # the one that it does when it is told to end
 
 
-@pytest.mark.parametrize("name", ["grid", "optuna"])
+@pytest.mark.parametrize("name", ["grid", pytest.param("optuna", marks=pytest.mark.soak)])
 def test_the_first_trial_has_the_hyperparameters_of_the_notebook(kernel: Kernel, cluster: Cluster, name: str) -> None:
     if name == "optuna":
         pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")

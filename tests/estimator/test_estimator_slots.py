@@ -97,6 +97,7 @@ def test_two_slots_end_where_one_does(pair: Pair, tmp_path: Path) -> None:
         assert mine["loss"] == pytest.approx(theirs["loss"], abs=1e-5)
 
 
+@pytest.mark.soak
 def test_what_is_not_wrapped_is_told_on_each_slot(pair: Pair) -> None:
     for rank in range(2):
         assert (

@@ -312,6 +312,7 @@ def test_trains_on_two_slots_and_gives_the_handle(kernel: Kernel) -> None:
     assert experiment.top_checkpoint().load().model.weight.shape == (1, 1)
 
 
+@pytest.mark.soak
 def test_one_process_with_all_slots_is_not_the_kernel_either(kernel: Kernel) -> None:
     printed = kernel.run(SPREAD)
     assert "rank 0 of 1, here: False" in printed, printed
@@ -400,6 +401,7 @@ def test_fit_and_a_loop_train_on_two_slots_alike(native: Kernel) -> None:
     assert "TrialDefinitionError: context.fit() trains in processes of its own, which do not have what" in again
 
 
+@pytest.mark.soak
 def test_error_in_the_body_of_a_loop_comes_back_with_cell_and_line(native: Kernel) -> None:
     native.run(BEGIN)
     printed = native.run(LOOP_BROKEN)
@@ -411,6 +413,7 @@ def test_error_in_the_body_of_a_loop_comes_back_with_cell_and_line(native: Kerne
     assert det.attach(kept[1]).state == ExperimentState.ERROR
 
 
+@pytest.mark.soak
 def test_a_quick_check_stays_here_on_one_slot(native: Kernel) -> None:
     native.run(BEGIN.replace("local=True", "local=True, test=True"))
     printed = native.run(QUICK)

@@ -90,10 +90,18 @@ class Run(LoopRun):
 
 
 CASES = [(kind, "in a pass") for kind in (*plain_torch.KINDS, "noisy workers")]
+#: Those of `make test`, and what the processes of a loader draw. All others are in `make soak`.
+FIRST = ("shuffled", "own batches")
 CASES += [(kind, place) for kind in ("shuffled", "own batches") for place in ("at its end", "in the first")]
 
 
-@pytest.mark.parametrize(("kind", "place"), CASES)
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        pytest.param(*case, marks=[pytest.mark.soak] * (case[0] not in FIRST and "worker" not in case[0]))
+        for case in CASES
+    ],
+)
 def test_a_training_that_is_stopped_goes_on_with_the_same_bits(tmp_path: Path, kind: str, place: str) -> None:
     whole = Run(tmp_path / "whole", kind)
     whole.train()

@@ -286,6 +286,7 @@ def test_what_is_no_picture_is_left_out_in_one_sentence(training: Training, valu
     assert why in told
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_picture_of_a_hundred_megabytes_is_made_smaller_and_told_once(training: Training) -> None:
     noise = np.random.default_rng(0).integers(0, 256, size=(6_000, 6_000, 3), dtype=np.uint8)

@@ -127,12 +127,14 @@ def test_an_entrypoint_with_a_launcher_is_told_what_to_write(
     assert "det experiment create" not in printed
 
 
+@pytest.mark.soak
 def test_an_entrypoint_with_an_open_quotation_mark_is_one_sentence(tmp_path: Path) -> None:
     printed = created(tmp_path, entrypoint='"python3 train.py \'x"')
     assert "cannot be read: No closing quotation." in printed
     assert "Traceback" not in printed
 
 
+@pytest.mark.soak
 def test_an_entrypoint_that_names_nothing_says_how_a_script_is_named(tmp_path: Path) -> None:
     printed = created(tmp_path, entrypoint="train")
     assert "names no Trial class (model_def:MyTrial). A script is named by its file" in printed

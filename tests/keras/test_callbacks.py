@@ -266,6 +266,7 @@ def test_a_validation_amid_an_epoch_may_end_the_training(tmp_path: Path) -> None
     assert [batch for batch, _ in run.reports.validations] == [3, 6]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("policy", ["none", pytest.param("all", marks=pytest.mark.soak)])
 def test_a_stop_at_an_epochs_end_validates_that_epoch_once(policy: str, tmp_path: Path) -> None:
     undisturbed: list[Any] = []
@@ -310,6 +311,7 @@ class Looking(tf.keras.callbacks.Callback):
         self.look()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", WAYS)
 def test_predict_and_evaluate_in_a_callback_disturb_nothing(way: str, tmp_path: Path) -> None:
     undisturbed: list[Any] = []

@@ -187,7 +187,9 @@ def subclassed() -> Any:
     return TwoLayers()
 
 
-@pytest.mark.parametrize("make", [functional, lazy, subclassed])
+@pytest.mark.parametrize(
+    "make", [functional, *(pytest.param(make, marks=pytest.mark.soak) for make in (lazy, subclassed))]
+)
 def test_models_of_each_kind_train_are_used_and_come_back(make: Callable[[], Any]) -> None:
     context = det.experimental.keras.init(local=True)
     model = compiled(context.wrap_model(make()))
@@ -394,7 +396,9 @@ SEEDS: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SEEDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.soak] * (place > 0)) for place, name in enumerate(SEEDS)]
+)
 def test_a_model_that_waits_for_its_first_batch_has_the_weights_of_the_users_seed(name: str) -> None:
     seed, initializer = SEEDS[name]
 
@@ -424,7 +428,10 @@ class Pairs(tf.keras.utils.Sequence):  # type: ignore[misc]
         return X[rows], Y[rows]
 
 
-@pytest.mark.parametrize("kind", ["dataset", "weighted dataset", "sparse", "sequence"])
+@pytest.mark.parametrize(
+    "kind",
+    ["dataset", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("weighted dataset", "sparse", "sequence"))],
+)
 def test_weights_of_classes_count_whatever_the_data_are(kind: str) -> None:
     given: dict[str, dict[str, Any]] = {
         "dataset": {"x": lambda: dataset()},

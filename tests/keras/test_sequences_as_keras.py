@@ -126,7 +126,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 #: Batches after which training is stopped: within an epoch, and where it has ended.
 STOPS = {"reshuffled": (3,), "shrinking": (3, 5)}
-LONGER = KINDS.keys() - {"growing", "own streams"}
+LONGER = KINDS.keys() - {"growing"}
 
 
 def begin() -> None:
@@ -195,7 +195,7 @@ def test_steps_per_epoch_leave_a_sequence_that_grows_alone(tmp_path: Path) -> No
     assert call.training.x.read == [0, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 3, 4]  # Keras reads up to two ahead
 
 
-@pytest.mark.parametrize("make", [Growing, Shrinking])
+@pytest.mark.parametrize("make", [Growing, pytest.param(Shrinking, marks=pytest.mark.soak)])
 def test_a_length_in_batches_ends_within_an_epoch_of_any_length(make: Any, tmp_path: Path) -> None:
     run, call = trained(trainings_in(tmp_path, batches=8), make, validated=False, shuffle=False)
     assert run.schedule.progress.batches == 8
@@ -305,6 +305,7 @@ class ReadAhead(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlo
         assert batch < 2 or self._validation.left_over.acquire(timeout=60)
 
 
+@pytest.mark.soak
 def test_steps_below_the_length_read_as_far_ahead_as_keras(tmp_path: Path) -> None:
     begin()
     steps = {"steps_per_epoch": 3, "validation_steps": 3, "shuffle": False}

@@ -118,6 +118,7 @@ def test_stopped_and_continued_it_ends_with_the_same_bits_on_each_slot(pair: Pai
     assert_same_bits(pair["whole"], pair["parts"])
 
 
+@pytest.mark.soak
 def test_on_another_number_of_slots_it_goes_on_and_says_what_that_means(pair: Pair, caplog: Any) -> None:
     stopped = pair["parts"][0]
     run = slots_program.Run(stopped["folder"], OneProcess(), slots_program.CASES["whole"])

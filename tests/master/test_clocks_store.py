@@ -13,6 +13,9 @@ from det_native.master.store.database import Database
 from det_native.schema.clocks import TrialClock
 from det_native.schema.states import MetricKind
 
+#: Stretches of which one more is like the first: at the beginning, in the middle, and beyond the end.
+OTHERS = ((100, 160), (30_000, 50_000), (39_900, 90_000))
+
 
 @pytest.fixture
 def fixture(database: Database) -> Fixture:
@@ -117,7 +120,9 @@ def many(run: Voice, rows: int = 20_000) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("first", "last"), [(100, 160), (10_000, 19_000), (30_000, 50_000), (39_900, 90_000)])
+@pytest.mark.parametrize(
+    ("first", "last"), [(10_000, 19_000), *(pytest.param(*ends, marks=pytest.mark.soak) for ends in OTHERS)]
+)
 def test_a_stretch_is_finer_than_the_whole_and_reaches_its_ends(fixture: Fixture, first: int, last: int) -> None:
     many(fixture.run())
     with fixture.database.read() as connection:

@@ -14,13 +14,18 @@ pytestmark = [pytest.mark.slow, only_keras_2]
 FIRST = (
     "keras2_everything_in_one_cell",
     "keras2_files_best_model",
-    "keras2_home_autoencoder",
-    "keras2_home_predict_in_the_cell",
-    "keras2_loss_metric_and_lambda",
     "keras2_out_of_order",
 )
 #: Those of `make soak`.
-LAST = ("keras2_home_gan", "keras2_home_kfold", "keras2_home_tabular_stopping", "keras2_home_tokenizer_lstm")
+LAST = (
+    "keras2_home_autoencoder",
+    "keras2_home_gan",
+    "keras2_home_kfold",
+    "keras2_home_predict_in_the_cell",
+    "keras2_home_tabular_stopping",
+    "keras2_home_tokenizer_lstm",
+    "keras2_loss_metric_and_lambda",
+)
 
 
 @pytest.mark.parametrize("path", [*notebooks("keras2", FIRST, LAST), *notebooks("estimator")])

@@ -10,9 +10,15 @@ from notebook_run import Kernels, check, notebooks
 pytestmark = pytest.mark.slow
 
 #: Those of `make test`.
-FIRST = ("torch_augmentation", "torch_defined_twice", "torch_everything_in_one_cell", "torch_home_tabular")
+FIRST = ("torch_defined_twice", "torch_everything_in_one_cell")
 #: Those of `make soak`.
-LAST = ("torch_home_cnn_confusion", "torch_home_shared_encoder", "torch_home_text_predict")
+LAST = (
+    "torch_augmentation",
+    "torch_home_cnn_confusion",
+    "torch_home_shared_encoder",
+    "torch_home_tabular",
+    "torch_home_text_predict",
+)
 
 
 @pytest.mark.parametrize("path", notebooks("torch", FIRST, LAST))

@@ -264,6 +264,7 @@ def keras_kernel(cluster: Cluster) -> Iterator[Kernel]:
         yield kernel
 
 
+@pytest.mark.soak
 def test_threads_of_keras_have_the_trained_weights(keras_kernel: Kernel) -> None:
     for where in ("local=True", ""):
         keras_kernel.run(f"context, model = begin(3, {where})")

@@ -115,6 +115,7 @@ def test_commands_of_a_shell_read_files(kernel: Kernel, gate: Gate) -> None:
     assert '{"epoch": 1}' in kernel.run(f"{loop()}\n!cat out/epoch_1.json").text
 
 
+@pytest.mark.soak
 def test_functions_and_values_lead_to_files_too(kernel: Kernel, gate: Gate) -> None:
     kernel.run("from pathlib import Path\nOUT = Path('out')")
     kernel.run("def last():\n    return json.loads((OUT / 'epoch_2.json').read_text())")
@@ -164,6 +165,7 @@ def test_a_training_that_fails_leaves_what_it_has_written(kernel: Kernel) -> Non
     assert seen(kernel, "read") == {"epoch": 0}
 
 
+@pytest.mark.soak
 def test_a_killed_training_leaves_what_it_has_written(kernel: Kernel, gate: Gate) -> None:
     kernel.run(loop(gate.port))
     visitor = gate.next()
@@ -185,6 +187,7 @@ def test_a_file_over_the_limit_stays_and_reading_an_old_one_is_refused(kernel: K
     kernel.run("read = open('large.bin', 'rb').read()")
 
 
+@pytest.mark.soak
 def test_a_folder_that_cannot_be_written_is_told(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
     kernel.run(loop(gate.port))
     visitor = gate.next()

@@ -76,6 +76,7 @@ def test_names_have_the_values_of_local_training(kernel: Kernel) -> None:
     assert "SEEN 12 True 12" in ran.text
 
 
+@pytest.mark.soak
 def test_a_name_that_only_the_loop_sets_is_waited_for(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     kernel.run(BEFORE)
@@ -97,6 +98,7 @@ def test_what_is_bound_anew_before_it_is_read_is_the_users(kernel: Kernel, gate:
     assert kernel.value("[train_losses, step, loss, len(losses_of_plot)]") == [[], 0, "mine", 12]
 
 
+@pytest.mark.soak
 def test_names_of_a_function_come_home_while_it_waits(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     lines = "\n".join(f"    {line}" for line in LOOP.splitlines())

@@ -54,7 +54,7 @@ def kernel(torch_kernel: Kernel) -> Iterator[Kernel]:
     torch_kernel.clear()
 
 
-@pytest.mark.parametrize("training", [FIT.format(""), LOOP])
+@pytest.mark.parametrize("training", [FIT.format(""), pytest.param(LOOP, marks=pytest.mark.soak)])
 def test_cells_below_have_the_weights_of_local_training(kernel: Kernel, training: str) -> None:
     kernel.run("context, model, optimizer, train_batch = begin(local=True)")
     kernel.run(training)
@@ -142,6 +142,7 @@ def test_a_failure_is_told_once_where_the_weights_are_needed(kernel: Kernel) -> 
     kernel.run("reached = loss_here()")
 
 
+@pytest.mark.soak
 def test_a_stopped_experiment_is_told_once_with_its_best_checkpoint(kernel: Kernel, gate: Gate) -> None:
     kernel.run(f"context, model, optimizer, train_batch = begin({gate.port})")
     kernel.run(FIT.format(""))
@@ -201,6 +202,7 @@ def test_a_script_has_the_weights_behind_its_call(cluster: Cluster) -> None:
     assert "[12, 12]" in cluster.script(script)
 
 
+@pytest.mark.soak
 def test_keras_has_the_weights_in_parts_of_the_model_too(cluster: Cluster) -> None:
     fit = "history = model.fit(x, y, epochs=2, batch_size=16, verbose=0)"
     with running_kernel(cluster, "keras", KERAS) as kernel:

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 # A minute on two cores of one's own; a machine that others use, too, may take ten times as long.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1200)]
 
 SHAPES = Path(__file__).parent / "shapes"
 LIBRARIES = ("pytorch", "keras")
 SILENT = {"refused": "", "rows": []}
-#: How many changes of each shape are tried: in `make test`, and in `make lanes`.
-CHANGES = (1, pytest.param(9, marks=pytest.mark.long))
+#: How many changes of each shape are tried.
+CHANGES = 9
 # Small work in many processes: threads of the libraries would only get in each other's way.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"), "1")
 _SECONDS = 1000
@@ -32,12 +32,12 @@ _SECONDS = 1000
 Told = dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=CHANGES, ids=lambda most: f"changes-{most}")
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     """What was said of each shape and its changes, by the library and the name of the shape."""
     folders = [tmp_path_factory.mktemp(library) for library in LIBRARIES]
     with ThreadPoolExecutor() as pool:
-        found = list(pool.map(partial(_both_sides, most=request.param), LIBRARIES, folders))
+        found = list(pool.map(partial(_both_sides, most=CHANGES), LIBRARIES, folders))
     pairs = zip(LIBRARIES, found, strict=True)
     return {f"{library}: {name}": shape for library, shapes in pairs for name, shape in shapes.items()}
 
