@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from det_native.errors import DetError, MasterStartError
 from det_native.master.config import MasterConfig
@@ -63,10 +62,11 @@ def make_launcher(config: MasterConfig, umask: int, url: Callable[[], str]) -> L
         If the settings of slots do not fit, or Ray is not installed.
     """
     if config.launcher == RAY:
-        module: Any = importlib.import_module("det_native.master.launch.ray.launcher")
+        from det_native.master.launch.ray.launcher import RayLauncher, check_ray
+
         with _told(config):
-            module.check_ray(config.ray_address)
-        launcher = module.RayLauncher(
+            check_ray(config.ray_address)
+        launcher = RayLauncher(
             config.home, url, config.ray_address, slots=config.slots, trusted=config.ray_trusted, umask=umask
         )
         return Launching(launcher, [], cluster=launcher)

@@ -8,6 +8,7 @@ import logging
 import os
 import selectors
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +115,8 @@ class RayLauncher:
         agent: str = "",
     ) -> None:
         self.address = address
+        #: Whether the cluster has refused us for a reason that trying again does not change.
+        self.refused = False
         self._home, self._url, self._setting = home, url, slots
         self._trusted, self._threads, self._umask, self._agent = trusted, threads, umask, agent
         self._identity = identity.load(home)
@@ -127,11 +130,13 @@ class RayLauncher:
         self._changed = False
         self._all_known = False
         self._nodes: list[NodeInfo] = []
+        self._open: tuple[tuple[list[NodeInfo], frozenset[str]], list[SlotInfo]] | None = None
         self._waits: dict[str, str] = {}
         self._stopped: dict[str, list[int]] = {}
         self._standbys: dict[str, int] = {}
         self._warm: dict[str, Warm] = {}
         self._wanted: list[SlotsWanted] = []
+        self._told_wanted = False
         self._closed = False
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -151,6 +156,7 @@ class RayLauncher:
         self._hurry()
         if self._bridge is not None:
             self._bridge.send(command)
+        self._tell_wanted()
         return dict(handle)
 
     def adopt(self, run_id: str, handle: dict[str, Any]) -> bool:
@@ -275,7 +281,10 @@ class RayLauncher:
 
     def slots(self) -> list[SlotInfo]:
         """Return the slots that exist now and that nobody outside of this master uses, those of a node together."""
-        return open_slots(self._nodes, {slot for run in self._runs.values() for slot in run.slots})
+        held = frozenset(slot for run in self._runs.values() for slot in run.slots)
+        if self._open is None or self._open[0] != (self._nodes, held):
+            self._open = (self._nodes, held), open_slots(self._nodes, held)
+        return self._open[1]
 
     def nodes(self) -> list[NodeInfo]:
         """Return the machines, those that cannot run workers among them, each with the reason."""
@@ -286,8 +295,7 @@ class RayLauncher:
         if list(wanted) == self._wanted:
             return
         self._wanted = list(wanted)
-        if self._bridge is not None:
-            self._bridge.send(Want(wanted=self._wanted))
+        self._tell_wanted()
 
     def waits(self) -> dict[str, str]:
         """Return what runs that were started wait for before they can begin, in words, by run."""
@@ -301,6 +309,18 @@ class RayLauncher:
     def dashboard(self) -> str:
         """Address of Ray's dashboard, empty where there is none."""
         return "" if self._connected is None else self._connected.dashboard
+
+    def _tell_wanted(self) -> None:
+        """Say what has to be there: what an autoscaler is told is all, what runs hold among it."""
+        if self._bridge is None or (not self._wanted and not self._told_wanted):
+            return
+        self._told_wanted = bool(self._wanted)
+        held: Counter[str] = Counter()
+        accelerators = {slot.id: slot.accelerator for slot in self.slots()}
+        for run in self._runs.values():
+            held.update(accelerators.get(slot, "") for slot in run.slots)
+        kept = [SlotsWanted(slots=count, accelerator=name) for name, count in sorted(held.items())]
+        self._bridge.send(Want(wanted=[*kept, *self._wanted] if self._wanted else []))
 
     def _hurry(self) -> None:
         """Have a bridge that is to be tried again later tried now."""
@@ -336,8 +356,7 @@ class RayLauncher:
                 bridge.send(known.command)
             if "kill" in known.handle:
                 bridge.send(KillRun(run_id=run_id, grace=known.handle["kill"]))
-        if self._wanted:
-            bridge.send(Want(wanted=self._wanted))
+        self._tell_wanted()
         if self._all_known:
             bridge.send(AllKnown())
 
@@ -368,9 +387,10 @@ class RayLauncher:
     def _take(self, event: Event) -> None:
         match event:
             case Connected():
-                self._connected = event
+                self._connected, self.refused = event, False
                 self._set_trouble("")
             case Lost():
+                self.refused = event.for_good
                 if event.for_good:
                     self._start_at = time.monotonic() + _REFUSED_PAUSE
                 self._set_trouble(event.why)
@@ -393,6 +413,7 @@ class RayLauncher:
                 for kept in (self._runs, self._waits, self._stopped):
                     kept.pop(event.run_id, None)
                 self._exits.append(Exit(event.run_id, event.code, event.detail, event.memory, event.begun))
+                self._tell_wanted()
             case Stopped() if event.run_id in self._runs:
                 self._stopped[event.run_id] = event.pids
             case Standbys():

@@ -181,11 +181,11 @@ class Cluster:
 
     async def want(self, wanted: Sequence[SlotsWanted]) -> None:
         """Tell the autoscaler what is waited for; nothing for an empty list."""
-        bundles = [bundle for each in wanted for bundle in in_cluster.bundles_of(each.slots, each.accelerator)]
+        slots = [(each.slots, each.accelerator) for each in wanted]
         if self._client:
-            await self._request.remote(bundles)
+            await self._request.remote(slots)
         else:
-            await self.in_thread(in_cluster.request, bundles)
+            await self.in_thread(in_cluster.request, slots)
 
     def _group(self, run_id: str) -> PlacementGroup | None:
         try:

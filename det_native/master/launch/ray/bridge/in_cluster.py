@@ -14,19 +14,25 @@ def table() -> tuple[list[dict[str, Any]], dict[str, dict[str, float]], list[dic
     return ray.nodes(), available_resources_per_node(), list(placement_group_table().values())
 
 
-def request(bundles: list[dict[str, float]]) -> None:
-    """Tell the autoscaler what is to be there; it holds until the next call."""
+def request(wanted: list[tuple[int, str]]) -> None:
+    """Tell the autoscaler which slots, of which accelerator, are to be there; it holds until the next call."""
+    import ray
     from ray.autoscaler.sdk import request_resources
 
-    request_resources(bundles=bundles)
+    has_gpus = bool(ray.cluster_resources().get("GPU"))
+    request_resources(
+        bundles=[bundle for slots, accelerator in wanted for bundle in bundles_of(slots, accelerator, has_gpus)]
+    )
 
 
-def bundles_of(slots: int, accelerator: str, resource: str = "CPU") -> list[dict[str, float]]:
-    """Return what to ask the autoscaler for, for so many slots."""
-    if accelerator:
-        # A machine with such a GPU has a trace of this resource for each.
-        return [{"GPU": 1, f"accelerator_type:{accelerator}": 0.001}] * slots
-    return [{resource: 1}] * slots
+def bundles_of(slots: int, accelerator: str, has_gpus: bool) -> list[dict[str, float]]:
+    """Return what to ask the autoscaler for, for so many slots; of any kind, GPUs where the cluster has some."""
+    if accelerator == "cpu" or (not accelerator and not has_gpus):
+        return [{"CPU": 1}] * slots
+    if not accelerator:
+        return [{"GPU": 1}] * slots
+    # A machine with such a GPU has a trace of this resource for each.
+    return [{"GPU": 1, f"accelerator_type:{accelerator}": 0.001}] * slots
 
 
 class SlotHolder:
