@@ -69,6 +69,14 @@ def test_several_cells_fill_a_folder(kernel: Kernel, replayed: Replayed) -> None
     assert replayed(found, "x") == kernel.live("x")
 
 
+def test_many_cells_that_write_at_once_fill_a_folder(kernel: Kernel) -> None:
+    """A tick of the clock by which files have their times is longer than such a cell."""
+    names = [f"{number}.txt" for number in range(12)]
+    cells = [f"file = os.open('d/{name}', os.O_WRONLY | os.O_CREAT)\nos.write(file, b'1')" for name in names]
+    found = captured(kernel, "os.mkdir('d')", *cells, "os.close(file)\nx = sorted(os.listdir('d'))")
+    assert sent(found) == [], found.rows
+
+
 def test_what_a_cell_made_that_stays_behind_travels(kernel: Kernel, replayed: Replayed) -> None:
     found = captured(kernel, f"# det-skip\nos.makedirs('d')\n{SAVED.replace('x =', 'y =')}", "x = np.load('d/x.npy')")
     assert found.needs_none_of(3)

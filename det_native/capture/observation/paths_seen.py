@@ -7,6 +7,7 @@ so. A cell may open ten thousand files.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,8 +28,10 @@ _MOST = 100_000
 #: Modules of Python's that list folders to find what matches a pattern, of which Python tells, too.
 _PYTHON = os.path.dirname(os.__file__) + os.sep
 _SEARCHES = (f"{_PYTHON}glob.py", f"{_PYTHON}pathlib")
-#: The clock of the times that a file system gives to files: it goes by ticks, of a few milliseconds.
-_CLOCK = getattr(time, "CLOCK_REALTIME_COARSE", time.CLOCK_REALTIME)
+#: The clock of the times that a file system gives to files: it goes by ticks, of a few milliseconds. Linux calls it
+#: ``CLOCK_REALTIME_COARSE``, and Python has no name for it. By the usual clock, which is ahead of it, a file that is
+#: written as soon as a cell begins would be older than the cell. Elsewhere files have the times of the usual clock.
+_CLOCK = 5 if sys.platform == "linux" else time.CLOCK_REALTIME
 _POLL = 0.0005
 
 
