@@ -388,7 +388,7 @@ class RayLauncher:
         match event:
             case Connected():
                 self._connected, self.refused = event, False
-                self._set_trouble("")
+                self._set_trouble(f"The machines of the Ray cluster at {self.address} are being prepared.")
             case Lost():
                 self.refused = event.for_good
                 if event.for_good:
@@ -396,6 +396,7 @@ class RayLauncher:
                 self._set_trouble(event.why)
             case Nodes():
                 self._nodes = event.nodes
+                self._set_trouble("")
                 self._identity.remember(self._home, {node.id: node.name for node in event.nodes})
                 self._changed = True
             case Started() if event.run_id in self._runs:
@@ -424,7 +425,7 @@ class RayLauncher:
         if why != self._trouble:
             self._trouble = why
             self._changed = True
-            if why:
+            if why and self._connected is None:
                 logger.warning("%s", why)
 
     def _drain_wake(self) -> bool:
