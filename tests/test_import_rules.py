@@ -195,6 +195,8 @@ THIRD_PARTY: dict[str, set[str]] = {
         "uvicorn",
         "anyio",
         "numpy",
+        # Only the bridge imports these.
+        "grpc",
         "ray",
     },
 }
