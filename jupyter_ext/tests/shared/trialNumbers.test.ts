@@ -63,7 +63,13 @@ describe('the trials of an experiment', () => {
       })
     );
     expect(section.root.querySelectorAll('td')[1]?.textContent).toBe('2');
-    const slot = { id: 'cuda:0', device: 'cuda' as const, name: 'GPU' };
+    const slot = {
+      id: 'cuda:0',
+      device: 'cuda' as const,
+      name: 'GPU',
+      node: '',
+      accelerator: ''
+    };
     const held = { ...slot, trial_id: 45, experiment_id: 7, trial_number: 2 };
     expect(slotsOf([held]).lines).toContain('trial 7.2');
     expect(slotsOf([{ ...slot, trial_id: 45 }]).lines).toContain('trial 45');

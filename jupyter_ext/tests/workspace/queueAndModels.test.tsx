@@ -227,6 +227,8 @@ it('each slot shows the use of its own process, the last that was measured', () 
   const slot = (id: string, trial_id: number | null) => ({
     id,
     name: '',
+    node: '',
+    accelerator: '',
     device: 'cuda' as const,
     trial_id
   });
