@@ -51,6 +51,8 @@ describe('the slots', () => {
       device: 'cuda' as const,
       name: 'NVIDIA H100',
       memory: 80e9,
+      node: '',
+      accelerator: '',
       trial_id: null,
       ...change
     });
