@@ -17,6 +17,9 @@ FULL = "DiskFullError"
 # The file system became read-only, or died. Where it was the master's own, too, it is back.
 FAILED = "DiskFailedError"
 
+# It was told to end, and not by the master.
+WORKER_STOPPED = "WorkerStopped"
+
 # A rule of the API that the program breaks: it does so however often it is run.
 _LASTING = frozenset({"TrialDefinitionError", "InvalidDataError", "DivergedError", "WorkerEnvironmentError"})
 _OWN_ERRORS = (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR)
@@ -64,6 +67,8 @@ class Facts:
         A batch of the trial was done, by this run or an earlier one.
     begun : bool
         A worker of the run has taken its job, as far as the launcher knows.
+    interrupted : str
+        What has ended the run where that has nothing to do with what it runs: "the machine a is being drained".
     outdated : bool
         The run was ended because its experiment has another program now.
     stopped_early : bool
@@ -89,6 +94,7 @@ class Facts:
     batch_size: int | None = None
     trained: bool = True
     begun: bool = True
+    interrupted: str = ""
     outdated: bool = False
     stopped_early: bool = False
 
@@ -160,7 +166,7 @@ def decide(facts: Facts) -> Decision:
     comes however often the program is run, or one of the user's code before anything was trained. A process that
     vanished is restarted as long as there are restarts left, and so is one that somebody else than the master had end
     (SIGTERM, when a machine shuts down): its trial has not done what it was to do. These ends do not count as
-    restarts: the run was asked to end; a full or failed disk ended it; files of its bundle were lost; its program was
+    restarts: the run was asked to end; its machine was taken away by plan; a full or failed disk ended it; files of its bundle were lost; its program was
     replaced. A run that says that it has done all is not believed where fewer batches, or
     metrics of fewer batches, are here.
     """
@@ -203,6 +209,9 @@ def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | Widen | None:
     full = facts.full or (reason in _OWN_ERRORS and error.type == FULL)
     if facts.paused and (reason in (None, ExitReason.STOPPED) or full):
         return Suspend(_how_suspended(facts.exit, full=full))
+    if facts.interrupted and reason in (None, ExitReason.STOPPED, ExitReason.PEER_FAILED):
+        end = f"ended after batch {facts.exit.batch}" if reason is ExitReason.STOPPED and facts.exit else "ended"
+        return Suspend(f"The run {end}: {facts.interrupted}. The trial goes on elsewhere; no restart is counted.")
     if facts.exit is None and not facts.begun:
         return Suspend("The master ended before the worker had begun. The trial is tried again; no restart is counted.")
     if facts.disk_failed and (reason is None or (reason is ExitReason.HARNESS_ERROR and error.type == FAILED)):
@@ -262,7 +271,7 @@ def _error_of(facts: Facts) -> UserErrorInfo:
         return facts.exit.error
     if facts.exit.reason is ExitReason.STOPPED:
         message = f"The worker was told to end (SIGTERM), not by the master, and did so after batch {facts.exit.batch}."
-        return UserErrorInfo(type="WorkerStopped", message=message, traceback="", batch=facts.exit.batch)
+        return UserErrorInfo(type=WORKER_STOPPED, message=message, traceback="", batch=facts.exit.batch)
     message = f"The run ended with {facts.exit.reason} after batch {facts.exit.batch}."
     return UserErrorInfo(type=str(facts.exit.reason), message=message, traceback="", batch=facts.exit.batch)
 

@@ -13,6 +13,7 @@ from det_native.master.flow.active import Active
 from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment, tell_trial
 from det_native.master.flow.decide import (
     UNUSABLE,
+    WORKER_STOPPED,
     Cancel,
     Complete,
     Decision,
@@ -238,7 +239,7 @@ class Runs:
         self._store_output(run)
         with self._context.database.write() as transaction:
             decision = self._decide(transaction, run, Exit(run_id, None))
-            if decision is None or isinstance(decision, Restart | Suspend | Widen):
+            if decision is None or isinstance(decision, Restart | Suspend | Widen) or _was_stopped(decision):
                 return
             self._carry_out(transaction, run, decision)
         self._over(run, decision)
@@ -381,6 +382,7 @@ class Runs:
             exit=stored.exit if stored else None,
             detail=exit.detail,
             begun=exit.begun,
+            interrupted=exit.interrupted,
             memory=exit.memory,
             batch_size=batch_size if isinstance(batch_size, int) else None,
             killed=run.killed or experiment.state not in OPEN_STATES,
@@ -473,6 +475,11 @@ class Runs:
             if run.experiment_id == widened.experiment_id and run is not widened:
                 run.outdated = True
                 self._context.launcher.kill(run.run_id, grace=0.0)
+
+
+def _was_stopped(decision: Decision) -> bool:
+    """Return whether a run ended for a signal that the master did not ask for: its launcher may know where from."""
+    return isinstance(decision, Fail) and decision.error.type == WORKER_STOPPED
 
 
 def _summary(decision: Decision) -> str:

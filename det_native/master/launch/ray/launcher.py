@@ -413,7 +413,7 @@ class RayLauncher:
             case Ended() if event.run_id in self._runs:
                 for kept in (self._runs, self._waits, self._stopped):
                     kept.pop(event.run_id, None)
-                self._exits.append(Exit(event.run_id, event.code, event.detail, event.memory, event.begun))
+                self._exits.append(Exit(**event.model_dump(exclude={"kind"})))
                 self._tell_wanted()
             case Stopped() if event.run_id in self._runs:
                 self._stopped[event.run_id] = event.pids

@@ -147,7 +147,7 @@ class Waiting(_Message):
 
 
 class Ended(_Message):
-    """All processes of a run are gone, and what they left is in the folder of the run here: an ``Exit``."""
+    """All processes of a run are gone, and what they left is in the folder of the run here: the fields of ``Exit``."""
 
     kind: Literal["ended"] = "ended"
     run_id: str
@@ -155,6 +155,7 @@ class Ended(_Message):
     detail: str = ""
     memory: str = ""
     begun: bool = True
+    interrupted: str = ""
 
 
 class Stopped(_Message):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +34,52 @@ class RayNode:
         self.pid = pid
         self.id = node_id
         self._pipes = pipes
+        self._hung: list[psutil.Process] = []
 
-    def kill(self) -> None:
-        """End it as a machine that loses its power does: all processes at once, without a word.
+    def processes(self) -> list[psutil.Process]:
+        """Return its processes.
 
         Ray's own processes have the node's script as an ancestor; workers of agents are in sessions of their own, and
         are below an agent.
         """
-        root = psutil.Process(self.pid)
-        family = [root, *root.children(recursive=True)]
-        for process in family:
-            process.suspend()
-        for process in family:
-            process.kill()
+        try:
+            root = psutil.Process(self.pid)
+            return [root, *root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def hang(self) -> None:
+        """Stop all its processes, as if the machine had been frozen."""
+        self._hung = self.processes()
+        _signal(self._hung, signal.SIGSTOP)
+
+    def living(self) -> list[psutil.Process]:
+        """Return those of its processes that live, after it was stopped."""
+        return [process for process in self._hung if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+    def go_on(self) -> None:
+        """Have it go on."""
+        _signal(self._hung, signal.SIGCONT)
+
+    def shut_down(self) -> None:
+        """Tell it to end, as whoever takes the machine away does: Ray drains it first."""
+        os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a machine that loses its power does: all processes at once, without a word."""
+        family = {*self._hung, *self.processes()}
+        _signal(family, signal.SIGSTOP)
+        _signal(family, signal.SIGKILL)
         psutil.wait_procs(family, timeout=10)
         for pipe in (self._pipes.stdin, self._pipes.stdout):
             assert pipe is not None
             pipe.close()
+
+
+def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 class RayCluster:
@@ -55,6 +87,8 @@ class RayCluster:
 
     Parameters
     ----------
+    redis : str, optional
+        ``host:port`` of a Redis in which the head keeps what it knows: another one at its address then knows it, too.
     environment : dict of str to str
         Of its processes, besides what they need.
 
@@ -66,7 +100,7 @@ class RayCluster:
         Of its files; agents have theirs in ``home``.
     """
 
-    def __init__(self, cpus: int = 4, *, client: bool = False, **environment: str) -> None:
+    def __init__(self, cpus: int = 4, *, client: bool = False, redis: str = "", **environment: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # Ray's sockets need a short path
         (self.folder / "home").mkdir()
         shims = self.folder / "shims"
@@ -102,7 +136,14 @@ class RayCluster:
             arguments["ray_client_server_port"] = free_port()
             self.client_address = f"ray://127.0.0.1:{arguments['ray_client_server_port']}"
         self.nodes: list[RayNode] = []
+        self._made = 0
+        self._of_head = arguments
+        self._environment_of_head = {"RAY_REDIS_ADDRESS": redis} if redis else {}
         self.head = self._start(head=True, **arguments)
+
+    def start_head(self) -> None:
+        """Start the head again, at the same address."""
+        self.head = self._start(head=True, **self._of_head)
 
     def add_node(self, cpus: int = 2, gpus: int = 0, labels: dict[str, str] | None = None) -> RayNode:
         """Add a node."""
@@ -122,14 +163,15 @@ class RayCluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start(self, **arguments: Any) -> RayNode:
-        log = self.folder / f"node-{len(self.nodes)}.log"
+        self._made += 1
+        log = self.folder / f"node-{self._made}.log"
         with log.open("wb") as errors:
             process = subprocess.Popen(
                 [sys.executable, str(HERE / "ray_node.py"), json.dumps(arguments)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=self.environment,
+                env=self.environment | (self._environment_of_head if arguments["head"] else {}),
                 start_new_session=True,
                 text=True,
             )

@@ -173,7 +173,8 @@ class Agents:
         folder = f"{_FOLDER}/{self._namespace}/{node_id[:16]}"
         try:
             arguments = (folder, self._namespace, info.device, info.slots)
-            handle = await self._cluster.agent(self._kind, node_id, arguments)
+            # Ray starts nothing on a machine that is being drained.
+            handle = await self._cluster.agent(self._kind, node_id, arguments, make=machine.seconds is None)
             facts: AgentFacts = await asyncio.wait_for(handle.facts.remote(), _START_SECONDS)
             trouble = trouble_of(facts)
             if trouble:

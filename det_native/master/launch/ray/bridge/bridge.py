@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -17,7 +18,7 @@ from det_native.master.launch.ray.asks.serving import AskServer
 from det_native.master.launch.ray.bridge.agents import Agent, AgentLostError, Agents
 from det_native.master.launch.ray.bridge.cluster import Cluster
 from det_native.master.launch.ray.bridge.gang import NOT_BEGUN, Gang
-from det_native.master.launch.ray.bridge.nodes import Machine, Machines, replace_info, steadied, without_slots
+from det_native.master.launch.ray.bridge.nodes import Machine, Machines, head_of, replace_info, steadied, without_slots
 from det_native.master.launch.ray.bridge.run import Run, Spot, failed_without_code
 from det_native.master.launch.ray.messages import (
     AdoptRun,
@@ -46,6 +47,9 @@ logger = logging.getLogger(__name__)
 _WATCH_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0
 _GIVE_UP_SECONDS = 60.0
+
+DRAINED = "It is being drained: it will be taken out of the cluster."
+HEAD_RESTARTED = "the head of the cluster was restarted"
 
 
 class HeadAwayError(Exception):
@@ -116,6 +120,10 @@ class Bridge:
         self._standbys: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked = asyncio.Event()
+        # Those who wait for a look that begins later than now; and which head a machine was first seen with.
+        self._waiting: list[asyncio.Future[None]] = []
+        self._following = False
+        self._heads: dict[str, str] = {}
 
     async def run(self, commands: AsyncIterator[Command]) -> None:
         """Work until the launcher closes the bridge, or is gone.
@@ -168,7 +176,8 @@ class Bridge:
         try:
             spots = await self._spots(command)
         except AgentLostError as error:
-            run.missing(range(command.ranks), str(error))
+            why = str(error)
+            run.missing(range(command.ranks), why, begun=False, interrupted=why if command.slots else "")
             return
         if not run.done.done():
             run.start(command, spots, self._settings.threads)
@@ -190,6 +199,8 @@ class Bridge:
         spots = []
         for name in dict.fromkeys(names):
             machine = by_name.get(name)
+            if machine is not None and machine.seconds is not None:
+                raise AgentLostError(_is_drained(name))
             agent = None if machine is None else self._agents.living.get(machine.info.id)
             if machine is None or agent is None:
                 trouble = "" if machine is None else self._agents.troubles.get(machine.info.id, "")
@@ -204,7 +215,8 @@ class Bridge:
             beside = sum(agent.node_id == node_id for run in self._runs.values() for agent in run.agents.values())
             return self._present[node_id].info.slots - beside, self._present[node_id].head
 
-        usable = [node_id for node_id in self._agents.living if node_id in self._present]
+        stays = {node_id for node_id, machine in self._present.items() if machine.seconds is None}
+        usable = [node_id for node_id in self._agents.living if node_id in stays]
         if not usable:
             trouble = next(iter(self._agents.troubles.values()), "")
             raise AgentLostError(f"no machine of the cluster can run workers. {trouble}".rstrip())
@@ -221,16 +233,16 @@ class Bridge:
         for agent in self._agents.living.values():
             run.agents.update(dict.fromkeys(agent.runs.get(command.run_id, ()), agent))
         nodes = {place["rank"]: place for place in handle.get("places", ())}
-        gone = [place for place in nodes.values() if place["node"] not in self._present]
+        # Another head knows none of the machines of before.
+        restarted = bool(self._machines.of_before) and not self._machines.of_before & set(self._present)
         for rank in sorted(run.gang.living - set(run.agents)):
             place = nodes.get(rank)
-            if place is not None and len(gone) == len(nodes) and not run.agents:
-                why = "the cluster's head was restarted"
-            elif place is not None and place in gone:
-                why = f"the machine {place['name']} is gone"
+            if restarted and not run.agents:
+                run.missing([rank], HEAD_RESTARTED, interrupted=HEAD_RESTARTED)
+            elif place is not None and place["node"] not in self._present:
+                run.missing([rank], f"the machine {place['name']} is gone")
             else:
-                why = "it ended while the master was away" if nodes or run.agents else NOT_BEGUN
-            run.missing([rank], why)
+                run.missing([rank], "it ended while the master was away" if nodes or run.agents else NOT_BEGUN)
 
     def _new_run(self, run_id: str, ranks: int, directory: str, titles: Sequence[str]) -> Run:
         gang = Gang(run_id, ranks, titles, failed_without_code(directory), self._settings.rank_grace)
@@ -242,9 +254,7 @@ class Bridge:
         ended = await asyncio.shield(run.done)
         await run.close()
         del self._runs[run.run_id]
-        self._emit(
-            Ended(run_id=run.run_id, code=ended.code, detail=ended.detail, memory=ended.memory, begun=ended.begun)
-        )
+        self._emit(Ended(**dataclasses.asdict(ended)))
 
     async def _clean_up(self) -> None:
         """Give back what runs hold that nobody knows, and end their processes."""
@@ -293,8 +303,22 @@ class Bridge:
             await run.share(agent, what)
 
     def _on_lost(self, agent: Agent) -> None:
+        if self._following:
+            self._lose(agent)
+        else:
+            self._spawn(self._lose_later(agent))
+
+    async def _lose_later(self, agent: Agent) -> None:
+        """Note that an agent is gone once it is known whether the head of the cluster, too, is another one."""
+        look: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(look)
+        await look
+        self._lose(agent)
+
+    def _lose(self, agent: Agent) -> None:
+        restarted = self._heads.get(agent.node_id) != head_of(self._present)
         for run in list(self._runs.values()):
-            run.lost(agent)
+            run.lost(agent, HEAD_RESTARTED if restarted else "")
 
     async def _watch(self) -> None:
         answered = time.monotonic()
@@ -315,23 +339,46 @@ class Bridge:
             await asyncio.sleep(_WATCH_SECONDS)
 
     async def _look(self) -> None:
-        table = await self._cluster.table()
-        read = self._machines.read(table.nodes, table.available, table.own)
+        waiting, self._waiting = self._waiting, []
+        try:
+            table = await self._cluster.table()
+        except BaseException:
+            self._waiting += waiting
+            raise
+        read = self._machines.read(table.nodes, table.available, table.own, table.draining)
         self._present = steadied(self._read, read)
         self._read = read
+        for node_id in self._present:
+            self._heads.setdefault(node_id, head_of(self._present))
+        self._following = True
         self._agents.follow(self._present)
+        self._following = False
         self._looked.set()
+        for look in waiting:
+            look.set_result(None)
+        self._drain()
         self._tell_nodes()
         counts = await self._agents.standbys()
         if counts != self._standbys:
             self._standbys = counts
             self._emit(Standbys(counts=counts))
 
+    def _drain(self) -> None:
+        """Have the runs end that are on machines that will be gone soon: they go on elsewhere."""
+        for machine in self._present.values():
+            if machine.seconds is None:
+                continue
+            for run in list(self._runs.values()):
+                if any(agent.node_id == machine.info.id for agent in run.agents.values()):
+                    run.drain(_is_drained(machine.info.name), machine.seconds)
+
     def _tell_nodes(self) -> None:
         told = []
         for node_id, machine in self._present.items():
             agent, trouble = self._agents.living.get(node_id), self._agents.troubles.get(node_id)
-            if agent is not None:
+            if machine.seconds is not None:
+                told.append(without_slots(machine.info, DRAINED))
+            elif agent is not None:
                 told.append(replace_info(machine.info, python=agent.facts.python, version=agent.facts.version))
             elif trouble is not None:
                 told.append(without_slots(machine.info, trouble))
@@ -349,6 +396,10 @@ class Bridge:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a task of the bridge failed", exc_info=error)
+
+
+def _is_drained(name: str) -> str:
+    return f"the machine {name} is being drained"
 
 
 def titles_of(command: StartRun) -> list[str]:

@@ -56,11 +56,14 @@ class Table:
         What is free of the resources of each node.
     own : dict
         What our runs hold of the resources of each node.
+    draining : dict
+        The nodes that are being drained, and the seconds that are left to each.
     """
 
     nodes: list[dict[str, Any]]
     available: dict[str, dict[str, float]]
     own: dict[str, dict[str, float]]
+    draining: dict[str, float]
 
 
 class Cluster:
@@ -91,19 +94,27 @@ class Cluster:
     async def table(self) -> Table:
         """Return the nodes and their resources as they are now."""
         if self._client:
-            nodes, available, groups = await self._table.remote()
+            nodes, available, groups, draining = await self._table.remote()
         else:
-            nodes, available, groups = await self.in_thread(in_cluster.table)
-        return Table(nodes, available, held_by(self._prefix, groups))
+            nodes, available, groups, draining = await self.in_thread(in_cluster.table)
+        return Table(nodes, available, held_by(self._prefix, groups), draining)
 
-    async def agent(self, kind: type, node_id: str, arguments: Sequence[Any]) -> Any:
-        """Return the agent of a machine, made now if there is none."""
+    async def agent(self, kind: type, node_id: str, arguments: Sequence[Any], *, make: bool = True) -> Any:
+        """Return the agent of a machine.
 
-        def make() -> Any:
+        Raises
+        ------
+        ValueError
+            If there is none, and none is to be made.
+        """
+
+        def get() -> Any:
+            if not make:
+                return ray.get_actor(_agent_name(node_id))
             return (
                 ray.remote(kind)
                 .options(
-                    name=f"agent-{node_id}",
+                    name=_agent_name(node_id),
                     lifetime="detached",
                     get_if_exists=True,
                     num_cpus=0,
@@ -113,7 +124,7 @@ class Cluster:
                 .remote(*arguments)
             )
 
-        return await self.in_thread(make)
+        return await self.in_thread(get)
 
     async def end_actor(self, actor: Any) -> None:
         """Kill an actor."""
@@ -192,6 +203,10 @@ class Cluster:
             return get_placement_group(self._prefix + run_id)
         except ValueError:
             return None
+
+
+def _agent_name(node_id: str) -> str:
+    return f"agent-{node_id}"
 
 
 def held_by(prefix: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:

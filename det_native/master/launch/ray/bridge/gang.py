@@ -31,6 +31,8 @@ class Gang:
     ----------
     living : set of int
         Ranks whose end is not known.
+    interrupted : str
+        What ends the run without having to do with what it runs, empty for nothing.
     kill_at : float or None
         When the rest is to be killed; None if nobody has failed, or that has been done.
     """
@@ -47,6 +49,7 @@ class Gang:
         self.size = size
         self.living = set(range(size))
         self.kill_at: float | None = None
+        self.interrupted = ""
         self._titles = titles
         self._failed_without_code = failed_without_code
         self._grace = grace
@@ -79,10 +82,10 @@ class Gang:
             self.kill_at = now + self._grace
         return True
 
-    def lost(self, ranks: Iterable[int], detail: str, now: float) -> None:
+    def lost(self, ranks: Iterable[int], detail: str, now: float, *, begun: bool = True) -> None:
         """Note that nobody can tell how these processes ended."""
         for rank in sorted(set(ranks) & self.living):
-            self.end(rank, None, now, detail=detail)
+            self.end(rank, None, now, detail=detail, begun=begun)
 
     def is_due(self, now: float) -> bool:
         """Return, once, whether the processes that still live are to be killed because another one has failed."""
@@ -98,4 +101,4 @@ class Gang:
         if self.living:
             return None
         ended = exit_of(self.run_id, self.size, self._ends, self._titles)
-        return Exit(ended.run_id, ended.code, ended.detail, ended.memory, begun=self._begun)
+        return Exit(ended.run_id, ended.code, ended.detail, ended.memory, self._begun, self.interrupted)

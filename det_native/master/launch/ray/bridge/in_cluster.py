@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 
-def table() -> tuple[list[dict[str, Any]], dict[str, dict[str, float]], list[dict[str, Any]]]:
-    """Return the nodes of the cluster, what is free of the resources of each, and all placement groups."""
+def table() -> tuple[list[dict[str, Any]], dict[str, dict[str, float]], list[dict[str, Any]], dict[str, float]]:
+    """Return the nodes of the cluster, what is free of the resources of each, all placement groups, and the nodes that
+    are being drained: each with the seconds that are left to it, infinitely many where nobody has said.
+    """
+    import time
+
     import ray
-    from ray._private.state import available_resources_per_node
+    from ray._private.state import available_resources_per_node, state
     from ray.util.placement_group import placement_group_table
 
-    return ray.nodes(), available_resources_per_node(), list(placement_group_table().values())
+    now = time.time()
+    draining = {
+        node_id: milliseconds / 1000 - now if milliseconds > 0 else float("inf")
+        for node_id, milliseconds in state.get_draining_nodes().items()
+    }
+    return ray.nodes(), available_resources_per_node(), list(placement_group_table().values()), draining
 
 
 def request(wanted: list[tuple[int, str]]) -> None:

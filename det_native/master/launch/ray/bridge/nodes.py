@@ -61,11 +61,14 @@ class Machine:
         What a slot takes of CPU or GPU.
     head : bool
         Whether the cluster's head runs there.
+    seconds : float or None
+        How long it still is there, if it is being drained.
     """
 
     info: NodeInfo
     share: float
     head: bool
+    seconds: float | None = None
 
     @property
     def resource(self) -> str:
@@ -86,12 +89,15 @@ class Machines:
     def __init__(self, rule: SlotRule, names: Mapping[str, str]) -> None:
         self._rule = rule
         self._names = dict(names)
+        #: Ids of the machines of before.
+        self.of_before = frozenset(names)
 
     def read(
         self,
         nodes: Sequence[Mapping[str, Any]],
         available: Mapping[str, Mapping[str, float]],
         own: Mapping[str, Mapping[str, float]],
+        draining: Mapping[str, float],
     ) -> dict[str, Machine]:
         """Return the machines that live, by id.
 
@@ -103,10 +109,15 @@ class Machines:
             What is free of the resources of each node.
         own : mapping
             What our own runs hold of the resources of each node.
+        draining : mapping
+            The nodes that are being drained, and the seconds that are left to each.
         """
         alive = sorted((node for node in nodes if node["Alive"]), key=lambda node: str(node["NodeID"]))
         return {
-            node["NodeID"]: self._machine(node, available.get(node["NodeID"]), own.get(node["NodeID"], {}))
+            node["NodeID"]: replace(
+                self._machine(node, available.get(node["NodeID"]), own.get(node["NodeID"], {})),
+                seconds=draining.get(node["NodeID"]),
+            )
             for node in alive
         }
 
@@ -145,6 +156,11 @@ class Machines:
             numbered = (f"{host}-{number}" for number in range(2, len(taken) + 3))
             self._names[node_id] = next(name for name in (host, *numbered) if name not in taken)
         return self._names[node_id]
+
+
+def head_of(machines: Mapping[str, Machine]) -> str:
+    """Return the id of the machine of the cluster's head, empty where there is none: a new one when it is restarted."""
+    return next((node_id for node_id, machine in machines.items() if machine.head), "")
 
 
 def without_slots(info: NodeInfo, trouble: str) -> NodeInfo:

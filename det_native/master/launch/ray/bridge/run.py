@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ray.exceptions import RayError
+from ray.util.placement_group import PlacementGroup
 
 from det_native.errors import DetError
 from det_native.master.launch.base import Exit
@@ -29,6 +30,9 @@ logger = logging.getLogger(__name__)
 _LOOK_SECONDS = (0.02, 0.25)
 _PATIENCE_SECONDS = 2.0
 _CANNOT_START = 127
+_RETRY_SECONDS = 1.0
+# What a run has to end where its machine is being drained: at least, since clocks differ, and at most.
+_DRAIN_SECONDS = (5.0, 600.0)
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Run:
     kill_grace: float | None = None
     done: asyncio.Future[Exit] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     _due: asyncio.TimerHandle | None = None
+    _group: asyncio.Task[PlacementGroup] | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def start(self, command: StartRun, spots: Sequence[Spot], threads: int | None) -> None:
@@ -79,6 +84,12 @@ class Run:
                 self.gang.end(rank, -9, time.monotonic(), detail="ended on request (SIGKILL)")
             self._look()
         self._spawn(self.tell("kill", self.run_id, grace))
+
+    def drain(self, why: str, seconds: float) -> None:
+        """Have it end with a checkpoint, once: a machine of it will be gone in so many seconds."""
+        if not self.gang.interrupted:
+            self.gang.interrupted = why
+            self.kill(min(max(seconds, _DRAIN_SECONDS[0]), _DRAIN_SECONDS[1]))
 
     async def tell(self, method: str, *arguments: Any) -> None:
         """Call a method of the agents where processes of the run live."""
@@ -105,20 +116,25 @@ class Run:
         self._look()
         await asyncio.shield(self.done)
 
-    def lost(self, agent: Agent) -> None:
-        """Note that an agent is gone, and the processes there with it."""
+    def lost(self, agent: Agent, interrupted: str = "") -> None:
+        """Note that an agent is gone, and the processes there with it; see ``Exit`` for `interrupted`."""
+        if agent in self.agents.values():
+            self.gang.interrupted = self.gang.interrupted or interrupted
         self.gang.lost([rank for rank, found in self.agents.items() if found is agent], agent.lost, time.monotonic())
         self._look()
 
-    def missing(self, ranks: Sequence[int], why: str) -> None:
-        """Note that processes are gone, of which no agent knows."""
-        self.gang.lost(ranks, why, time.monotonic())
+    def missing(self, ranks: Sequence[int], why: str, *, begun: bool = True, interrupted: str = "") -> None:
+        """Note that processes are gone, of which no agent knows; see ``Exit``."""
+        self.gang.interrupted = self.gang.interrupted or interrupted
+        self.gang.lost(ranks, why, time.monotonic(), begun=begun)
         self._look()
 
     async def close(self) -> None:
         """Give back what it holds."""
         if self._due is not None:
             self._due.cancel()
+        if self._group is not None:  # one that is being made would stay
+            await asyncio.wait([self._group])
         for task in self._tasks:
             task.cancel()
         try:
@@ -151,6 +167,10 @@ class Run:
         except (DetError, AgentLostError, RayError, ConnectionError, ValueError) as error:
             logger.warning("run %s does not start: %s", self.run_id, error)
             self._failed(sorted(self.gang.living - set(self.agents)), str(error))
+        except Exception as error:  # whatever it is, the run must not wait for ever
+            logger.exception("run %s does not start", self.run_id)
+            self._failed(sorted(self.gang.living), f"it could not be started: {type(error).__name__}: {error}")
+            await self.tell("kill", self.run_id, 0.0)
 
     async def _reserve(self, command: StartRun, spots: Sequence[Spot]) -> dict[str, list[str]]:
         """Hold the slots; return the devices on each machine, by its id, where Ray tells."""
@@ -162,7 +182,8 @@ class Run:
         if not bundles:
             return {}
         spread = len(bundles) > 1
-        group = await self.cluster.make_group(self.run_id, bundles, spread=spread)
+        self._group = asyncio.create_task(self.cluster.make_group(self.run_id, bundles, spread=spread))
+        group = await asyncio.shield(self._group)
         pause, longest = _LOOK_SECONDS
         patient_until, told = time.monotonic() + _PATIENCE_SECONDS, False
         while not await self.cluster.group_is_made(group):
@@ -190,13 +211,20 @@ class Run:
 
         async def start(rank: int) -> tuple[RankPlace, str] | None:
             agent = self.agents[rank]
-            try:
-                found = await agent.call("start", self.run_id, rank, jobs[rank].model_dump_json(), command.worker)
-            except AgentLostError:
-                return None  # `lost` has noted it
-            except (DetError, RayError) as error:
-                self._failed([rank], str(error))
-                return None
+            while True:
+                try:
+                    found = await agent.call("start", self.run_id, rank, jobs[rank].model_dump_json(), command.worker)
+                    break
+                except AgentLostError:
+                    return None  # `lost` has noted it, or will
+                except DetError as error:
+                    self._failed([rank], str(error))
+                    return None
+                except RayError as error:  # the process may have begun: what is called again, the agent does once
+                    if agent.lost or self.done.done():
+                        return None
+                    logger.info("the agent of %s does not answer now: %s", agent.name, error)
+                    await asyncio.sleep(_RETRY_SECONDS)
             info = placed[rank][0].machine.info
             place = RankPlace(rank=rank, node=info.id, name=info.name, address=info.address, pid=found["pid"] or 0)
             return place, str(found.get("standby", ""))
