@@ -216,10 +216,12 @@ class Bridge:
             return
         handle = command.handle
         run = self._new_run(command.run_id, handle.get("ranks", 1), handle["directory"], handle.get("titles", ()))
+        run.adopting = True
         await self._looked.wait()
         await self._agents.settled()
-        for agent in self._agents.living.values():
-            run.agents.update(dict.fromkeys(agent.runs.get(command.run_id, ()), agent))
+        run.adopted(
+            {rank: agent for agent in self._agents.living.values() for rank in agent.runs.get(command.run_id, ())}
+        )
         nodes = {place["rank"]: place for place in handle.get("places", ())}
         gone = [place for place in nodes.values() if place["node"] not in self._present]
         for rank in sorted(run.gang.living - set(run.agents)):
