@@ -28,8 +28,10 @@ from det_native.master.launch.ray.messages import (
     Ended,
     Event,
     KillRun,
+    LookForModules,
     LookForStopped,
     Lost,
+    Modules,
     Nodes,
     Standbys,
     StartRun,
@@ -37,7 +39,7 @@ from det_native.master.launch.ray.messages import (
     Want,
     Warm,
 )
-from det_native.schema.cluster import NodeInfo
+from det_native.schema.cluster import MachineModules, NodeInfo
 from det_native.schema.job import TrialJob
 from det_native.schema.roles import role_title
 
@@ -46,6 +48,7 @@ logger = logging.getLogger(__name__)
 _WATCH_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0
 _GIVE_UP_SECONDS = 60.0
+_FIRST_SECONDS = 20.0
 
 
 class HeadAwayError(Exception):
@@ -60,6 +63,8 @@ class Settings:
     ----------
     namespace : str
         Of the master's home.
+    who : str
+        Whose master this is, for other masters.
     threads : int or None
         What each process of a run computes with; the cores of its machine shared over the slots there by default.
     rank_grace : float
@@ -67,6 +72,7 @@ class Settings:
     """
 
     namespace: str
+    who: str
     threads: int | None
     rank_grace: float
 
@@ -112,7 +118,10 @@ class Bridge:
         self._known = asyncio.Event()
         self._read: dict[str, Machine] = {}
         self._present: dict[str, Machine] = {}
-        self._told: list[NodeInfo] = []
+        self._told: tuple[list[NodeInfo], list[str]] = [], []
+        self._others: list[str] = []
+        self._first_until: float | None = None
+        self._introduced = False
         self._standbys: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked = asyncio.Event()
@@ -160,6 +169,8 @@ class Bridge:
                 self._spawn(self._agents.warm(command.worker))
             case Want():
                 self._spawn(self._want(command))
+            case LookForModules():
+                self._spawn(self._look_for_modules(command))
 
     async def _start(self, command: StartRun) -> None:
         if command.run_id in self._runs:
@@ -264,6 +275,18 @@ class Bridge:
     async def _look_for_stopped(self, run: Run) -> None:
         self._emit(Stopped(run_id=run.run_id, pids=await run.stopped()))
 
+    async def _look_for_modules(self, command: LookForModules) -> None:
+        agents = list(self._agents.living.values())
+        answers = await asyncio.gather(
+            *(agent.call("modules", command.executable, command.names) for agent in agents), return_exceptions=True
+        )
+        machines = [
+            MachineModules(name=agent.name, **answer)
+            for agent, answer in zip(agents, answers, strict=True)
+            if not isinstance(answer, BaseException)
+        ]
+        self._emit(Modules(number=command.number, machines=machines))
+
     async def _want(self, command: Want) -> None:
         try:
             await self._cluster.want(command.wanted)
@@ -317,7 +340,11 @@ class Bridge:
             await asyncio.sleep(_WATCH_SECONDS)
 
     async def _look(self) -> None:
+        if not self._introduced:
+            await self._cluster.introduce(self._settings.who)
+            self._introduced = True
         table = await self._cluster.table()
+        self._others = table.others
         read = self._machines.read(table.nodes, table.available, table.own)
         self._present = steadied(self._read, read)
         self._read = read
@@ -330,6 +357,8 @@ class Bridge:
             self._emit(Standbys(counts=counts))
 
     def _tell_nodes(self) -> None:
+        if self._is_early():
+            return
         told = []
         for node_id, machine in self._present.items():
             agent, trouble = self._agents.living.get(node_id), self._agents.troubles.get(node_id)
@@ -338,9 +367,18 @@ class Bridge:
             elif trouble is not None:
                 told.append(without_slots(machine.info, trouble))
             # Of a machine whose agent is being made nothing is told yet.
-        if told != self._told:
-            self._told = told
-            self._emit(Nodes(nodes=told))
+        if (told, self._others) != self._told:
+            self._told = told, self._others
+            self._emit(Nodes(nodes=told, others=self._others))
+
+    def _is_early(self) -> bool:
+        """Whether the first machines are still being prepared: they are told of together, unless some take long."""
+        if self._told[0] or not self._agents.busy:
+            return False
+        now = time.monotonic()
+        if self._first_until is None:
+            self._first_until = now + _FIRST_SECONDS
+        return now < self._first_until or not (self._agents.living or self._agents.troubles)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)

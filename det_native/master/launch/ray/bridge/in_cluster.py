@@ -5,13 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 
-def table() -> tuple[list[dict[str, Any]], dict[str, dict[str, float]], list[dict[str, Any]]]:
-    """Return the nodes of the cluster, what is free of the resources of each, and all placement groups."""
+def table(namespace: str) -> tuple[list[dict[str, Any]], dict[str, dict[str, float]], list[dict[str, Any]], list[str]]:
+    """Return the nodes, what is free of the resources of each, all placement groups, and who the other masters are."""
     import ray
     from ray._private.state import available_resources_per_node
     from ray.util.placement_group import placement_group_table
 
-    return ray.nodes(), available_resources_per_node(), list(placement_group_table().values())
+    return ray.nodes(), available_resources_per_node(), list(placement_group_table().values()), others(namespace)
+
+
+def introduce(namespace: str, who: str) -> None:
+    """Leave word in the cluster of whose master the actors of a namespace are."""
+    from ray.experimental.internal_kv import _internal_kv_put
+
+    _internal_kv_put(f"{namespace}/master".encode(), who.encode(), overwrite=True)
+
+
+def others(namespace: str) -> list[str]:
+    """Return who the other masters are that have actors in the cluster."""
+    from ray.experimental.internal_kv import _internal_kv_get
+    from ray.util import list_named_actors
+
+    kind = namespace.partition("-")[0] + "-"
+    present = {str(actor["namespace"]) for actor in list_named_actors(all_namespaces=True)} - {namespace}
+    words = [_internal_kv_get(f"{each}/master".encode()) for each in sorted(present) if each.startswith(kind)]
+    return [word.decode() for word in words if word]
 
 
 def request(wanted: list[tuple[int, str]]) -> None:
