@@ -110,8 +110,9 @@ def refusal(text: str, address: Address, own: str) -> str:
     found = [match.groups() for match in _VERSIONS.finditer(text)]
     theirs = next(((version, minor) for version, minor in found if (version, minor) != (own, python)), None)
     if theirs is None:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason is given")
-        return f"The Ray cluster at {address} does not let us in: {first}"
+        lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason is given"]
+        reason = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+        return f"The Ray cluster at {address} does not let us in: {reason}"
     version, minor = theirs
     if version != own:
         return (
