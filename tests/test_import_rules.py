@@ -184,6 +184,7 @@ THIRD_PARTY: dict[str, set[str]] = {
         "apscheduler",
         "click",
         "fastapi",
+        "grpc",
         "pydantic_core",
         "filelock",
         "psutil",

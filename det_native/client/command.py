@@ -164,6 +164,7 @@ def status(context: click.Context, *, output: Output) -> None:
                 if info.launcher != LOCAL
                 else []
             ),
+            *[("remark", remark) for remark in info.remarks],
             *([("dashboard", info.dashboard)] if info.dashboard else []),
             ("standbys", standbys or "none"),
             ("active experiments", info.active_experiments),

@@ -19,6 +19,8 @@ def nodes(context: click.Context, *, output: Output) -> None:
     info = MasterInfo.model_validate(connect(context.obj, start=False).get("/master"))
     if info.outage:
         click.echo(f"Warning: {info.outage}", err=True)
+    for remark in info.remarks:
+        click.echo(f"Warning: {remark}", err=True)
     rows = [
         {**node.model_dump(mode="json"), "held": held, "trials": sorted(trials)}
         for node in info.nodes

@@ -161,6 +161,8 @@ def _say_cluster(info: MasterInfo) -> None:
     if info.outage:
         click.echo(f"Warning: {info.outage}", err=True)
         return
+    for remark in info.remarks:
+        click.echo(f"Warning: {remark}", err=True)
     machines = f"{len(info.nodes)} machine{'' if len(info.nodes) == 1 else 's'}"
     slots = f"{len(info.slots)} slot{'' if len(info.slots) == 1 else 's'}"
     click.echo(f"Its cluster has {machines} with {slots}: `det nodes` shows them.")

@@ -14,6 +14,7 @@ from det_native.capture.model import Bundle
 from det_native.client.session import Session
 from det_native.errors import NotFoundError, Problem, WorkerEnvironmentError
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.launchers import LOCAL
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.packages import Installed, modules_here, normal_name, read_installed, stamp
 from det_native.schema.rest import CaptureRow
@@ -72,7 +73,7 @@ def fit_to_workers(
         there = _asked(session, question)
     except NotFoundError:  # a master from before it could tell
         return Fitted(_with_packages(bundle, listed))
-    machine = session.url
+    machine = there.place or session.url
     notices = [*there.notices, *_check_python(bundle.manifest, there, machine)]
     found = differences(uses, modules_here(here, names), there.modules)
     rows = [_row(one) for one in found]
@@ -120,7 +121,9 @@ def _is_own(session: Session, manifest: BundleManifest) -> bool:
     if session.route is not None or manifest.interpreter.executable != sys.executable:
         return False
     runtime = read_runtime(Home.default())
-    return runtime is not None and runtime.is_at(session.url) and os.access(sys.executable, os.X_OK)
+    if runtime is None or runtime.launcher != LOCAL:
+        return False
+    return runtime.is_at(session.url) and os.access(sys.executable, os.X_OK)
 
 
 def _installed() -> Installed:

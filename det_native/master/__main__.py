@@ -108,7 +108,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             announced: list[RuntimeFile] = []
 
             def ready() -> None:
-                announced.append(runtime_file.announce(config.home, url, tcp, storage))
+                announced.append(runtime_file.announce(config.home, url, tcp, storage, config.launcher))
                 if config.ready_fd is not None:
                     os.write(config.ready_fd, b"ready\n")
                     os.close(config.ready_fd)
@@ -129,7 +129,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             async def go_on() -> None:
                 set_up_logging(config.home.log, background=config.ready_fd is not None)
                 await server.listen_at(listening.enter_context(local_socket(config.home)))
-                announced[:] = [runtime_file.announce(config.home, url, tcp, storage)]
+                announced[:] = [runtime_file.announce(config.home, url, tcp, storage, config.launcher)]
 
             watch = HomeWatch(config.home, keep_announced, go_on)
             server = Server(

@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 #: So long the start of a master waits for a cluster that does not answer: then it goes on without, and tries again.
 CLUSTER_SECONDS = 30.0
+#: So long it waits for one that has never answered this home, while somebody waits for the master.
+NEW_CLUSTER_SECONDS = 10.0
 
 
 class ReachesCluster(Protocol):
@@ -28,6 +30,13 @@ class ReachesCluster(Protocol):
 
     #: Whether trying again changes nothing.
     refused: bool
+
+    #: Whether nobody has answered at its address.
+    is_away: bool
+
+    @property
+    def was_reached(self) -> bool:
+        """Whether the cluster has answered, now or to an earlier master of this home."""
 
     def trouble(self) -> str:
         """Return why the cluster cannot be used now."""
@@ -81,19 +90,25 @@ def make_launcher(config: MasterConfig, umask: int, url: Callable[[], str]) -> L
 def wait_for_cluster(config: MasterConfig, launcher: ReachesCluster, seconds: float = CLUSTER_SECONDS) -> None:
     """Wait until a cluster has answered, so that who starts the master hears of what is wrong.
 
-    One that does not answer in time may still come: the master then starts, and says what it waits for.
+    One that does not answer in time may still come: the master then starts, and says what it waits for. But where it
+    has never answered this home and somebody waits for the master, its address is taken to be wrong.
 
     Raises
     ------
     MasterStartError
-        If the cluster cannot be used, and trying again would change nothing.
+        If the cluster cannot be used, and trying again would change nothing, or its address is likely wrong.
     """
-    end = time.monotonic() + seconds
+    begun = time.monotonic()
+    end = begun + seconds
+    soon = begun + min(NEW_CLUSTER_SECONDS, seconds)
     with _told(config):
         while trouble := launcher.trouble():
             if launcher.refused:
                 raise MasterStartError(trouble)
-            left = end - time.monotonic()
+            unknown = config.ready_fd is not None and not launcher.was_reached
+            left = (soon if unknown and launcher.is_away else end) - time.monotonic()
+            if left <= 0 and unknown and launcher.is_away:
+                raise MasterStartError(trouble)
             if left <= 0:
                 logger.warning("the master starts without its cluster: %s", trouble)
                 return

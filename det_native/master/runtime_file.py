@@ -9,18 +9,20 @@ from datetime import UTC, datetime
 
 from det_native._version import PROTOCOL, __version__
 from det_native.schema.home import Home, RuntimeFile, read_runtime
+from det_native.schema.launchers import LOCAL
 from det_native.schema.private_files import write_private
 from det_native.schema.processes import start_mark
 
 logger = logging.getLogger(__name__)
 
 
-def announce(home: Home, url: str, tcp: str | None = None, storage: str = "") -> RuntimeFile:
-    """Write ``runtime.json`` for this process: the address of its socket, of TCP if it has one, and of its storage."""
+def announce(home: Home, url: str, tcp: str | None = None, storage: str = "", launcher: str = LOCAL) -> RuntimeFile:
+    """Write ``runtime.json`` for this process: where it listens and stores, and by what it runs its workers."""
     runtime = RuntimeFile(
         url=url,
         tcp=tcp,
         storage=storage,
+        launcher=launcher,
         pid=os.getpid(),
         start=start_mark(os.getpid()) or "",
         version=__version__,

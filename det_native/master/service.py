@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 import os
+import platform
 import sys
 import threading
 from collections.abc import Callable
@@ -45,7 +46,8 @@ from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.hourly_backups import HourlyBackups
 from det_native.master.launch import gpu_notices
-from det_native.master.launch.base import Exit, Launcher, dashboard_of
+from det_native.master.launch.base import Exit, HasModules, Launcher, dashboard_of, remarks_of
+from det_native.master.launch.machine_modules import disagreements, of_any
 from det_native.master.launch.packages import WorkerPackages
 from det_native.master.notify.mail import SmtpServer
 from det_native.master.outage import Outage
@@ -58,6 +60,7 @@ from det_native.master.store import runs as run_store
 from det_native.master.store.database import Database, is_disk_full
 from det_native.master.store.encoding import now
 from det_native.schema import rest
+from det_native.schema.cluster import MachineModules
 from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.schema.introduction import Meeting
 from det_native.schema.launchers import LOCAL
@@ -78,6 +81,7 @@ RESERVE_NAME = "reserve"
 _LOOK_PATIENCE = 1.0  # seconds
 # So long the answer to a deletion waits for its end.
 DELETION_SECONDS = 40.0
+_MACHINES_SECONDS = 15.0
 #: Live runs are asked to report no more often in all; each of them gathers its rows so long.
 REPORTS_PER_SECOND = 100.0
 KILLED_ON_A_FULL_DISK = (
@@ -285,6 +289,7 @@ class Service:
             outage=self.outage.sentence or self._slots.trouble,
             launcher=self._launched_by,
             nodes=list(self._slots.nodes),
+            remarks=remarks_of(self._launcher),
             dashboard=dashboard_of(self._launcher),
         )
 
@@ -327,6 +332,19 @@ class Service:
 
     def environment(self, asked: EnvironmentQuestion) -> EnvironmentAnswer:
         """Return what the Python has that would run a bundle of this interpreter."""
+        launcher = self._launcher
+        if isinstance(launcher, HasModules):
+            machines = self._of_thread(lambda: launcher.look_for_modules(asked.executable, asked.modules))
+            notices = [*disagreements(machines, asked.modules), *self.space.notices, *self._slots.notices]
+            first = machines[0] if machines else None
+            return EnvironmentAnswer(
+                python=first.python if first else platform.python_version(),
+                executable=first.executable if first else sys.executable,
+                # What nobody can tell now is not told to be missing.
+                modules=of_any(machines, asked.modules) if first else {name: {} for name in asked.modules},
+                notices=notices,
+                place="the Ray cluster",
+            )
         executable = usable_here(asked.executable)
         installed, modules = self._packages.modules(executable, asked.modules)
         return EnvironmentAnswer(
@@ -402,6 +420,14 @@ class Service:
         with self.database.read() as connection:
             experiments.get(connection, experiment_id, owner)
         return self._checked(partial(self._checks.begin_dry_run, experiment_id))
+
+    def _of_thread(self, ask: Callable[[], Future[list[MachineModules]]]) -> list[MachineModules]:
+        """Ask machines of a cluster, and wait until they have answered; those that do not in time have not."""
+        try:
+            return self._thread.call(ask).result(_MACHINES_SECONDS).result(_MACHINES_SECONDS)
+        except TimeoutError:
+            logger.warning("the machines of the cluster do not say which packages they have")
+            return []
 
     def _checked(self, begin: Callable[[Future[rest.BundleChecked]], None]) -> Future[rest.BundleChecked]:
         waiting: Future[rest.BundleChecked] = Future()

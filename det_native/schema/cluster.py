@@ -45,6 +45,27 @@ class NodeInfo(Answer):
     trouble: str = ""
 
 
+class MachineModules(BaseModel):
+    """What the Python of the workers of a machine has, of modules that were asked for.
+
+    Attributes
+    ----------
+    name : str
+        Of the machine.
+    python, executable : str
+        Version and place of the interpreter.
+    modules : dict
+        Those that it can import, each with the distributions that bring it and their versions.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    name: str
+    python: str
+    executable: str
+    modules: dict[str, dict[str, str]]
+
+
 class SlotsWanted(BaseModel):
     """Slots that a trial waits for, all at once, because the cluster does not have them."""
 

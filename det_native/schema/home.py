@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from det_native.errors import MasterError
+from det_native.schema.launchers import LOCAL
 from det_native.schema.processes import is_alive
 
 #: What a master that does not start writes to whoever has started it, before the sentence why.
@@ -131,6 +132,8 @@ class RuntimeFile(BaseModel):
         Its address of TCP, where it was asked for one.
     storage : str
         Where it keeps blobs and data; empty for the home.
+    launcher : str
+        By what it runs its workers: ``local`` for this machine.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -138,6 +141,7 @@ class RuntimeFile(BaseModel):
     url: str
     tcp: str | None = None
     storage: str = ""
+    launcher: str = LOCAL
     pid: int
     start: str
     version: str

@@ -81,8 +81,8 @@ class MasterInfo(Answer):
     """Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so.
 
     `experiments` are all that are not archived. Of a master with another `launcher` than ``local`` its `slots` are of
-    several machines, `nodes`; `outage` also says why its cluster cannot be used, and `dashboard` is the address of the
-    cluster's own page, if it has one.
+    several machines, `nodes`; `outage` also says why its cluster cannot be used, `remarks` who else uses it, and
+    `dashboard` is the address of the cluster's own page, if it has one.
     """
 
     version: str
@@ -98,6 +98,7 @@ class MasterInfo(Answer):
     outage: str = ""
     launcher: str = "local"
     nodes: list[NodeInfo] = Field(default_factory=list)
+    remarks: list[str] = Field(default_factory=list)
     dashboard: str = ""
 
 

@@ -25,7 +25,8 @@ class EnvironmentAnswer(BaseModel):
     """What the Python has that will run the trials.
 
     `modules` has those of the question that can be imported there, each with the distributions that bring it and their
-    versions; `notices` are sentences on what stands in the way of training there now.
+    versions; `notices` are sentences on what stands in the way of training there now. `place` says where the workers
+    are, if not beside the master.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -34,6 +35,7 @@ class EnvironmentAnswer(BaseModel):
     executable: str
     modules: dict[str, Versions]
     notices: list[str] = Field(default_factory=list)
+    place: str = ""
 
 
 @dataclass(frozen=True)

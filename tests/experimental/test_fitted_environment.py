@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from det_native.capture.model import Bundle
 from det_native.errors import WorkerEnvironmentError
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.master.launch.packages import WorkerPackages
+from det_native.master.runtime_file import announce
+from det_native.schema.home import Home
 from det_native.schema.manifests import BundleManifest, Interpreter, Program, ValueEntry
 from det_native.schema.worker_environment import PackageUse
 
@@ -31,11 +34,11 @@ class Answering:
     route = None
 
     def __init__(self, python: str, **modules: dict[str, str]) -> None:
-        self._answer = {"python": python, "executable": "/env/bin/python", "modules": modules}
+        self.answer: dict[str, Any] = {"python": python, "executable": "/env/bin/python", "modules": modules}
 
     def post(self, path: str, json: Any, **_: object) -> Any:
         assert path == "/environment"
-        return self._answer
+        return self.answer
 
 
 def bundle(*values: ValueEntry) -> Bundle:
@@ -68,6 +71,23 @@ def test_auto_lists_what_differs_and_a_list_is_taken_as_it_is() -> None:
     optional = PackageUse("numpy", "[1]", required=False)
     told = fit_to_workers(lacking, bundle(), [optional], None)  # type: ignore[arg-type]
     assert "do not have numpy" in told.warnings[0]
+
+
+def test_machines_of_a_cluster_are_asked_though_the_master_is_in_this_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DET_HOME", str(tmp_path))
+    monkeypatch.setattr(Answering, "url", "unix:/here")
+    own = bundle()
+    interpreter = own.manifest.interpreter.model_copy(update={"executable": sys.executable})
+    own = replace(own, manifest=own.manifest.model_copy(update={"interpreter": interpreter}))
+    lacking = Answering(".".join(map(str, sys.version_info[:3])))
+    lacking.answer["place"] = "the Ray cluster"
+    announce(Home(tmp_path), "unix:/here")
+    assert not fit_to_workers(lacking, own, [NUMPY], None).warnings  # type: ignore[arg-type]
+    announce(Home(tmp_path), "unix:/here", launcher="ray")
+    with pytest.raises(WorkerEnvironmentError, match="imports numpy, which the workers of the Ray cluster do not have"):
+        fit_to_workers(lacking, own, [NUMPY], None)  # type: ignore[arg-type]
 
 
 def test_ids_of_bundles_without_packages_are_what_they_were() -> None:

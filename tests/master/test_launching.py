@@ -22,6 +22,8 @@ class _Cluster:
     def __init__(self, *troubles: str, refused: bool = False) -> None:
         self.troubles = list(troubles)
         self.refused = refused
+        self.is_away = False
+        self.was_reached = False
         self.waited: list[float] = []
 
     def trouble(self) -> str:
@@ -113,6 +115,24 @@ def test_who_starts_a_master_reads_that_ray_is_missing(tmp_path: Path, monkeypat
     def check(address: str) -> None:
         raise MissingDependencyError("Ray is not installed here.")
 
-    monkeypatch.setitem(sys.modules, "det_native.master.launch.ray.launcher", SimpleNamespace(check_ray=check))
+    monkeypatch.setitem(
+        sys.modules, "det_native.master.launch.ray.launcher", SimpleNamespace(check_ray=check, RayLauncher=None)
+    )
     with pytest.raises(MissingDependencyError):
         make_launcher(_config(tmp_path, "--launcher", "ray"), 0o22, str)
+
+
+def test_the_address_of_a_cluster_that_has_never_answered_is_taken_to_be_wrong(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    try:
+        config = _config(tmp_path, "--ready-fd", str(writing))
+        away = _Cluster("No Ray cluster answers.")
+        away.is_away, away.was_reached = True, False
+        with pytest.raises(MasterStartError, match="No Ray cluster answers"):
+            wait_for_cluster(config, away, 0.0)
+        assert os.read(reading, 1000) == b"refused No Ray cluster answers.\n"
+        away.was_reached = True
+        wait_for_cluster(config, away, 0.0)
+    finally:
+        os.close(reading)
+        os.close(writing)

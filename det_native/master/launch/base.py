@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from det_native.schema.cluster import NodeInfo, SlotsWanted
+from det_native.schema.cluster import MachineModules, NodeInfo, SlotsWanted
 from det_native.schema.job import CheckJob, TrialJob
 from det_native.schema.rest import SlotInfo
 
@@ -119,6 +120,28 @@ class Cluster(Protocol):
 
     def trouble(self) -> str:
         """Return why the cluster cannot be used now, a sentence; empty if it can."""
+
+
+@runtime_checkable
+class HasModules(Protocol):
+    """A launcher whose workers run in the Python of other machines. Called from the launcher's one thread."""
+
+    def look_for_modules(self, executable: str, names: Sequence[str]) -> Future[list[MachineModules]]:
+        """Ask which of these modules the machines can import; machines that do not answer are left out."""
+
+
+@runtime_checkable
+class HasRemarks(Protocol):
+    """A launcher whose cluster others may use, too."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences on who else uses the cluster; any thread may ask."""
+
+
+def remarks_of(launcher: Launcher) -> list[str]:
+    """Return what is worth knowing about a cluster, as sentences."""
+    return launcher.remarks if isinstance(launcher, HasRemarks) else []
 
 
 @runtime_checkable

@@ -2412,7 +2412,8 @@ export interface components {
      * @description What the Python has that will run the trials.
      *
      *     `modules` has those of the question that can be imported there, each with the distributions that bring it and their
-     *     versions; `notices` are sentences on what stands in the way of training there now.
+     *     versions; `notices` are sentences on what stands in the way of training there now. `place` says where the workers
+     *     are, if not beside the master.
      */
     EnvironmentAnswer: {
       /** Executable */
@@ -2425,6 +2426,11 @@ export interface components {
       };
       /** Notices */
       notices?: string[];
+      /**
+       * Place
+       * @default
+       */
+      place: string;
       /** Python */
       python: string;
     };
@@ -3346,8 +3352,8 @@ export interface components {
      * @description Who the master is and what it has; `outage` says why it can store nothing, and since when, if that is so.
      *
      *     `experiments` are all that are not archived. Of a master with another `launcher` than ``local`` its `slots` are of
-     *     several machines, `nodes`; `outage` also says why its cluster cannot be used, and `dashboard` is the address of the
-     *     cluster's own page, if it has one.
+     *     several machines, `nodes`; `outage` also says why its cluster cannot be used, `remarks` who else uses it, and
+     *     `dashboard` is the address of the cluster's own page, if it has one.
      */
     MasterInfo: {
       /**
@@ -3385,6 +3391,8 @@ export interface components {
       protocol: number;
       /** Python */
       python: string;
+      /** Remarks */
+      remarks?: string[];
       /** Slots */
       slots: components['schemas']['SlotInfo'][];
       /** Standbys */

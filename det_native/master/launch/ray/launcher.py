@@ -34,6 +34,7 @@ from det_native.master.launch.ray.messages import (
     KillRun,
     LookForStopped,
     Lost,
+    Modules,
     Nodes,
     Standbys,
     Started,
@@ -44,6 +45,7 @@ from det_native.master.launch.ray.messages import (
     Warm,
     Worker,
 )
+from det_native.master.launch.ray.questions import Answer, Questions
 from det_native.schema.cluster import NodeInfo, SlotsWanted
 from det_native.schema.home import Home
 from det_native.schema.job import CheckJob, TrialJob
@@ -117,6 +119,8 @@ class RayLauncher:
         self.address = address
         #: Whether the cluster has refused us for a reason that trying again does not change.
         self.refused = False
+        #: Whether nobody has answered at its address.
+        self.is_away = False
         self._home, self._url, self._setting = home, url, slots
         self._trusted, self._threads, self._umask, self._agent = trusted, threads, umask, agent
         self._identity = identity.load(home)
@@ -130,6 +134,8 @@ class RayLauncher:
         self._changed = False
         self._all_known = False
         self._nodes: list[NodeInfo] = []
+        self._others: list[str] = []
+        self._questions = Questions()
         self._open: tuple[tuple[list[NodeInfo], frozenset[str]], list[SlotInfo]] | None = None
         self._waits: dict[str, str] = {}
         self._stopped: dict[str, list[int]] = {}
@@ -275,6 +281,7 @@ class RayLauncher:
                 self._bridge.finish(time.monotonic() + _CLOSE_SECONDS)
             self._bridge.end()
             self._bridge = None
+        self._questions.drop()
         self._closed = True
         os.close(self._wake_read)
         os.close(self._wake_write)
@@ -290,6 +297,10 @@ class RayLauncher:
         """Return the machines, those that cannot run workers among them, each with the reason."""
         return list(self._nodes)
 
+    def look_for_modules(self, executable: str, names: Sequence[str]) -> Answer:
+        """Ask which of these modules the machines can import; machines that do not answer are left out."""
+        return self._questions.ask(self._bridge, executable, names)
+
     def want(self, wanted: Sequence[SlotsWanted]) -> None:
         """Say what waits for more slots than there are, so that an autoscaler can add machines; empty for nothing."""
         if list(wanted) == self._wanted:
@@ -304,6 +315,19 @@ class RayLauncher:
     def trouble(self) -> str:
         """Return why the cluster cannot be used now, a sentence; empty if it can."""
         return self._trouble
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences on who else uses the cluster; any thread may ask."""
+        return [
+            f"Another master uses the Ray cluster at {self.address}, that of {other}; both share its slots."
+            for other in self._others
+        ]
+
+    @property
+    def was_reached(self) -> bool:
+        """Whether the cluster has answered, now or to an earlier master of this home."""
+        return self._connected is not None or bool(self._identity.names)
 
     @property
     def dashboard(self) -> str:
@@ -335,7 +359,10 @@ class RayLauncher:
         self._bridge.pump()
         try:
             for event in self._bridge.receive():
-                self._take(event)
+                if isinstance(event, Modules):
+                    self._questions.take(event)
+                else:
+                    self._take(event)
         except EOFError:
             self._bridge_ended()
         except MasterError as error:
@@ -374,6 +401,7 @@ class RayLauncher:
         assert self._bridge is not None
         code = self._bridge.end()
         self._bridge = None
+        self._questions.drop()
         now = time.monotonic()
         if self._connected is not None:
             self._connected = None
@@ -387,15 +415,17 @@ class RayLauncher:
     def _take(self, event: Event) -> None:
         match event:
             case Connected():
-                self._connected, self.refused = event, False
+                self._connected, self.refused, self.is_away = event, False, False
                 self._set_trouble(f"The machines of the Ray cluster at {self.address} are being prepared.")
             case Lost():
                 self.refused = event.for_good
+                self.is_away = self._connected is None and not event.for_good
                 if event.for_good:
                     self._start_at = time.monotonic() + _REFUSED_PAUSE
                 self._set_trouble(event.why)
             case Nodes():
                 self._nodes = event.nodes
+                self._take_others(event.others)
                 self._set_trouble("")
                 self._identity.remember(self._home, {node.id: node.name for node in event.nodes})
                 self._changed = True
@@ -420,6 +450,12 @@ class RayLauncher:
             case Standbys():
                 self._standbys = event.counts
                 self._changed = True
+
+    def _take_others(self, others: list[str]) -> None:
+        if others != self._others:
+            self._others = others
+            for remark in self.remarks:
+                logger.warning("%s", remark)
 
     def _set_trouble(self, why: str) -> None:
         if why != self._trouble:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from det_native.schema.cluster import NodeInfo, SlotsWanted
+from det_native.schema.cluster import MachineModules, NodeInfo, SlotsWanted
 from det_native.schema.job import CheckJob, TrialJob
 
 
@@ -84,6 +84,18 @@ class Want(_Message):
     wanted: list[SlotsWanted]
 
 
+class LookForModules(_Message):
+    """Ask which modules the machines can import; ``Modules`` answers under the same number.
+
+    `executable` is the interpreter of the notebook, which workers take where a machine has it too.
+    """
+
+    kind: Literal["modules"] = "modules"
+    number: int
+    executable: str
+    names: list[str]
+
+
 class Close(_Message):
     """End; the workers live on unless `kill_workers`."""
 
@@ -91,7 +103,9 @@ class Close(_Message):
     kill_workers: bool = False
 
 
-Command = StartRun | AdoptRun | AllKnown | KillRun | AskForStacks | LookForStopped | Warm | Want | Close
+Command = (
+    StartRun | AdoptRun | AllKnown | KillRun | AskForStacks | LookForStopped | Warm | Want | LookForModules | Close
+)
 COMMAND: TypeAdapter[Command] = TypeAdapter(Annotated[Command, Field(discriminator="kind")])
 
 
@@ -113,10 +127,22 @@ class Lost(_Message):
 
 
 class Nodes(_Message):
-    """The machines as they are now; sent when something about them has changed."""
+    """The machines as they are now; sent when something about them has changed.
+
+    `others` are the other masters that use the cluster, each as ``user on host, home /path``.
+    """
 
     kind: Literal["nodes"] = "nodes"
     nodes: list[NodeInfo]
+    others: list[str] = Field(default_factory=list)
+
+
+class Modules(_Message):
+    """What the machines that can run workers have of the modules that were asked for."""
+
+    kind: Literal["modules"] = "modules"
+    number: int
+    machines: list[MachineModules]
 
 
 class RankPlace(_Message):
@@ -173,5 +199,5 @@ class Standbys(_Message):
     counts: dict[str, int]
 
 
-Event = Connected | Lost | Nodes | Started | Waiting | Ended | Stopped | Standbys
+Event = Connected | Lost | Nodes | Modules | Started | Waiting | Ended | Stopped | Standbys
 EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])

@@ -13,7 +13,7 @@ import pytest
 from launcher_contract import KIND, LauncherContract, exits, gone, output, trial_job, until
 from ray_cluster import RayCluster
 
-from det_native.master.launch.base import Cluster, Launcher
+from det_native.master.launch.base import Cluster, Launcher, WorkerKind
 from det_native.master.launch.ray import launcher as launcher_module
 from det_native.master.launch.ray.launcher import RayLauncher
 from det_native.schema.home import Home
@@ -84,9 +84,9 @@ def test_a_run_is_on_the_machines_of_its_slots(launcher: RayLauncher, tmp_path: 
     assert sorted((node.slots, node.free) for node in launcher.nodes()) == [(2, 2), (4, 4)]
     assert launcher.trouble() == ""
     slots = one_slot_of_each(launcher)
-    launcher.start("r1", trial_job(tmp_path, "r1", "place"), KIND, ranks=2, slots=slots)
-    assert exits(launcher, "r1")["r1"].code == 0
-    assert [launcher.logs("r1", 0, rank).text for rank in range(2)] == ["I am 0 of 2\n", "I am 1 of 2\n"]
+    launcher.start("over-two", trial_job(tmp_path, "over-two", "place"), KIND, ranks=2, slots=slots)
+    assert exits(launcher, "over-two")["over-two"].code == 0
+    assert [launcher.logs("over-two", 0, rank).text for rank in range(2)] == ["I am 0 of 2\n", "I am 1 of 2\n"]
     until(lambda: (launcher.poll(), len(launcher.slots()) == 6)[1], launcher)
 
 
@@ -178,3 +178,13 @@ class TestRayLauncher(LauncherContract):
 
     # `test_gang.py` has the case whose grace is so long that a bridge of its own would be wanted for it.
     test_the_failure_that_is_told_is_the_one_that_came_by_itself = None  # type: ignore[assignment]
+    # An agent takes its own interpreter in the place of one that is only on the master's machine.
+    test_an_interpreter_that_does_not_exist_is_named = None  # type: ignore[assignment]
+    test_of_an_interpreter_that_does_not_exist_no_rank_starts = None  # type: ignore[assignment]
+
+    def test_an_interpreter_of_the_masters_machine_only_is_the_agents_own(
+        self, launcher: RayLauncher, tmp_path: Path
+    ) -> None:
+        kind = WorkerKind("python", str(tmp_path / "no" / "python"))
+        launcher.start(self.r1, trial_job(tmp_path, self.r1, "leave", code=0), kind)
+        assert exits(launcher, self.r1)[self.r1].code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import platform
@@ -13,6 +14,7 @@ from pathlib import Path
 from det_native._version import PROTOCOL, __version__
 from det_native.master.launch.base import Exit, WorkerKind
 from det_native.master.launch.local import ENTRY, LocalLauncher
+from det_native.master.launch.packages import WorkerPackages
 from det_native.master.launch.ray.agent.ask_queue import AskQueue
 from det_native.master.launch.ray.agent.downloads import Downloads
 from det_native.master.launch.ray.agent.event_loop import LoopThread
@@ -108,6 +110,7 @@ class NodeAgent:
         self._launcher = LauncherThread(launcher, self._ended, self._guard.look_after)
         self._machine.launcher = self._launcher
         self._facts: AgentFacts | None = None
+        self._packages = WorkerPackages()
 
     def _ended(self, ended: Exit) -> None:
         self._loop.loop.call_soon_threadsafe(self._machine.ended, ended)
@@ -126,6 +129,24 @@ class NodeAgent:
                 packages={each.name: each.version for each in metadata.distributions() if each.name},
             )
         return self._facts
+
+    async def modules(self, executable: str, names: Sequence[str]) -> dict[str, object]:
+        """Return what the Python of workers has here of these modules: fields of ``MachineModules`` but the name.
+
+        Parameters
+        ----------
+        executable : str
+            Interpreter of the notebook: workers take it where it is here, too.
+        names : sequence of str
+
+        Raises
+        ------
+        DetError
+            If it does not answer.
+        """
+        chosen = _usable(executable)
+        installed, modules = await asyncio.to_thread(self._packages.modules, chosen, names)
+        return {"python": installed.python, "executable": chosen or sys.executable, "modules": modules}
 
     async def asks(self, bridge: str, most: int = 64) -> list[Ask]:
         """Return asks once there are some; an empty list after some seconds.
@@ -220,10 +241,12 @@ class NodeAgent:
 
 def _kind(worker: Worker) -> WorkerKind:
     """Return what a worker runs on; an interpreter that is only on the master's machine is this agent's own here."""
-    executable = worker.executable if os.access(worker.executable, os.X_OK) else ""
-    if executable == sys.executable:
-        executable = ""
-    return WorkerKind(worker.framework, executable, worker.fingerprint, tuple(worker.packages))
+    return WorkerKind(worker.framework, _usable(worker.executable), worker.fingerprint, tuple(worker.packages))
+
+
+def _usable(executable: str) -> str:
+    """Return an interpreter if it is here and another one than the agent's own, which is empty."""
+    return executable if executable != sys.executable and os.access(executable, os.X_OK) else ""
 
 
 def _environment(base: Mapping[str, str]) -> dict[str, str]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import getpass
 import importlib
 import json
 import logging
 import os
+import platform
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -89,7 +91,7 @@ async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Ev
         AskServer(arguments.home, arguments.url),
         getattr(importlib.import_module(module), name),
         Machines(SlotRule.parse(arguments.slots), arguments.names),
-        Settings(arguments.namespace, arguments.threads, arguments.rank_grace),
+        Settings(arguments.namespace, _who(arguments.home), arguments.threads, arguments.rank_grace),
         emit,
     )
     emit(hello)
@@ -99,6 +101,15 @@ async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Ev
         emit(Lost(why=str(error)))
         return _AWAY
     return 0
+
+
+def _who(home: Path) -> str:
+    """Say whose master this is."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in containers
+        user = f"user {os.getuid()}"
+    return f"{user} on {platform.node()}, home {home}"
 
 
 def _emitter(descriptor: int) -> Callable[[Event], None]:

@@ -29,8 +29,10 @@ from det_native.master.launch.ray.messages import (
     Ended,
     Event,
     KillRun,
+    LookForModules,
     LookForStopped,
     Lost,
+    Modules,
     Nodes,
     Standbys,
     StartRun,
@@ -38,7 +40,7 @@ from det_native.master.launch.ray.messages import (
     Want,
     Warm,
 )
-from det_native.schema.cluster import NodeInfo
+from det_native.schema.cluster import MachineModules, NodeInfo
 from det_native.schema.job import TrialJob
 from det_native.schema.roles import role_title
 
@@ -47,6 +49,7 @@ logger = logging.getLogger(__name__)
 _WATCH_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0
 _GIVE_UP_SECONDS = 60.0
+_FIRST_SECONDS = 20.0
 
 DRAINED = "It is being drained: it will be taken out of the cluster."
 HEAD_RESTARTED = "the head of the cluster was restarted"
@@ -64,6 +67,8 @@ class Settings:
     ----------
     namespace : str
         Of the master's home.
+    who : str
+        Whose master this is, for other masters.
     threads : int or None
         What each process of a run computes with; the cores of its machine shared over the slots there by default.
     rank_grace : float
@@ -71,6 +76,7 @@ class Settings:
     """
 
     namespace: str
+    who: str
     threads: int | None
     rank_grace: float
 
@@ -116,7 +122,10 @@ class Bridge:
         self._known = asyncio.Event()
         self._read: dict[str, Machine] = {}
         self._present: dict[str, Machine] = {}
-        self._told: list[NodeInfo] = []
+        self._told: tuple[list[NodeInfo], list[str]] = [], []
+        self._others: list[str] = []
+        self._first_until: float | None = None
+        self._introduced = False
         self._standbys: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked = asyncio.Event()
@@ -168,6 +177,8 @@ class Bridge:
                 self._spawn(self._agents.warm(command.worker))
             case Want():
                 self._spawn(self._want(command))
+            case LookForModules():
+                self._spawn(self._look_for_modules(command))
 
     async def _start(self, command: StartRun) -> None:
         if command.run_id in self._runs:
@@ -228,10 +239,12 @@ class Bridge:
             return
         handle = command.handle
         run = self._new_run(command.run_id, handle.get("ranks", 1), handle["directory"], handle.get("titles", ()))
+        run.adopting = True
         await self._looked.wait()
         await self._agents.settled()
-        for agent in self._agents.living.values():
-            run.agents.update(dict.fromkeys(agent.runs.get(command.run_id, ()), agent))
+        run.adopted(
+            {rank: agent for agent in self._agents.living.values() for rank in agent.runs.get(command.run_id, ())}
+        )
         nodes = {place["rank"]: place for place in handle.get("places", ())}
         # Another head knows none of the machines of before.
         restarted = bool(self._machines.of_before) and not self._machines.of_before & set(self._present)
@@ -271,6 +284,18 @@ class Bridge:
 
     async def _look_for_stopped(self, run: Run) -> None:
         self._emit(Stopped(run_id=run.run_id, pids=await run.stopped()))
+
+    async def _look_for_modules(self, command: LookForModules) -> None:
+        agents = list(self._agents.living.values())
+        answers = await asyncio.gather(
+            *(agent.call("modules", command.executable, command.names) for agent in agents), return_exceptions=True
+        )
+        machines = [
+            MachineModules(name=agent.name, **answer)
+            for agent, answer in zip(agents, answers, strict=True)
+            if not isinstance(answer, BaseException)
+        ]
+        self._emit(Modules(number=command.number, machines=machines))
 
     async def _want(self, command: Want) -> None:
         try:
@@ -339,12 +364,16 @@ class Bridge:
             await asyncio.sleep(_WATCH_SECONDS)
 
     async def _look(self) -> None:
+        if not self._introduced:
+            await self._cluster.introduce(self._settings.who)
+            self._introduced = True
         waiting, self._waiting = self._waiting, []
         try:
             table = await self._cluster.table()
         except BaseException:
             self._waiting += waiting
             raise
+        self._others = table.others
         read = self._machines.read(table.nodes, table.available, table.own, table.draining)
         self._present = steadied(self._read, read)
         self._read = read
@@ -373,6 +402,8 @@ class Bridge:
                     run.drain(_is_drained(machine.info.name), machine.seconds)
 
     def _tell_nodes(self) -> None:
+        if self._is_early():
+            return
         told = []
         for node_id, machine in self._present.items():
             agent, trouble = self._agents.living.get(node_id), self._agents.troubles.get(node_id)
@@ -383,9 +414,18 @@ class Bridge:
             elif trouble is not None:
                 told.append(without_slots(machine.info, trouble))
             # Of a machine whose agent is being made nothing is told yet.
-        if told != self._told:
-            self._told = told
-            self._emit(Nodes(nodes=told))
+        if (told, self._others) != self._told:
+            self._told = told, self._others
+            self._emit(Nodes(nodes=told, others=self._others))
+
+    def _is_early(self) -> bool:
+        """Whether the first machines are still being prepared: they are told of together, unless some take long."""
+        if self._told[0] or not self._agents.busy:
+            return False
+        now = time.monotonic()
+        if self._first_until is None:
+            self._first_until = now + _FIRST_SECONDS
+        return now < self._first_until or not (self._agents.living or self._agents.troubles)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)

@@ -58,12 +58,15 @@ class Table:
         What our runs hold of the resources of each node.
     draining : dict
         The nodes that are being drained, and the seconds that are left to each.
+    others : list of str
+        Who the other masters are that use the cluster.
     """
 
     nodes: list[dict[str, Any]]
     available: dict[str, dict[str, float]]
     own: dict[str, dict[str, float]]
     draining: dict[str, float]
+    others: list[str]
 
 
 class Cluster:
@@ -78,12 +81,14 @@ class Cluster:
     """
 
     def __init__(self, namespace: str, *, client: bool) -> None:
+        self._namespace = namespace
         self._prefix = f"{namespace}/"
         self._client = client
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="det-ray")
         # The machines of the cluster get the code of these functions, whatever they have installed.
         ray.cloudpickle.register_pickle_by_value(in_cluster)
         self._table = ray.remote(num_cpus=0)(in_cluster.table)
+        self._introduce = ray.remote(num_cpus=0)(in_cluster.introduce)
         self._request = ray.remote(num_cpus=0)(in_cluster.request)
         self._slots_actor = ray.remote(in_cluster.SlotHolder)
 
@@ -94,10 +99,17 @@ class Cluster:
     async def table(self) -> Table:
         """Return the nodes and their resources as they are now."""
         if self._client:
-            nodes, available, groups, draining = await self._table.remote()
+            nodes, available, groups, draining, others = await self._table.remote(self._namespace)
         else:
-            nodes, available, groups, draining = await self.in_thread(in_cluster.table)
-        return Table(nodes, available, held_by(self._prefix, groups), draining)
+            nodes, available, groups, draining, others = await self.in_thread(in_cluster.table, self._namespace)
+        return Table(nodes, available, held_by(self._prefix, groups), draining, others)
+
+    async def introduce(self, who: str) -> None:
+        """Leave word of who uses the cluster, for other masters."""
+        if self._client:
+            await self._introduce.remote(self._namespace, who)
+        else:
+            await self.in_thread(in_cluster.introduce, self._namespace, who)
 
     async def agent(self, kind: type, node_id: str, arguments: Sequence[Any], *, make: bool = True) -> Any:
         """Return the agent of a machine.

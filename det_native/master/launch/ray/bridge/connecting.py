@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from det_native.master.launch.ray.bridge.addresses import (
@@ -69,25 +70,28 @@ def connect(text: str, namespace: str, *, trusted: bool) -> Connection:
     except Exception as error:
         raise RefusedError(refusal(str(error), address, ray.__version__), away=_is_away(error)) from error
     if everybody and not trusted:
-        _check_private(address)
+        check_private(address, [str(node["NodeManagerAddress"]) for node in ray.nodes() if node["Alive"]])
     return Connection(address, ray.__version__, str(getattr(context, "dashboard_url", "") or ""))
 
 
-def _check_private(address: Address) -> None:
+def check_private(address: Address, reached: Sequence[str]) -> None:
     """Check that only its own machine can reach a cluster that lets in everybody.
+
+    Parameters
+    ----------
+    address : Address
+    reached : sequence of str
+        Where its machines are reached.
 
     Raises
     ------
     RefusedError
     """
-    import ray
-
-    reached = [str(node["NodeManagerAddress"]) for node in ray.nodes() if node["Alive"]]
     beyond = [host for host in reached if not is_loopback(host)]
     if beyond:
         raise RefusedError(
             f"Whoever reaches {beyond[0]} can run code on the Ray cluster at {address}: start it with "
-            "RAY_AUTH_MODE=token, or say that you trust its network."
+            "RAY_AUTH_MODE=token, or say with --ray-trusted that only you reach it."
         )
 
 
@@ -106,8 +110,9 @@ def refusal(text: str, address: Address, own: str) -> str:
     found = [match.groups() for match in _VERSIONS.finditer(text)]
     theirs = next(((version, minor) for version, minor in found if (version, minor) != (own, python)), None)
     if theirs is None:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason is given")
-        return f"The Ray cluster at {address} does not let us in: {first}"
+        lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason is given"]
+        reason = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+        return f"The Ray cluster at {address} does not let us in: {reason}"
     version, minor = theirs
     if version != own:
         return (

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+Table = tuple[list[dict[str, Any]], dict[str, dict[str, float]], list[dict[str, Any]], dict[str, float], list[str]]
 
-def table() -> tuple[list[dict[str, Any]], dict[str, dict[str, float]], list[dict[str, Any]], dict[str, float]]:
-    """Return the nodes of the cluster, what is free of the resources of each, all placement groups, and the nodes that
-    are being drained: each with the seconds that are left to it, infinitely many where nobody has said.
+
+def table(namespace: str) -> Table:
+    """Return the nodes, what is free of the resources of each, all placement groups, and the nodes that are being
+    drained, each with the seconds that are left to it (infinitely many where nobody has said), and who the other
+    masters are.
     """
     import time
 
@@ -20,7 +23,26 @@ def table() -> tuple[list[dict[str, Any]], dict[str, dict[str, float]], list[dic
         node_id: milliseconds / 1000 - now if milliseconds > 0 else float("inf")
         for node_id, milliseconds in state.get_draining_nodes().items()
     }
-    return ray.nodes(), available_resources_per_node(), list(placement_group_table().values()), draining
+    groups = list(placement_group_table().values())
+    return ray.nodes(), available_resources_per_node(), groups, draining, others(namespace)
+
+
+def introduce(namespace: str, who: str) -> None:
+    """Leave word in the cluster of whose master the actors of a namespace are."""
+    from ray.experimental.internal_kv import _internal_kv_put
+
+    _internal_kv_put(f"{namespace}/master".encode(), who.encode(), overwrite=True)
+
+
+def others(namespace: str) -> list[str]:
+    """Return who the other masters are that have actors in the cluster."""
+    from ray.experimental.internal_kv import _internal_kv_get
+    from ray.util import list_named_actors
+
+    kind = namespace.partition("-")[0] + "-"
+    present = {str(actor["namespace"]) for actor in list_named_actors(all_namespaces=True)} - {namespace}
+    words = [_internal_kv_get(f"{each}/master".encode()) for each in sorted(present) if each.startswith(kind)]
+    return [word.decode() for word in words if word]
 
 
 def request(wanted: list[tuple[int, str]]) -> None:

@@ -56,6 +56,8 @@ class Run:
         Where each rank is.
     done : asyncio.Future
         Its end.
+    adopting : bool
+        Whether its processes are still looked for.
     kill_grace : float or None
         Seconds that it has to end once somebody has asked for that; None if nobody has.
     """
@@ -66,6 +68,7 @@ class Run:
     emit: Callable[[Event], None]
     agents: dict[int, Agent] = field(default_factory=dict)
     kill_grace: float | None = None
+    adopting: bool = False
     done: asyncio.Future[Exit] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     _due: asyncio.TimerHandle | None = None
     _group: asyncio.Task[PlacementGroup] | None = None
@@ -79,6 +82,8 @@ class Run:
         """End the processes."""
         if self.kill_grace is None or grace < self.kill_grace:
             self.kill_grace = grace
+        if self.adopting:  # `adopted` sees to it
+            return
         if not self.agents:  # nothing has been started yet, and nothing will be
             for rank in sorted(self.gang.living):
                 self.gang.end(rank, -9, time.monotonic(), detail="ended on request (SIGKILL)")
@@ -90,6 +95,13 @@ class Run:
         if not self.gang.interrupted:
             self.gang.interrupted = why
             self.kill(min(max(seconds, _DRAIN_SECONDS[0]), _DRAIN_SECONDS[1]))
+
+    def adopted(self, agents: Mapping[int, Agent]) -> None:
+        """Note where the processes are that an earlier bridge has started."""
+        self.agents.update(agents)
+        self.adopting = False
+        if self.kill_grace is not None:
+            self._spawn(self.tell("kill", self.run_id, self.kill_grace))
 
     async def tell(self, method: str, *arguments: Any) -> None:
         """Call a method of the agents where processes of the run live."""
