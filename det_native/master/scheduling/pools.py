@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 
 from det_native.master.scheduling.machines import Usable
 
@@ -19,7 +19,7 @@ class Pool:
         The number of the machine of each slot.
     position : mapping of str to int
         The place of each slot in the order in which they are filled.
-    taken : container of str
+    taken : set of str
         Slots that are not free.
     coming : iterable of str
         Slots that will be free soon, and that nobody has claimed.
@@ -30,18 +30,19 @@ class Pool:
         usable: Usable,
         node_of: Mapping[str, int],
         position: Mapping[str, int],
-        taken: Container[str],
+        taken: Set[str],
         coming: Iterable[str],
     ) -> None:
         self.usable = usable
         self._node_of = node_of
         self._position = position
         self.free: dict[int, list[str]] = {}
-        for node, ids in usable.by_node.items():
-            left = [slot for slot in ids if slot not in taken]
-            if left:
-                self.free[node] = left
-        self.free_count = sum(map(len, self.free.values()))
+        free = usable.ids - taken
+        nodes = {node_of[slot] for slot in free}
+        for node in usable.by_node if nodes else ():
+            if node in nodes:
+                self.free[node] = [slot for slot in usable.by_node[node] if slot in free]
+        self.free_count = len(free)
         self.coming = {slot for slot in coming if slot in usable.ids}
         #: Whether somebody waits for all of it whose turn it is.
         self.closed = False
@@ -63,8 +64,11 @@ class Pool:
         """Return all free slots."""
         return [slot for slots in self.free.values() for slot in slots]
 
-    def discard(self, slots: Iterable[str]) -> None:
+    def discard(self, slots: Collection[str]) -> None:
         """Leave out slots, free ones or coming ones, that somebody else has got."""
+        if len(slots) > self.free_count + len(self.coming):  # most of them are neither
+            gone = slots if isinstance(slots, Set) else set(slots)
+            slots = [slot for slot in (*self.all_free(), *self.coming) if slot in gone]
         for slot in slots:
             if slot in self.coming:
                 self.coming.discard(slot)

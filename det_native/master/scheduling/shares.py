@@ -146,7 +146,7 @@ class Shares:
         self._claim(kept, pool)
         return None
 
-    def _claim(self, slots: Iterable[str], owner: Pool) -> None:
+    def _claim(self, slots: Collection[str], owner: Pool) -> None:
         """Slots of a pool are given: nobody else gets them."""
         for slot in slots:
             self._taken.add(slot)
@@ -178,8 +178,9 @@ class Shares:
 
     def _close(self, slots: Collection[str]) -> None:
         self._closed.update(slots)
-        for slot in slots:
-            self._coming.pop(slot, None)
+        if self._coming:
+            for slot in slots:
+                self._coming.pop(slot, None)
         for pool in self._pools.values():
             if len(pool.usable.ids) <= len(self._closed) and pool.usable.ids <= self._closed:
                 pool.closed = True  # nobody looks into it any more

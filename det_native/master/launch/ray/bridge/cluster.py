@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import ray
+from ray.exceptions import RayError
 from ray.util.placement_group import (
     PlacementGroup,
     get_placement_group,
@@ -24,6 +25,9 @@ from det_native.schema.cluster import SlotsWanted
 T = TypeVar("T")
 
 _THREADS = 16
+#: Threads that only wait for placement groups; how long each does so, before others get their turn.
+_WAITING_THREADS = 8
+_WAIT_SECONDS = 1
 _NODE_LABEL = "ray.io/node-id"
 #: An agent has a call that waits for asks, and may be told of many runs at the same time.
 _MOST_CALLS = 1000
@@ -85,6 +89,7 @@ class Cluster:
         self._prefix = f"{namespace}/"
         self._client = client
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="det-ray")
+        self._waiting = ThreadPoolExecutor(_WAITING_THREADS, thread_name_prefix="det-ray-wait")
         # The machines of the cluster get the code of these functions, whatever they have installed.
         ray.cloudpickle.register_pickle_by_value(in_cluster)
         self._table = ray.remote(num_cpus=0)(in_cluster.table)
@@ -146,15 +151,31 @@ class Cluster:
         """Ask for a placement group, one bundle a machine; that of an earlier bridge if there is one."""
 
         def make() -> PlacementGroup:
-            return self._group(run_id) or placement_group(
-                [{bundle.resource: bundle.amount} for bundle in bundles],
-                strategy="SPREAD" if spread else "PACK",
-                name=self._prefix + run_id,
-                lifetime="detached",
-                bundle_label_selector=[{_NODE_LABEL: bundle.node_id} for bundle in bundles],
-            )
+            try:
+                return placement_group(
+                    [{bundle.resource: bundle.amount} for bundle in bundles],
+                    strategy="SPREAD" if spread else "PACK",
+                    name=self._prefix + run_id,
+                    lifetime="detached",
+                    bundle_label_selector=[{_NODE_LABEL: bundle.node_id} for bundle in bundles],
+                )
+            except RayError:  # the name is taken; to ask for it first would make every start wait for the answer
+                group = self._group(run_id)
+                if group is None:
+                    raise
+                return group
 
         return await self.in_thread(make)
+
+    async def wait_for_group(self, group: PlacementGroup) -> bool:
+        """Return whether Ray has reserved what a placement group asks for, as soon as it has or after a second.
+
+        Through a client server, where a call that waits holds up others, at once.
+        """
+        if self._client:
+            return await self.group_is_made(group)
+        wait = asyncio.get_running_loop().run_in_executor(self._waiting, group.wait, _WAIT_SECONDS)
+        return bool(await wait)
 
     async def group_is_made(self, group: PlacementGroup) -> bool:
         """Return whether Ray has reserved what a placement group asks for."""

@@ -196,9 +196,12 @@ class Run:
         spread = len(bundles) > 1
         self._group = asyncio.create_task(self.cluster.make_group(self.run_id, bundles, spread=spread))
         group = await asyncio.shield(self._group)
+        # The actors wait in Ray for the group, and their processes start meanwhile.
+        holders = await self._hold(group, bundles)
         pause, longest = _LOOK_SECONDS
         patient_until, told = time.monotonic() + _PATIENCE_SECONDS, False
-        while not await self.cluster.group_is_made(group):
+        made = await self.cluster.wait_for_group(group)
+        while not made:
             if self.done.done():
                 return {}
             if time.monotonic() > patient_until and not told:
@@ -206,13 +209,18 @@ class Run:
                 self.emit(Waiting(run_id=self.run_id, why=_waits(spots)))
             await asyncio.sleep(pause)
             pause = min(2 * pause, longest)
+            made = await self.cluster.group_is_made(group)
         if told:
             self.emit(Waiting(run_id=self.run_id, why=""))
-        if not any(bundle.resource == "GPU" for bundle in bundles):
+        if not holders:
             return {}
-        holders = await self.cluster.hold(self.run_id, group, bundles)
         found = await asyncio.gather(*(holder.gpus.remote() for holder in holders))
         return {bundle.node_id: gpus for bundle, gpus in zip(bundles, found, strict=True)}
+
+    async def _hold(self, group: PlacementGroup, bundles: Sequence[Bundle]) -> list[Any]:
+        if not any(bundle.resource == "GPU" for bundle in bundles):
+            return []
+        return await self.cluster.hold(self.run_id, group, bundles)
 
     async def _start_ranks(
         self, command: StartRun, spots: Sequence[Spot], devices: Mapping[str, list[str]], threads: int | None
