@@ -186,6 +186,7 @@ THIRD_PARTY: dict[str, set[str]] = {
         "fastapi",
         "pydantic_core",
         "filelock",
+        "grpc",
         "psutil",
         "pydantic",
         "requests",

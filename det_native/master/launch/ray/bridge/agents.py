@@ -13,7 +13,7 @@ from typing import Any
 
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
-from det_native import PROTOCOL
+from det_native._version import PROTOCOL
 from det_native.errors import DetError
 from det_native.master.launch.ray.asks.kinds import AgentFacts, Ask, Problem, RankEnded, Reply, Share
 from det_native.master.launch.ray.asks.serving import AskServer
