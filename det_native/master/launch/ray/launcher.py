@@ -149,6 +149,9 @@ class RayLauncher:
         directory = Path(job.directory)
         for rank in range(ranks):
             rank_folder(directory, rank).mkdir(parents=True, exist_ok=True, mode=0o700)
+        if isinstance(job, TrialJob) and job.home:  # agents write there only as long as it is there
+            events = Path(job.home) / "tensorboard" / str(job.experiment_id) / str(job.trial_id)
+            events.mkdir(parents=True, exist_ok=True, mode=0o700)
         command = StartRun(run_id=run_id, job=job, worker=_worker(kind), ranks=ranks, slots=list(slots))
         handle = {"ray": run_id, "directory": str(directory), "ranks": ranks, "slots": list(slots)}
         self._directories[run_id] = directory
