@@ -119,7 +119,7 @@ class RayLauncher:
         self.refused = False
         self._home, self._url, self._setting = home, url, slots
         self._trusted, self._threads, self._umask, self._agent = trusted, threads, umask, agent
-        self._identity = identity.load(home)
+        self._identity = identity.identify(home)
         self._bridge: BridgeProcess | None = None
         self._connected: Connected | None = None
         self._trouble = f"The Ray cluster at {address} has not answered yet."

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
 import json
 import logging
 import os
+import pkgutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -83,11 +83,10 @@ async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Ev
     from det_native.master.launch.ray.bridge.cluster import Cluster
     from det_native.master.launch.ray.bridge.nodes import Machines, SlotRule
 
-    module, _, name = arguments.agent.partition(":")
     bridge = Bridge(
         Cluster(arguments.namespace, client=client),
         AskServer(arguments.home, arguments.url),
-        getattr(importlib.import_module(module), name),
+        pkgutil.resolve_name(arguments.agent),
         Machines(SlotRule.parse(arguments.slots), arguments.names),
         Settings(arguments.namespace, arguments.threads, arguments.rank_grace),
         emit,
