@@ -23,6 +23,7 @@ from ray_cluster import RayCluster, RayNode
 pytestmark = pytest.mark.long
 
 TRIAL = """
+import pathlib
 import det_native as det
 from toy_framework.trial import ToyTrial
 
@@ -33,7 +34,8 @@ class Reading(ToyTrial):
                 seen.write(data.read()[:7])
             det.log_text("note", "logged")
         if batch_idx == 6:
-            gate(self.context.get_hparam("port"), open("seen.csv").read())
+            seen = pathlib.Path("seen.csv")  # each run has a folder of its own
+            gate(self.context.get_hparam("port"), seen.read_text() if seen.exists() else "again")
         return super().train_batch(batch_idx)
 """
 CREATE = """
@@ -107,6 +109,7 @@ def test_all_goes_to_the_bucket_from_the_machines_themselves_and_the_other_one_g
         machines.kill_node(first)
         worker.line.close()
         again = gate.next()
+        assert again.text == "again", "it goes on after the checkpoint"
         assert node_of(machines, again.pid) is not first
         again.go()
         ended(experiment, ExperimentState.COMPLETED)
