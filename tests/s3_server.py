@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import subprocess
 import sys
@@ -60,11 +61,15 @@ class S3:
 
 
 @contextmanager
-def running_s3() -> Iterator[S3]:
-    """Run the server in a process of its own."""
+def running_s3(*, free_requests: int | None = None) -> Iterator[S3]:
+    """Run the server in a process of its own; after so many requests, if given, it knows no key any more."""
     for module in ("moto", "s3fs"):
         pytest.importorskip(module, reason=f"{module} is not installed: see [dependency-groups] in pyproject.toml")
-    with subprocess.Popen([sys.executable, "-c", _PROGRAM], stdout=subprocess.PIPE, text=True) as process:
+    setting = {} if free_requests is None else {"INITIAL_NO_AUTH_ACTION_COUNT": str(free_requests)}
+    environment = {**os.environ, **setting}
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         try:
             assert process.stdout is not None
             yield S3(f"http://127.0.0.1:{int(process.stdout.readline())}")

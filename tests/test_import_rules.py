@@ -184,7 +184,6 @@ THIRD_PARTY: dict[str, set[str]] = {
         "apscheduler",
         "click",
         "fastapi",
-        "grpc",
         "pydantic_core",
         "filelock",
         "psutil",

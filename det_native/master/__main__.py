@@ -88,7 +88,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             if launching.cluster is not None:
                 wait_for_cluster(config, launching.cluster)
             tcp = None if by_tcp is None else tcp_url(config, by_tcp)
-            storage, options = kept_storage.keep(config.home, config.storage, config.storage_options)
+            storage, options = kept_storage.settle(config.home, config.storage, config.storage_options)
             service, app = build(
                 config.home.path,
                 launcher,
@@ -104,6 +104,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                 budget=config.disk_budget,
                 launched_by=config.launcher,
             )
+            kept_storage.keep(config.home, storage, options)
 
             announced: list[RuntimeFile] = []
 

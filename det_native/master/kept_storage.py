@@ -6,6 +6,7 @@ A master without it would find neither its bundles nor its data.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from det_native.errors import MasterStartError
@@ -15,8 +16,8 @@ from det_native.schema.private_files import write_private
 _FOLDER, _NAME = "secrets", "storage"
 
 
-def keep(home: Home, url: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the storage of a home and its options, and keep them.
+def settle(home: Home, url: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the storage of a home and its options.
 
     Parameters
     ----------
@@ -31,21 +32,30 @@ def keep(home: Home, url: str, options: dict[str, Any]) -> tuple[str, dict[str, 
     MasterStartError
         If another one is kept.
     """
-    file = home.path / _FOLDER / _NAME
-    kept: dict[str, Any]
-    try:
-        kept = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        kept = {"url": "", "options": {}}
+    kept = _kept(home)
     if url and kept["url"] not in ("", url):
         raise MasterStartError(
             f"The bundles and data of {home.path} lie at {kept['url']}: start with that, or copy all below it to {url} "
-            f"and remove the file {file}, which remembers it."
+            f"and remove the file {_file(home)}, which remembers it."
         )
-    address, given = str(url or kept["url"]), dict(options or kept["options"])
-    if not address:
-        return "", {}
-    if kept != {"url": address, "options": given}:
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        write_private(file, json.dumps({"url": address, "options": given}))
-    return address, given
+    address = str(url or kept["url"])
+    return (address, dict(options or kept["options"])) if address else ("", {})
+
+
+def keep(home: Home, url: str, options: dict[str, Any]) -> None:
+    """Keep the storage of a home: once it has been seen to work, since another one is refused from then on."""
+    if url and _kept(home) != {"url": url, "options": options}:
+        _file(home).parent.mkdir(mode=0o700, exist_ok=True)
+        write_private(_file(home), json.dumps({"url": url, "options": options}))
+
+
+def _kept(home: Home) -> dict[str, Any]:
+    try:
+        kept: dict[str, Any] = json.loads(_file(home).read_bytes())
+    except FileNotFoundError:
+        return {"url": "", "options": {}}
+    return kept
+
+
+def _file(home: Home) -> Path:
+    return home.path / _FOLDER / _NAME

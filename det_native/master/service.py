@@ -244,6 +244,7 @@ class Service:
         self._launcher.close(kill_workers=kill)
         if kill:
             self._runs.suspend_all()
+        self._runs.lost_files.close()
         self.collector.close()
         self.schedules.close()
         self.space.close()

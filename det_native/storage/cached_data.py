@@ -60,7 +60,7 @@ class DataCache:
         DiskFullError
             If there is no room for them here.
         """
-        different = {file.sha256: file for file in files if not self._store.has(file.sha256)}
+        different = {file.sha256: file for file in files if not self._store.refresh(file.sha256)}
         if not different:
             return
         with ThreadPoolExecutor(min(_AT_ONCE, len(different)), thread_name_prefix="det-data") as threads:

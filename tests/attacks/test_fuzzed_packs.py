@@ -20,7 +20,8 @@ from det_native.errors import BundleCorruptError, StorageError
 from det_native.schema.manifests import BundleManifest, FileEntry, Interpreter, Program
 from det_native.storage import frames
 from det_native.storage.blobs import BlobStore
-from det_native.storage.packing import PackLimits, Unpacker, pack
+from det_native.storage.packing import pack
+from det_native.storage.received_packs import PackLimits, Unpacker
 from det_native.storage.unpack import unpack_bundle
 
 CONTENTS = [b"", b"x", b"line of text\n" * 300, bytes(range(256)) * 20]

@@ -29,7 +29,7 @@ from det_native.schema.manifests import BundleManifest, Cell, Program
 from det_native.schema.processes import start_mark
 from det_native.schema.sockets import url_of
 from det_native.storage.blobs import BlobStore
-from det_native.storage.packing import receive
+from det_native.storage.received_packs import receive
 
 
 class Master:

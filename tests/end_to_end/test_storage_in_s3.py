@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import random
 import shutil
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults import Cluster, Kernel, ended, running_kernel
+from fault_proxy import FaultProxy
+from faults import PATIENCE, Cluster, Kernel, ended, running_kernel
 from installed_toy import install_toy
 from s3_server import KEY, S3, SECRET, running_s3
 
@@ -92,6 +98,57 @@ def test_everything_lies_in_the_bucket_and_nothing_shows_its_keys(
     cluster.det("experiment", "delete", str(first), str(second), "--yes")
     cluster.det("data", "remove", "big.csv")
     assert {key.split("/")[1] for key in s3.sizes(bucket)} <= {"blobs"}
+
+
+def test_data_that_are_cut_on_their_way_to_the_bucket_go_on_where_they_were(
+    cluster: Cluster, s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 24 << 20
+    bucket = s3.bucket()
+    (cluster.folder / "big.bin").write_bytes(random.Random(1).randbytes(size))
+    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as proxy:
+        options = s3.options | {"endpoint_url": f"http://127.0.0.1:{proxy.port}"}
+        monkeypatch.setenv("DET_STORAGE_OPTIONS", json.dumps(options))
+        cluster.det("up", "--storage", f"s3://{bucket}/all")
+        monkeypatch.delenv("DET_STORAGE_OPTIONS")
+        command = [cluster.interpreter, "-m", "det_native.client.command", "data", "put", "big.bin"]
+        before = proxy.passed
+        with (
+            proxy.slow(8 << 20),
+            subprocess.Popen(
+                command, env=cluster.environment, cwd=cluster.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+            ) as putting,
+        ):
+            _until_passed(proxy, before + (12 << 20), putting)
+            os.kill(cluster.master.pid, signal.SIGKILL)
+            putting.send_signal(signal.SIGINT)
+            assert putting.stderr is not None
+            assert b"Traceback" not in putting.stderr.read()
+        assert putting.returncode != 0
+        cluster.det("up")
+        assert "big.bin" not in cluster.det("data", "list")
+        before = proxy.passed
+        assert "big.bin" in cluster.det("data", "put", "big.bin")
+        assert proxy.passed - before < 2 * size, "what was there was read back for its hash, and the rest was sent"
+        [key] = [key for key in s3.sizes(bucket) if "/contents/" in key]
+        assert s3.sizes(bucket)[key] == size
+        assert hashlib.sha256(s3.files().cat_file(f"{bucket}/{key}")).hexdigest() == key.rpartition("/")[2]
+        before = proxy.passed
+        cluster.det("data", "put", "big.bin")
+        assert proxy.passed - before < 1 << 20, "nothing is sent twice"
+        assert "big.bin" in cluster.det("data", "list")
+        cluster.det("data", "remove", "big.bin")
+        assert "big.bin" not in cluster.det("data", "list")
+        assert s3.sizes(bucket) == {}
+        assert "Uploads" not in s3.files().call_s3("list_multipart_uploads", Bucket=bucket)
+
+
+def _until_passed(proxy: FaultProxy, many: int, putting: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while proxy.passed < many:
+        assert putting.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def _do_as_documented(cluster: Cluster, url: str, options: str, monkeypatch: pytest.MonkeyPatch) -> None:

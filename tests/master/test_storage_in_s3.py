@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,64 @@ def test_a_storage_that_cannot_be_used_is_told_at_the_start(tmp_path: Path, s3: 
         assert "\n" not in str(told.value)
 
 
+def test_a_wrong_key_is_told_at_the_start(tmp_path: Path) -> None:
+    with running_s3(free_requests=0) as strict, pytest.raises(MasterStartError) as told:
+        build_with(tmp_path / "home", **place(strict, "any"))
+    assert "The AWS Access Key Id you provided does not exist in our records. Make the bucket" in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.long
+def test_a_silent_storage_is_told_at_the_start_soon(tmp_path: Path, s3: S3) -> None:
+    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as proxy, proxy.being(Network.SILENT):
+        began = time.monotonic()
+        with pytest.raises(MasterStartError, match="The storage s3://any/all cannot be used: ") as told:
+            build_with(tmp_path / "home", **place(s3, "any", proxy.port))
+        assert time.monotonic() - began < 20
+        assert "\n" not in str(told.value)
+
+
+def build_with(home: Path, **where: Any) -> None:
+    with running_master(home, **where):
+        pass
+
+
+@pytest.mark.long
+def test_a_storage_that_is_silent_later_holds_no_decision_up(
+    tmp_path: Path, s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("det_native.master.flow.lost_files._UNREACHABLE_SECONDS", 0.5)
+    bucket = s3.bucket()
+    said = {"type": "StorageError", "message": "The storage is away", "traceback": "", "batch": 0}
+    with (
+        FaultProxy(int(s3.endpoint.rpartition(":")[2])) as proxy,
+        running_master(tmp_path / "home", **place(s3, bucket, proxy.port)) as master,
+    ):
+        bundle = send(master, b"x = 1")
+        number = master.create(bundle_id=bundle)["id"]
+        [job] = master.world.wait_for_jobs(1)
+        worker = Worker(master, job)
+        worker.start()
+        with proxy.being(Network.SILENT):
+            worker.send({"type": "exit", "reason": "HARNESS_ERROR", "batch": 0, "error": said, "early": False})
+            began = time.monotonic()
+            master.launcher.end(job.run_id, 1)
+            master.until(f"/trials/{job.trial_id}", lambda trial: trial["state"] == "QUEUED")
+            for _ in range(3):  # each is a decision
+                master.client.post(f"/api/v1/experiments/{number}/pause").raise_for_status()
+                master.client.post(f"/api/v1/experiments/{number}/activate").raise_for_status()
+            assert time.monotonic() - began < 6
+            assert "waits for the storage of its bundle" in master.get(f"/experiments/{number}")["notice"]
+        again = master.world.wait_for_jobs(2)[1]
+        assert master.get(f"/trials/{job.trial_id}")["restarts"] == 0
+        worker = Worker(master, again)
+        worker.start()
+        with proxy.being(Network.SILENT):  # a second time it is told as what it is
+            worker.send({"type": "exit", "reason": "HARNESS_ERROR", "batch": 0, "error": said, "early": False})
+            master.launcher.end(again.run_id, 1)
+            master.until(f"/trials/{job.trial_id}", lambda trial: trial["restarts"] == 1)
+
+
 def _closed_port() -> int:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
@@ -219,12 +278,14 @@ def test_a_storage_that_is_away_later_is_told_to_who_asks(
 
 def test_a_home_remembers_its_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(tmp_path)
-    assert kept_storage.keep(home, "", {}) == ("", {})
-    assert kept_storage.keep(home, "s3://a/b", {"key": "1"}) == ("s3://a/b", {"key": "1"})
-    assert kept_storage.keep(home, "", {}) == ("s3://a/b", {"key": "1"})
-    assert kept_storage.keep(home, "s3://a/b", {"key": "2"}) == ("s3://a/b", {"key": "2"})
+    assert kept_storage.settle(home, "", {}) == ("", {})
+    assert kept_storage.settle(home, "s3://a/b", {"key": "1"}) == ("s3://a/b", {"key": "1"})
+    assert kept_storage.settle(home, "", {}) == ("", {}), "one that does not work is not kept"
+    kept_storage.keep(home, "s3://a/b", {"key": "1"})
+    assert kept_storage.settle(home, "", {}) == ("s3://a/b", {"key": "1"})
+    assert kept_storage.settle(home, "s3://a/b", {"key": "2"}) == ("s3://a/b", {"key": "2"})
     with pytest.raises(MasterStartError, match="lie at s3://a/b: start with that, or copy all below it to s3://other"):
-        kept_storage.keep(home, "s3://other", {})
+        kept_storage.settle(home, "s3://other", {})
     [file] = (tmp_path / "secrets").iterdir()
     assert file.stat().st_mode & 0o077 == 0
     settings = parse_arguments(["--storage", "s3://b/c"], {"DET_STORAGE_OPTIONS": json.dumps({"key": SECRET})})

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from det_native.errors import StorageError
 from det_native.storage import frames
 from det_native.storage.blobs import BlobStore
-from det_native.storage.packing import PackError, PackLimits, PackTooLargeError, Unpacker, pack, receive
+from det_native.storage.packing import pack
+from det_native.storage.received_packs import PackError, PackLimits, PackTooLargeError, Unpacker, receive
 
 MAGIC = b"DNPACK1\n"
 

@@ -32,8 +32,8 @@ from det_native.master.store.database import is_disk_full, is_unwritable
 from det_native.schema.rest import ErrorBody, ProblemInfo
 from det_native.storage.backups import DamagedDatabaseError
 from det_native.storage.frames import FrameError
-from det_native.storage.packing import PackError, PackTooLargeError
 from det_native.storage.paths import UnsafePathError
+from det_native.storage.received_packs import PackError, PackTooLargeError
 from det_native.storage.remote_folder import is_remote
 
 logger = logging.getLogger(__name__)

@@ -396,7 +396,9 @@ class Runs:
             last_row=stored.training_last if stored else -1,
             last_seq=stored.last_seq if stored else 0,
             full=full,
-            lost_files=self.lost_files.sentence(connection, experiment.bundle_id, stored.exit if stored else None),
+            lost_files=self.lost_files.sentence(
+                connection, run.trial_id, experiment.bundle_id, stored.exit if stored else None
+            ),
             disk_failed=bool(recovered := self._context.database.recovered_at)
             and run_store.made_at(run.run_id) <= recovered,
             trained=trial.batches > 0,

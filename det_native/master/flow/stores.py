@@ -20,7 +20,7 @@ from det_native.storage.shared_data import SharedData
 logger = logging.getLogger(__name__)
 
 #: So long a storage may take to be written to and read at the start of a master.
-PATIENCE = 30.0
+PATIENCE = 18.0
 _CONTENT = b"what is written here can be read"
 
 

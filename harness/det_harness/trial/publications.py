@@ -13,33 +13,14 @@ import fcntl
 import logging
 import os
 import platform
-import time
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
 from det_harness.trial.spool import read_spool
 from det_native.errors import DetError, StorageError
-from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.publication_notes import FOLDER, Note, settle
 
 logger = logging.getLogger("det_harness")
-
-_FOLDER = ".publishing"
-_FORGOTTEN_SECONDS = 7 * 86_400.0
-
-
-class _Note(BaseModel):
-    """Which checkpoint is on its way, and where its report would be."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    host: str
-    run_id: str
-    uuid: str
-    checkpoints: str
-    options: dict[str, Any] = Field(default_factory=dict)
-    spool: str
 
 
 class Publications:
@@ -57,7 +38,7 @@ class Publications:
     """
 
     def __init__(self, directory: Path, run_id: str, checkpoints: str, options: dict[str, Any] | None = None) -> None:
-        self._folder = directory.parent / _FOLDER
+        self._folder = directory.parent / FOLDER
         self._path = self._folder / f"{run_id}.json"
         self._run_id = run_id
         self._checkpoints = checkpoints
@@ -67,7 +48,7 @@ class Publications:
 
     def begin(self, uuid: str) -> None:
         """Note that the checkpoint is about to appear; the note is locked before others can see it."""
-        note = _Note(
+        note = Note(
             host=platform.node(),
             run_id=self._run_id,
             uuid=uuid,
@@ -101,47 +82,17 @@ class Publications:
             return
         for path in paths:
             try:
-                _settle(path)
+                settle(path, _may_be_reported)
             except (DetError, OSError) as error:
                 logger.warning("What an earlier run left of a checkpoint is not cleaned now: %s", error)
 
 
-def _settle(path: Path) -> None:
-    """Look at one note: of a live worker it is left alone, of a dead one it is done with."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        if os.fstat(descriptor).st_nlink and _is_done(os.pread(descriptor, 1 << 16, 0), os.fstat(descriptor).st_mtime):
-            path.unlink(missing_ok=True)
-    finally:
-        os.close(descriptor)
-
-
-def _is_done(text: bytes, written: float) -> bool:
-    """Delete the checkpoint of a note if it is certain that nobody has reported it; return whether the note may go."""
-    try:
-        note = _Note.model_validate_json(text)
-    except ValidationError:
-        return True
+def _may_be_reported(note: Note) -> bool | None:
+    """Look into the spool of a run that is gone; without it nothing is certain from here."""
     spool = Path(note.spool)
-    if note.host != platform.node() or not spool.is_dir():
-        return time.time() - written > _FORGOTTEN_SECONDS  # nothing is certain from here
+    if not spool.is_dir():
+        return None
     try:
-        if any(note.uuid in report for report in read_spool(spool)):
-            return True
+        return any(note.uuid in report for report in read_spool(spool))
     except StorageError:  # what is damaged may be its report
-        return time.time() - written > _FORGOTTEN_SECONDS
-    storage = CheckpointStorage(note.checkpoints, note.options)
-    found = storage.latest_complete([note.uuid])
-    if found is not None and found.run_id == note.run_id:
-        storage.delete(note.uuid)
-        logger.info("Removed checkpoint %s: run %s ended before it could report it.", note.uuid, note.run_id)
-    elif found is None:
-        storage.discard(note.uuid)
-    return True
+        return None

@@ -13,8 +13,8 @@ from det_native.master.api.bodies import Route
 from det_native.master.store import bundles
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, BundleCreated, HashList
-from det_native.storage.packing import receive
 from det_native.storage.paths import check_relative
+from det_native.storage.received_packs import receive
 
 router = APIRouter(route_class=Route, tags=["bundles"])
 

@@ -41,7 +41,7 @@ class Identity(BaseModel):
             save(home, self)
 
 
-def load(home: Home) -> Identity:
+def identify(home: Home) -> Identity:
     """Return what is known of a home, which gets a name now if it has none."""
     try:
         return Identity.model_validate_json(home.ray.read_bytes())

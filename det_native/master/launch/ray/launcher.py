@@ -123,7 +123,7 @@ class RayLauncher:
         self.is_away = False
         self._home, self._url, self._setting = home, url, slots
         self._trusted, self._threads, self._umask, self._agent = trusted, threads, umask, agent
-        self._identity = identity.load(home)
+        self._identity = identity.identify(home)
         self._bridge: BridgeProcess | None = None
         self._connected: Connected | None = None
         self._trouble = f"The Ray cluster at {address} has not answered yet."
@@ -155,6 +155,9 @@ class RayLauncher:
         directory = Path(job.directory)
         for rank in range(ranks):
             rank_folder(directory, rank).mkdir(parents=True, exist_ok=True, mode=0o700)
+        if isinstance(job, TrialJob) and job.home:  # agents write there only as long as it is there
+            events = Path(job.home) / "tensorboard" / str(job.experiment_id) / str(job.trial_id)
+            events.mkdir(parents=True, exist_ok=True, mode=0o700)
         command = StartRun(run_id=run_id, job=job, worker=_worker(kind), ranks=ranks, slots=list(slots))
         handle = {"ray": run_id, "directory": str(directory), "ranks": ranks, "slots": list(slots)}
         self._directories[run_id] = directory

@@ -171,7 +171,7 @@ def trial_job(home: Path, run_id: str, action: str, *, rank: int = 0, machines: 
 
     With several `machines` it is that of the one process on a machine.
     """
-    run = home / "runs" / run_id
+    run = _made(home, run_id)
     gang = Gang(
         rank=rank,
         size=machines,
@@ -206,7 +206,17 @@ def trial_job(home: Path, run_id: str, action: str, *, rank: int = 0, machines: 
 
 def check_job(home: Path, run_id: str) -> CheckJob:
     """Return a check."""
-    return CheckJob(protocol=PROTOCOL, directory=str(home / "runs" / run_id), blobs=str(home / "blobs"), bundle=BUNDLE)
+    directory = str(_made(home, run_id))
+    return CheckJob(protocol=PROTOCOL, directory=directory, blobs=str(home / "blobs"), bundle=BUNDLE)
+
+
+def _made(home: Path, run_id: str) -> Path:
+    """Return the folder of a run, made as the launcher makes it, where the home is a real one."""
+    run = home / "runs" / run_id
+    if home.is_dir():
+        run.mkdir(parents=True, exist_ok=True)
+        (home / "tensorboard" / "1" / "2").mkdir(parents=True, exist_ok=True)
+    return run
 
 
 @contextmanager

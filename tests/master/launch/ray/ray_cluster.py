@@ -105,13 +105,14 @@ class RayCluster:
         (self.folder / "home").mkdir()
         shims = self.folder / "shims"
         shims.mkdir()
+        own = [str(shims), str(Path(launch_entries.__file__).parent)]
         # Every process of Ray imports it where it is installed, and that takes seconds; all do without.
         (shims / "rfc3987_syntax.py").write_text('raise ImportError("not in tests")\n')
         self.environment = {
             **os.environ,
             "HOME": str(self.folder / "home"),
             "TMPDIR": str(self.folder),
-            "PYTHONPATH": os.pathsep.join([str(shims), str(Path(launch_entries.__file__).parent)]),
+            "PYTHONPATH": os.pathsep.join([*own, *filter(None, [environment.pop("PYTHONPATH", "")])]),
             "DET_AGENT_ENTRY": "launch_entries:run",
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",

@@ -16,6 +16,7 @@ from det_native.master.launch.base import Exit, WorkerKind
 from det_native.master.launch.local import ENTRY, LocalLauncher
 from det_native.master.launch.packages import WorkerPackages
 from det_native.master.launch.ray.agent.ask_queue import AskQueue
+from det_native.master.launch.ray.agent.cleaning import keep_clean
 from det_native.master.launch.ray.agent.downloads import Downloads
 from det_native.master.launch.ray.agent.event_loop import LoopThread
 from det_native.master.launch.ray.agent.folders import AgentFolders
@@ -88,7 +89,6 @@ class NodeAgent:
             self._lock.release()
             raise
         self._loop = LoopThread()
-        self._loop.loop.call_soon_threadsafe(self._loop.loop.run_in_executor, None, self._folders.remove_unused)
         self._runs: dict[str, RunHere] = {}
         self._asks = AskQueue()
         uploads = Uploads(self._asks, self._folders)
@@ -99,6 +99,7 @@ class NodeAgent:
         self._machine = Machine(self._asks, downloads, mirror, ends, self._folders, self._runs, url_of(self._socket))
         self._relay = Relay(self._asks, passer, self._runs)
         self._loop.run(self._relay.open(listening))
+        self._cleaning = asyncio.run_coroutine_threadsafe(keep_clean(self._folders), self._loop.loop)
         self._guard = Guard()
         launcher = LocalLauncher(
             self._folders.standby,

@@ -14,7 +14,7 @@ from typing import Any
 from det_native.errors import CheckpointCorruptError, CheckpointError, CheckpointNotFoundError, StorageError
 from det_native.master.launch.ray.agent.ask_queue import AskQueue
 from det_native.master.launch.ray.agent.folders import AgentFolders, remove_folder
-from det_native.master.launch.ray.agent.job_paths import Job, MasterPlaces, is_path
+from det_native.master.launch.ray.agent.job_paths import Job, MasterPlaces
 from det_native.master.launch.ray.asks.kinds import Piece, Read, Root
 from det_native.master.launch.ray.asks.publishing import publish_blob
 from det_native.schema.job import TrialJob
@@ -67,8 +67,8 @@ class Downloads:
             sources.append(job.warm_start)
         others = [source.manifest for source in sources if places.has(source.checkpoints)]
         # What lies in another storage workers read there themselves.
-        blobs = job.bundle.hashes() if is_path(job.blobs) else ()
-        links = {entry.sha256 for entry in job.bundle.links} if is_path(job.data) else ()
+        blobs = job.bundle.hashes() if places.are_own("blobs", job.blobs) else ()
+        links = {entry.sha256 for entry in job.bundle.links} if places.are_own("data", job.data) else ()
         await asyncio.gather(
             self._bring_blobs(blobs),
             self._bring_data(links),
@@ -83,7 +83,7 @@ class Downloads:
 
     async def _bring_data(self, hashes: Iterable[str]) -> None:
         wanted = sorted(hashes)
-        lacking = await asyncio.to_thread(lambda: [key for key in wanted if not self._data.path_of(key).exists()])
+        lacking = await asyncio.to_thread(lambda: [sha256 for sha256 in wanted if not self._data.refresh(sha256)])
         await asyncio.gather(*(self._once(f"data {sha256}", partial(self._fetch_data, sha256)) for sha256 in lacking))
 
     async def _bring_resumed(self, job: Job, places: MasterPlaces) -> None:

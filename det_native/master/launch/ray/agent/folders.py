@@ -21,6 +21,7 @@ from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.folder import INCOMING
 from det_native.storage.manifest_file import MANIFEST
+from det_native.storage.publication_notes import FOLDER as NOTES
 
 _FOLDER_MODE = 0o700
 _SOCKET_MODE = 0o600
@@ -127,6 +128,7 @@ class AgentFolders:
             earlier = note.read_text(encoding="utf-8")
             if earlier != owner:
                 raise StorageError(f"{self.root} belongs to the agent of {earlier!r}: give that of {owner!r} another.")
+            self._keep_notes()
             for name in _LEFTOVERS:
                 remove_folder(self.root / name)
                 for unfinished in self.root.glob(f".{name}.*"):
@@ -140,6 +142,21 @@ class AgentFolders:
             with suppress(FileExistsError):
                 (self.root / link).symlink_to(target, target_is_directory=True)
 
+    def _keep_notes(self) -> None:
+        """Put the notes of checkpoints aside that were on their way to another storage when the agent was killed."""
+        for note in (self.runs / NOTES).glob("*.json"):
+            self.put_aside(note)
+
+    def put_aside(self, note: Path) -> None:
+        """Keep the note of a checkpoint until that is removed, longer than the folder of its run."""
+        self.notes_left.mkdir(exist_ok=True, mode=_FOLDER_MODE)
+        note.replace(self.notes_left / note.name)
+
+    @property
+    def notes_left(self) -> Path:
+        """Notes of checkpoints whose reports went with an earlier agent, if they were written at all."""
+        return self.root / "notes"
+
     def remove_unfinished(self) -> None:
         """Remove what killed workers left of checkpoints: the folder of each has the number of its process."""
         for folder in (self.checkpoints / INCOMING).glob("*-*"):
@@ -148,7 +165,7 @@ class AgentFolders:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def remove_unused(self) -> None:
-        """Remove from the cache blobs and checkpoints that no job has needed for weeks."""
+        """Remove from the cache what no job has needed for weeks."""
         before = time.time() - _UNUSED_SECONDS
         store, checkpoints = BlobStore(str(self.blobs)), CheckpointStorage(str(self.other_checkpoints))
         for blob in store.entries():
@@ -160,6 +177,17 @@ class AgentFolders:
                     remove_folder(folder)
         store.remove_leftovers()
         checkpoints.remove_leftovers()
+        self._remove_unused_data(before)
+
+    def _remove_unused_data(self, before: float) -> None:
+        """Remove data that nobody has asked for since then, unless a run of this machine has links to it."""
+        old = [path for folder in ("contents/??", "partial") for path in self.data.glob(f"{folder}/*")]
+        old = [path for path in old if path.lstat().st_mtime < before]
+        linked = _linked_names(self.root.parent) if old else set()
+        for path in old:
+            with suppress(OSError):
+                if path.name not in linked and path.lstat().st_mtime < before:
+                    path.unlink()
 
     def listen(self) -> tuple[socket.socket, Path]:
         """Return a listening socket and its path: ``master.sock`` here, or a shorter one where that is too long.
@@ -184,6 +212,20 @@ class AgentFolders:
                 reason = error
         listening.close()
         raise StorageError(f"The agent cannot listen at {self.root / 'master.sock'}: {reason}.")
+
+
+def _linked_names(agents: Path) -> set[str]:
+    """Return the names of what the working directories of all agents' runs have links to."""
+    names: set[str] = set()
+    pending = [str(path) for path in agents.glob("*/runs")]
+    while pending:
+        with suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    names.add(os.path.basename(os.readlink(entry.path)))
+                elif entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+    return names
 
 
 def remove_folder(folder: Path) -> None:

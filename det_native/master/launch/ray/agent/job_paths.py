@@ -21,33 +21,42 @@ class MasterPlaces:
 
     Attributes
     ----------
-    checkpoints : str
-        The folder of checkpoints in its home; empty if the job names no home.
+    home : str
+        The master's; empty if the job names none.
     takes_files : bool
         Whether what the code of a trial writes has to be brought to it: where it has another storage, workers write
         there.
     """
 
-    checkpoints: str = ""
+    home: str = ""
     takes_files: bool = True
 
     @classmethod
     def of(cls, job: Job) -> MasterPlaces:
         """Take them from a job."""
         home = job.home if isinstance(job, TrialJob) else ""
-        if not home and job.blobs and is_path(job.blobs):
-            home = str(Path(job.blobs).parent)
+        inside = job.cache or (job.blobs if "://" not in job.blobs else "")
+        if not home and inside:
+            home = str(Path(inside).parent)
+        places = cls(home)
         outputs = (job.outputs if isinstance(job, TrialJob) else "") or job.blobs
-        return cls(str(Path(home) / "checkpoints") if home else "", takes_files=is_path(outputs))
+        return cls(home, takes_files=places.are_own("blobs", outputs))
+
+    @property
+    def checkpoints(self) -> str:
+        """The folder of checkpoints in its home."""
+        return str(Path(self.home) / "checkpoints") if self.home else ""
+
+    def are_own(self, name: str, address: str) -> bool:
+        """Whether blobs, data or checkpoints lie in the home, so that they have to be brought to other machines.
+
+        A storage elsewhere is one that every machine reaches, be it a folder that they share.
+        """
+        return bool(self.home) and address == str(Path(self.home) / name)
 
     def has(self, checkpoints: str) -> bool:
-        """Whether checkpoints lie in the master's own folder, so that they have to be brought to other machines."""
-        return bool(self.checkpoints) and checkpoints == self.checkpoints
-
-
-def is_path(address: str) -> bool:
-    """Whether an address of a storage is a path, and not that of another file system."""
-    return "://" not in address
+        """Whether these checkpoints lie in the home."""
+        return self.are_own("checkpoints", checkpoints)
 
 
 def job_here(job: Job, run_id: str, rank: int, folders: AgentFolders, master_url: str) -> Job:
@@ -69,14 +78,14 @@ def job_here(job: Job, run_id: str, rank: int, folders: AgentFolders, master_url
         "cache": str(folders.cache),
         "earlier": {uuid: _source_here(source, places, folders) for uuid, source in job.earlier.items()},
     }
-    if is_path(job.blobs):
+    if places.are_own("blobs", job.blobs):
         changes["blobs"] = str(folders.blobs)
-    if is_path(job.data):
+    if places.are_own("data", job.data):
         changes["data"] = str(folders.data)
     if isinstance(job, CheckJob):
         return job.model_copy(update=changes)
-    if is_path(job.outputs):
-        changes["outputs"] = ""
+    if places.are_own("blobs", job.outputs):
+        changes["outputs"] = str(folders.blobs)
     if places.has(job.checkpoints):
         changes["checkpoints"] = str(folders.checkpoints)
     if job.warm_start is not None:

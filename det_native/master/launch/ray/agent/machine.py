@@ -15,6 +15,7 @@ from det_native.errors import CheckpointError, DetError, StorageError
 from det_native.master.launch.base import Exit, WorkerKind
 from det_native.master.launch.local import LocalLauncher
 from det_native.master.launch.ray.agent.ask_queue import AskQueue
+from det_native.master.launch.ray.agent.cleaning import settle_run
 from det_native.master.launch.ray.agent.downloads import Downloads
 from det_native.master.launch.ray.agent.folders import AgentFolders, remove_folder
 from det_native.master.launch.ray.agent.job_paths import JOB, Job, job_here
@@ -210,8 +211,8 @@ class Machine:
             del self._removals[run.run_id]
 
     def _remove_files(self, run: RunHere, needed: set[str], same_trial: bool) -> None:
+        settle_run(self._folders, run.run_id)
         remove_folder(self._folders.run(run.run_id))
-        (self._folders.runs / ".publishing" / f"{run.run_id}.json").unlink(missing_ok=True)
         if run.trial is not None and not same_trial:
             remove_folder(self._folders.tensorboard.joinpath(*map(str, run.trial)))
             with suppress(OSError):  # another trial of the experiment writes there

@@ -116,6 +116,10 @@ class HomeFiles:
     def _growing(self, root: Root, path: str) -> Path:
         if root not in ("runs", "tensorboard"):
             raise StorageError(f"Agents do not write to the folder {root!r} of the master.")
+        # Only the master makes these: what comes late, for an experiment that was deleted, makes nothing anew.
+        owner = self.root(root).joinpath(*check_relative(path)[: 1 if root == "runs" else 2])
+        if not owner.is_dir():
+            raise StorageError(f"{owner} is not there any more, since its experiment was deleted: nothing is kept.")
         return safe_join(self.root(root), path)
 
     def _is_here(self, root: Root, path: str) -> bool:

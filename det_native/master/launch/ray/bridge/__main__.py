@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import getpass
-import importlib
 import json
 import logging
 import os
+import pkgutil
 import platform
 import signal
 import sys
@@ -85,11 +85,10 @@ async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Ev
     from det_native.master.launch.ray.bridge.cluster import Cluster
     from det_native.master.launch.ray.bridge.nodes import Machines, SlotRule
 
-    module, _, name = arguments.agent.partition(":")
     bridge = Bridge(
         Cluster(arguments.namespace, client=client),
         AskServer(arguments.home, arguments.url),
-        getattr(importlib.import_module(module), name),
+        pkgutil.resolve_name(arguments.agent),
         Machines(SlotRule.parse(arguments.slots), arguments.names),
         Settings(arguments.namespace, _who(arguments.home), arguments.threads, arguments.rank_grace),
         emit,

@@ -24,6 +24,7 @@ from det_native.master.launch.ray.asks.serving import AskServer
 from det_native.schema.manifests import CheckpointManifest, FileEntry
 from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.datasets import DataStore
 from det_native.storage.file_states import BASELINE_NAME, Baseline, state_of
 
 pytestmark = pytest.mark.slow
@@ -286,3 +287,28 @@ def test_a_folder_is_one_agents_and_what_nobody_has_used_for_long_goes(tmp_path:
         folders.prepare("another")
     folders.prepare("cluster").release()
     assert list(folders.runs.iterdir()) == []
+
+
+def test_data_that_no_run_of_the_machine_links_to_go_once_they_are_old(tmp_path: Path) -> None:
+    folders = AgentFolders(tmp_path / "a")
+    other = AgentFolders(tmp_path / "b")
+    locks = [folders.prepare("cluster"), other.prepare("cluster")]
+    store = DataStore(folders.data)
+    hashes = [hashlib.sha256(bytes([number])).hexdigest() for number in range(4)]
+    unused, linked, renewed, new = (store.path_of(sha256) for sha256 in hashes)
+    for path in (unused, linked, renewed, new):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"data")
+        os.utime(path, (0, 0) if path != new else None)
+    (folders.data / "partial").mkdir()
+    (folders.data / "partial" / hashes[0]).write_bytes(b"da")
+    os.utime(folders.data / "partial" / hashes[0], (0, 0))
+    work = other.run("r1") / "work" / "images"
+    work.mkdir(parents=True)
+    (work / "1.png").symlink_to(linked)
+    assert store.refresh(hashes[2])
+    folders.remove_unused()
+    assert [path.exists() for path in (unused, linked, renewed, new)] == [False, True, True, True]
+    assert not any((folders.data / "partial").iterdir())
+    for lock in locks:
+        lock.release()

@@ -69,3 +69,70 @@ def test_a_check_has_its_paths_too() -> None:
 def test_without_a_home_nothing_is_the_masters_own() -> None:
     job = trial_job(HOME, "r1", "say").model_copy(update={"home": "", "blobs": "", "checkpoints": ""})
     assert not MasterPlaces.of(job).has("")
+
+
+S3 = "s3://bucket/all"
+
+
+@pytest.mark.parametrize("storage", [S3, "file:///shared/all", "/shared/all"])
+def test_with_another_storage_only_what_is_in_the_home_from_before_has_another_path(storage: str) -> None:
+    secret = {"key": "k", "secret": "s"}
+    there = {"outputs": f"{storage}/blobs", "checkpoints": f"{storage}/checkpoints"}
+    options = {"storage_options": secret, "checkpoint_options": secret}
+    places = {"cache": str(HOME / "cache"), **options, **there}
+    job = trial_job(HOME, "r1", "say").model_copy(
+        update={
+            **places,
+            "warm_start": WarmStartSource(checkpoints=str(HOME / "checkpoints"), manifest=MANIFEST),
+            "earlier": {MANIFEST.uuid: WarmStartSource(checkpoints=f"{storage}/checkpoints", manifest=MANIFEST)},
+        }
+    )
+    here = job_here(job, "r1", 0, FOLDERS, "unix:/x")
+    assert isinstance(here, TrialJob)
+    assert (here.blobs, here.data, here.cache) == ("/agents/cache/blobs", "/agents/cache/data", "/agents/cache")
+    assert (here.outputs, here.checkpoints) == (there["outputs"], there["checkpoints"])
+    assert (here.storage_options, here.checkpoint_options) == (secret, secret)
+    assert here.warm_start is not None
+    assert here.warm_start.checkpoints == "/agents/cache/checkpoints"
+    assert here.earlier[MANIFEST.uuid].checkpoints == f"{storage}/checkpoints"
+    assert MasterPlaces.of(job) == MasterPlaces(str(HOME), takes_files=False)
+
+    new = job.model_copy(update={"blobs": f"{storage}/blobs", "data": f"{storage}/data"})
+    here = job_here(new, "r1", 0, FOLDERS, "unix:/x")
+    assert isinstance(here, TrialJob)
+    assert (here.blobs, here.outputs, here.data) == (f"{storage}/blobs", f"{storage}/blobs", f"{storage}/data")
+
+    older = job.model_copy(update={"checkpoints": str(HOME / "checkpoints")})
+    here = job_here(older, "r1", 0, FOLDERS, "unix:/x")
+    assert isinstance(here, TrialJob)
+    assert here.checkpoints == "/agents/a/checkpoints"
+    assert MasterPlaces.of(older).has(older.checkpoints)
+
+
+@pytest.mark.parametrize("storage", [S3, "/shared/all"])
+def test_a_check_reads_there_what_lies_there(storage: str) -> None:
+    cache = {"cache": str(HOME / "cache")}
+    mixed = check_job(HOME, "c1").model_copy(update={"data": f"{storage}/data", **cache})
+    here = job_here(mixed, "c1", 0, FOLDERS, "unix:/x")
+    assert (here.blobs, here.data) == ("/agents/cache/blobs", f"{storage}/data")
+    away = check_job(HOME, "c1").model_copy(update={"blobs": f"{storage}/blobs", "data": str(HOME / "data"), **cache})
+    here = job_here(away, "c1", 0, FOLDERS, "unix:/x")
+    assert (here.blobs, here.data, here.cache) == (f"{storage}/blobs", "/agents/cache/data", "/agents/cache")
+
+
+def test_every_field_of_a_job_that_names_a_place_is_known_here() -> None:
+    """Whoever adds a place to a job has to say where it is on another machine."""
+    fields = {name for kind in (TrialJob, CheckJob) for name in kind.model_fields}
+    assert fields == CARRIED | {"directory", "blobs", "outputs", "data", "cache", "checkpoints", "warm_start"} | {
+        "earlier",
+        "master_url",
+        "home",
+        "gang",
+    }
+
+
+CARRIED = {
+    *("kind", "protocol", "storage_options", "bundle", "bundle_id", "checkpoint_options", "resume", "manifests"),
+    *("starter", "token", "run_id", "experiment_id", "trial_id", "config", "hparams", "trial_seed", "stage", "test"),
+    *("devices", "threads", "variables"),
+}

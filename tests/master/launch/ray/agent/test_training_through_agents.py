@@ -113,6 +113,8 @@ def submitted(master: Master, died: Path) -> int:
 
 def run_on(agent: NodeAgent, bridge: ThreadBridge, master: Master, job: TrialJob) -> int | None:
     """Run a job of the master on a machine that has a standby, and tell the master of its end."""
+    events = Path(job.home, "tensorboard", str(job.experiment_id), str(job.trial_id))
+    events.mkdir(parents=True, exist_ok=True)  # as the launcher does
     until(lambda: bridge.call(agent.standbys()).get("torch"))
     started = bridge.call(agent.start(job.run_id, 0, job.model_dump_json(), TORCH))
     assert started["standby"] == "ready"

@@ -105,6 +105,7 @@ class TestFilesOfRuns:
     def test_a_piece_is_written_where_the_file_ends_and_a_repeat_changes_nothing(
         self, server: AskServer, home: Path
     ) -> None:
+        (home / "runs" / "r1").mkdir(parents=True)
         assert reply(server, Write("runs", "r1/rank-1/output.log", 0, b"first ")) == 6
         assert reply(server, Write("runs", "r1/rank-1/output.log", 9, b"too far")) == 6
         assert reply(server, Write("runs", "r1/rank-1/output.log", 6, b"second")) == 12
@@ -112,9 +113,17 @@ class TestFilesOfRuns:
         assert (home / "runs/r1/rank-1/output.log").read_bytes() == b"first second"
 
     def test_a_whole_file_takes_the_place_of_a_longer_one(self, server: AskServer, home: Path) -> None:
+        (home / "tensorboard" / "1" / "2").mkdir(parents=True)
         reply(server, Write("tensorboard", "1/2/checkpoint", 0, b"a long text of an earlier run"))
         assert reply(server, Write("tensorboard", "1/2/checkpoint", 0, b"short", last=True)) == 5
         assert (home / "tensorboard/1/2/checkpoint").read_bytes() == b"short"
+
+    def test_what_comes_late_makes_no_folder_of_what_was_deleted(self, server: AskServer, home: Path) -> None:
+        late = [Write("runs", "r1/output.log", 0, b"x"), Write("tensorboard", "1/2/train/events", 0, b"x")]
+        for problem in perform(server, *late):
+            assert isinstance(problem, Problem)
+            assert "experiment was deleted" in problem.text
+        assert [path for path in home.rglob("*") if path.name in ("r1", "1")] == []
 
     def test_pieces_are_read_with_the_size_of_the_whole(self, server: AskServer, home: Path) -> None:
         (home / "runs" / "r1").mkdir(parents=True)

@@ -1,0 +1,141 @@
+"""Machines of a Ray cluster and a storage in S3: workers bring everything there themselves, and go on elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from faults import GATE_CELL, Cluster, Gate, checkpoint_at, ended, running_kernel
+from installed_toy import install_toy
+from s3_server import S3, SECRET, running_s3
+
+from det_native.schema.states import ExperimentState
+
+sys.path.append(str(Path(__file__).parents[1] / "master" / "launch" / "ray"))
+sys.path.append(str(Path(__file__).parents[1] / "master" / "launch"))
+from ray_cluster import RayCluster, RayNode
+
+pytestmark = pytest.mark.long
+
+TRIAL = """
+import pathlib
+import det_native as det
+from toy_framework.trial import ToyTrial
+
+class Reading(ToyTrial):
+    def train_batch(self, batch_idx):
+        if batch_idx == 0:
+            with open("big.csv") as data, open("seen.csv", "w") as seen:
+                seen.write(data.read()[:7])
+            det.log_text("note", "logged")
+        if batch_idx == 6:
+            seen = pathlib.Path("seen.csv")  # each run has a folder of its own
+            gate(self.context.get_hparam("port"), seen.read_text() if seen.exists() else "again")
+        return super().train_batch(batch_idx)
+"""
+CREATE = """
+experiment = det.experimental.create(Reading, {
+    "hyperparameters": {"global_batch_size": 1, "port": settings["port"]},
+    "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 8}},
+    "scheduling_unit": 1,
+    "min_checkpoint_period": {"batches": 3},
+    "checkpoint_policy": "none",
+})
+"""
+
+LOADED = "[loaded.steps for loaded in (each.load() for each in det.attach(experiment.id).trials[0].checkpoints[-2:])]"
+
+
+@pytest.fixture
+def s3() -> Iterator[S3]:
+    """Run an S3."""
+    with running_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the toy framework on the import path of all, the machines of the cluster too."""
+    paths = (str(install_toy(tmp_path)), os.environ.get("PYTHONPATH", ""))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+
+
+@pytest.fixture
+def machines(packages: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayCluster]:
+    """Run a cluster of a head without slots and two machines with one each."""
+    running = RayCluster(0, DET_AGENT_ENTRY="det_harness.worker.job:run_job", PYTHONPATH=os.environ["PYTHONPATH"])
+    try:
+        for name, value in running.environment.items():
+            if name.startswith("RAY_"):
+                monkeypatch.setenv(name, value)
+        running.add_node(1)
+        running.add_node(1)
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def cluster(machines: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """Give a home whose master will have those machines."""
+    made = Cluster(tmp_path / "cluster")
+    monkeypatch.setenv("DET_HOME", str(made.home.path))
+    yield made
+    made.take_down()
+
+
+def test_all_goes_to_the_bucket_from_the_machines_themselves_and_the_other_one_goes_on(
+    cluster: Cluster, machines: RayCluster, s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = s3.bucket()
+    monkeypatch.setenv("DET_STORAGE_OPTIONS", json.dumps(s3.options))
+    cluster.det("up", "--launcher", "ray", "--ray-address", machines.address, "--storage", f"s3://{bucket}/all")
+    monkeypatch.delenv("DET_STORAGE_OPTIONS")
+    (cluster.folder / "big.csv").write_text("content" * 1000)
+    cluster.det("data", "put", "big.csv")
+    gate = Gate()
+    with running_kernel(cluster, "notebook", GATE_CELL, TRIAL) as kernel:
+        (kernel.folder / "big.csv").write_text("content" * 1000)
+        experiment = cluster.attach(kernel.submit_with(CREATE, port=gate.port))
+        worker = gate.next()
+        assert worker.text == "content"
+        checkpoint_at(experiment, 6)
+        first = node_of(machines, worker.pid)
+        machines.kill_node(first)
+        worker.line.close()
+        again = gate.next()
+        assert again.text == "again", "it goes on after the checkpoint"
+        assert node_of(machines, again.pid) is not first
+        again.go()
+        ended(experiment, ExperimentState.COMPLETED)
+        assert [len(loaded) for loaded in kernel.value(LOADED)] == [4, 4]
+    gate.close()
+    [trial] = experiment.trials
+    assert trial.metrics("training")[-1]["batch"] == 8
+    assert trial.detail().restarts == 0, "that a machine is gone is no fault of the trial"
+    assert all(each.verify() for each in trial.checkpoints)
+    [file] = experiment.artifacts
+    assert file.download(tmp_path / "seen").read_text() == "content"
+    assert {medium.content() for medium in trial.media} == {b"logged"}
+    keys = [key.split("/") for key in s3.sizes(bucket)]
+    assert {(key[0], key[1]) for key in keys} == {("all", "blobs"), ("all", "data"), ("all", "checkpoints")}
+    # What agents write of these into the home arrives in these folders; of a file that was not reported, in `work`.
+    home = cluster.home.path
+    assert not [
+        path for name in ("blobs", "checkpoints", "data") for path in (home / name).rglob("*") if path.is_file()
+    ]
+    assert not list((home / "runs").glob("*/work/seen.csv"))
+    for path in (home / "log", *(home / "runs").rglob("*.log")):
+        assert SECRET not in path.read_text() if path.is_file() else True
+
+
+def node_of(machines: RayCluster, pid: int) -> RayNode:
+    """Return the machine that a process is on."""
+    above = {process.pid for process in psutil.Process(pid).parents()}
+    [found] = [node for node in machines.nodes if node.pid in above]
+    return found
