@@ -1,4 +1,4 @@
-"""``det up`` and what follows on a real cluster that wants a token, as users try it, with what they do wrong."""
+"""``det up`` on a real cluster that wants a token, as users try it, with what they do wrong."""
 
 from __future__ import annotations
 
@@ -15,39 +15,6 @@ pytestmark = pytest.mark.long
 
 Det = Callable[..., "subprocess.CompletedProcess[str]"]
 
-CONFIGURATION = """
-name: tiny
-entrypoint: model_def:Tiny
-hyperparameters: {global_batch_size: 4}
-resources: {slots_per_trial: 2}
-searcher: {name: single, metric: loss, max_length: {batches: %d}}
-max_restarts: 0
-"""
-PROGRAM = """
-import torch
-from det_native.pytorch import DataLoader, PyTorchTrial
-
-class Tiny(PyTorchTrial):
-    def __init__(self, context):
-        self.context = context
-        self.model = context.wrap_model(torch.nn.Linear(2, 1))
-        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
-
-    def build_training_data_loader(self):
-        return DataLoader(torch.utils.data.TensorDataset(torch.randn(32, 2)), batch_size=4)
-
-    build_validation_data_loader = build_training_data_loader
-
-    def train_batch(self, batch, epoch_idx, batch_idx):
-        loss = self.model(batch[0]).square().mean()
-        self.context.backward(loss)
-        self.context.step_optimizer(self.optimizer)
-        print("batch", batch_idx, flush=True)
-        return {"loss": loss}
-
-    def evaluate_batch(self, batch):
-        return {"loss": self.model(batch[0]).square().mean()}
-"""
 HIDES_RAY = """
 import importlib.util
 find = importlib.util.find_spec
@@ -72,7 +39,6 @@ def cluster(token: Path) -> Iterator[RayCluster]:
         client=True,
         RAY_AUTH_MODE="token",
         RAY_AUTH_TOKEN_PATH=str(token),
-        DET_AGENT_ENTRY="det_harness.worker.job:run_job",
     )
     yield running
     running.stop()
@@ -134,29 +100,3 @@ def test_without_ray_the_command_that_installs_it_is_told(det: Det, cluster: Ray
     hidden = det("up", "--launcher", "ray", "--ray-address", cluster.address, PYTHONPATH=str(tmp_path / "hiding"))
     _assert_refused(hidden, "Ray is not installed here")
     assert "pip install 'det-native[ray]'" in hidden.stderr
-
-
-def test_a_trial_runs_through_a_client_server_beside_another_master(
-    det: Det, cluster: RayCluster, tmp_path: Path
-) -> None:
-    first = det("up", "--launcher", "ray", "--ray-address", cluster.address, home="first")
-    assert (first.returncode, first.stderr) == (0, "")
-    second = det("up", "--launcher", "ray", "--ray-address", cluster.client_address)
-    assert "Its cluster has 1 machine with 2 slots" in second.stdout
-    assert f"home {tmp_path / 'first'}; both share its slots." in second.stderr
-    (tmp_path / "program").mkdir()
-    (tmp_path / "program" / "model_def.py").write_text(PROGRAM)
-    (tmp_path / "short.yaml").write_text(CONFIGURATION % 8)
-    (tmp_path / "long.yaml").write_text(CONFIGURATION % 1_000_000)
-    trained = det("experiment", "create", "short.yaml", "program", "-f")
-    assert trained.returncode == 0, trained.stdout + trained.stderr
-    assert "batch 7" in det("logs", "1").stdout
-    assert det("experiment", "create", "long.yaml", "program").returncode == 0
-    endless = subprocess.CompletedProcess([], 1, "")
-    while "batch 3" not in endless.stdout:
-        endless = det("logs", "2")
-    assert "0 of 2" not in det("status").stdout
-    # Slots that another master's trial holds are not offered.
-    assert "busy" in det("nodes", home="first").stdout or "0 " in det("nodes", home="first").stdout
-    assert det("experiment", "kill", "2").returncode == 0
-    assert det("experiment", "wait", "2").returncode == 4
