@@ -59,7 +59,9 @@ class TimedGangs:
     ) -> None:
         self._launcher: Launcher = launcher
         self._folder = folder
-        self._outputs = outputs or (lambda run_id: [rank_folder(folder / run_id, rank) / OUTPUT_NAME for rank in (0, 1)])
+        self._outputs = outputs or (
+            lambda run_id: [rank_folder(folder / run_id, rank) / OUTPUT_NAME for rank in (0, 1)]
+        )
         self._standbys = standbys
         self._number = 0
 
