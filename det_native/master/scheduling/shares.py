@@ -45,7 +45,7 @@ class Shares:
         self._ending: set[int] = set()
         # By usable slots and their number: machines that may be held back for a trial, those with the most room first.
         self._roomiest: dict[tuple[int, int], Iterator[int]] = {}
-        self._victims = Victims(self.running, policy, self._ending, machines)
+        self._victims = Victims(self.running, policy, self._ending, machines, self.kept)
         for trial in self.running:
             if trial.ending:
                 self.release(trial)
@@ -99,6 +99,7 @@ class Shares:
         self._ending.add(trial.trial_id)
         self.kept[trial.experiment_id] -= len(trial.slot_ids)
         self.changed.add(trial.experiment_id)
+        self._victims.changed(trial.experiment_id)
         for slot in trial.slot_ids:
             if slot in self.machines.position and slot not in self._closed:
                 self._coming[slot] = None
@@ -131,6 +132,7 @@ class Shares:
         self.kept[trial.experiment_id] += trial.slots
         self.held[trial.experiment_id] += trial.slots
         self.changed.add(trial.experiment_id)
+        self._victims.changed(trial.experiment_id)
         pool, single = self.pool(trial), self.is_single(trial)
         if pool.can_start(trial.slots, single_node=single):
             given = pool.take(trial.slots, spread=trial.where.spread and not single)

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 
 from det_native.master.scheduling.facts import Pending, Policy, Running
+from det_native.master.scheduling.holders import Holders
 from det_native.master.scheduling.machines import Machines, Usable
 
 #: By fair share it hangs on who asks what can be spared: so few machines are compared.
@@ -27,32 +29,44 @@ class Victims:
     ending : set of int
         Trials that were asked already; it grows.
     machines : Machines
+    kept : Counter
+        Slots by experiment, as they change.
     """
 
-    def __init__(self, running: list[Running], policy: Policy, ending: Set[int], machines: Machines) -> None:
+    def __init__(
+        self, running: list[Running], policy: Policy, ending: Set[int], machines: Machines, kept: Counter[int]
+    ) -> None:
+        self._kept = kept
         self._running = running
         self._by_priority = policy is Policy.PRIORITY
         self._ending = ending
         self._machines = machines
         # By usable slots: what was too much before, the number of slots and the priority, or share, of the trial.
         self._hopeless: dict[int, tuple[int, float]] = {}
+        # By usable slots and number of slots: machines that may have room for that.
+        self._able: dict[tuple[int, int], dict[int, None]] = {}
         # By usable slots, number of slots and priority: machines by what it costs to make room there, when last seen.
         self._costs: dict[tuple[int, int, int], list[tuple[tuple[int, int, int], int]]] = {}
 
     def newest_first(self, trials: Iterable[Running]) -> list[Running]:
         """Return those that can be asked, the newest first."""
         able = [one for one in trials if one.slot_ids and one.trial_id not in self._ending]
-        return sorted(able, key=lambda one: (one.started, one.trial_id), reverse=True)
+        return sorted(able, key=attrgetter("started", "trial_id"), reverse=True)
 
     @cached_property
     def _ordered(self) -> list[Running]:
         """All of them: by priority the least important first, the newest of equals."""
         found = self.newest_first(self._running)
-        return sorted(found, key=lambda one: -one.level) if self._by_priority else found
+        return sorted(found, key=attrgetter("level"), reverse=True) if self._by_priority else found
 
     @cached_property
-    def _of_experiments(self) -> dict[int, list[tuple[int, Running]]]:
-        return _by_experiment(self._ordered)
+    def _all_turns(self) -> Holders:
+        return Holders(self._ordered, self._ending, self._kept)
+
+    def changed(self, number: int) -> None:
+        """Note that an experiment holds another number of slots than before."""
+        if "_all_turns" in self.__dict__:
+            self._all_turns.changed(number)
 
     @cached_property
     def _on_node(self) -> dict[int, list[Running]]:
@@ -106,14 +120,28 @@ class Victims:
         if (self._by_priority and self._least_important <= trial.level) or (trial.slots >= slots and claim >= before):
             return None
 
+        key = (id(usable), trial.slots)
+        able = self._able.get(key)
+        if able is None:
+            able = self._able[key] = {node: None for node, ids in usable.by_node.items() if len(ids) >= trial.slots}
+        spent: list[int] = []
+
         def here(node: int) -> tuple[tuple[int, int, int], list[Running]] | None:
-            found = self._on(node, trial, room.get(node, trial.slots), usable, closed, kept)
+            lacking = room.get(node, trial.slots)
+            found = self._on(node, trial, lacking, usable, closed, kept)
             if found is None:
+                if self._left_on(node, usable, closed) < lacking:
+                    spent.append(node)
                 return None
             lost = sum(len(one.slot_ids) for one in found)
             return (-min(one.level for one in found) if self._by_priority else 0, lost, len(found)), found
 
-        best = self._cheapest(trial, usable, here) if self._by_priority else self._one_of_some(trial, usable, here)
+        if self._by_priority:
+            best = self._cheapest(trial, usable, able, room, here)
+        else:
+            best = self._one_of_some(able, here)
+        for node in spent:  # what is left there becomes no more, whoever asks
+            able.pop(node, None)
         if best is None:
             self._hopeless[id(usable)] = trial.slots, claim
         return best
@@ -126,16 +154,33 @@ class Victims:
             self._on_node.get(node, []), trial, lacking, lambda one: sum(slot in ids for slot in one.slot_ids), kept
         )
 
-    def _cheapest(self, trial: Pending, usable: Usable, here: _Look) -> list[Running] | None:
+    def _left_on(self, node: int, usable: Usable, closed: Set[str]) -> int:
+        """Return how many slots trials hold on a machine that have not been asked."""
+        ids = set(usable.by_node[node]) - closed
+        left = (one for one in self._on_node.get(node, ()) if one.trial_id not in self._ending)
+        return sum(slot in ids for one in left for slot in one.slot_ids)
+
+    def _least_cost(self, node: int, lacking: int) -> tuple[int, int, int]:
+        """Return what it costs at the least to make room on a machine."""
+        there = self._on_node.get(node, ())
+        level = max((one.level for one in there), default=0)
+        largest = max((len(one.slot_ids) for one in there), default=1)
+        return -level, lacking, -(-lacking // largest)
+
+    def _cheapest(
+        self, trial: Pending, usable: Usable, able: Iterable[int], room: Mapping[int, int], here: _Look
+    ) -> list[Running] | None:
         """Return the victims on the machine where the least important end, and the fewest.
 
-        What each costs is remembered for the next trial of this kind, and looked at again where it may be the one.
+        What each costs, or would at the least, is remembered for the next trial of this kind, and looked at again
+        where it may be the one.
         """
         key = (id(usable), trial.slots, trial.level)
         costs = self._costs.get(key)
         if costs is None:
-            able = (node for node, ids in usable.by_node.items() if len(ids) >= trial.slots)
-            costs = self._costs[key] = [(seen[0], node) for node in able if (seen := here(node)) is not None]
+            costs = self._costs[key] = [
+                (self._least_cost(node, room.get(node, trial.slots)), node) for node in able if node in self._on_node
+            ]
             heapq.heapify(costs)
         while costs:
             cost, node = heapq.heappop(costs)
@@ -147,9 +192,8 @@ class Victims:
                 return now[1]
         return None
 
-    def _one_of_some(self, trial: Pending, usable: Usable, here: _Look) -> list[Running] | None:
+    def _one_of_some(self, able: Iterable[int], here: _Look) -> list[Running] | None:
         """Return the victims on the machine that loses least among the first ones where some can be spared."""
-        able = (node for node, ids in usable.by_node.items() if len(ids) >= trial.slots)
         some = islice((seen for node in able if (seen := here(node)) is not None), _MACHINES_COMPARED)
         return min(some, key=lambda seen: seen[0], default=(None, None))[1]
 
@@ -201,48 +245,9 @@ class Victims:
         One can spare a trial if it then holds no less, by weight, than the one that gets the slots holds with them.
         """
         share = (kept[trial.experiment_id] + trial.slots) / trial.weight
-        groups = self._of_experiments if candidates is self._ordered else _by_experiment(candidates)
-        left = {number: kept[number] for number in groups if number != trial.experiment_id}
-        # Groups by what they hold; those that hold no more than the trial would cannot spare anything.
-        heap = [(-held / groups[number][0][1].weight, number) for number, held in left.items()]
-        heap = [entry for entry in heap if -entry[0] > share]
-        heapq.heapify(heap)
-        taken: set[int] = set()
-        found: list[Running] = []
-        gained = 0
-
-        def spared(number: int) -> tuple[int, Running, int] | None:
-            for age, one in groups[number]:
-                if one.trial_id in taken or one.trial_id in self._ending:
-                    continue
-                if (left[number] - len(one.slot_ids)) / one.weight >= share and (more := gain(one)):
-                    return age, one, more
-            return None
-
-        while gained < lacking and heap:
-            most = heap[0][0]
-            equals = []
-            while heap and heap[0][0] == most:
-                number = heapq.heappop(heap)[1]
-                if (candidate := spared(number)) is not None:
-                    equals.append(candidate)
-            if not equals:
-                continue
-            _, one, more = min(equals, key=lambda candidate: candidate[0])
-            for other in equals:
-                if other[1] is not one:
-                    heapq.heappush(heap, (most, other[1].experiment_id))
-            taken.add(one.trial_id)
-            found.append(one)
-            gained += more
-            left[one.experiment_id] -= len(one.slot_ids)
-            heapq.heappush(heap, (-left[one.experiment_id] / one.weight, one.experiment_id))
-        return found, gained
-
-
-def _by_experiment(trials: Iterable[Running]) -> dict[int, list[tuple[int, Running]]]:
-    """Return trials by experiment, each with its place among all."""
-    found: dict[int, list[tuple[int, Running]]] = {}
-    for age, one in enumerate(trials):
-        found.setdefault(one.experiment_id, []).append((age, one))
-    return found
+        if candidates is self._ordered:
+            turns = self._all_turns
+            turns.refresh(kept)
+        else:
+            turns = Holders(candidates, self._ending, kept)
+        return turns.spare(trial, share, lacking, gain)

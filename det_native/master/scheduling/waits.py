@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from det_native.master.scheduling.facts import Pending, Policy, Running
-from det_native.master.scheduling.machines import Machines, Usable
+from det_native.master.scheduling.machines import Machines, Usable, Where
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS, machines_of, queues_of
 from det_native.master.scheduling.shares import Shares
 from det_native.schema.cluster import SlotsWanted
@@ -85,9 +85,18 @@ class _Told:
         self._asked = asked
         self._turns: dict[int, Pending | None] = {}
         self._held: dict[int, tuple[list[int], list[int]]] = {}
+        self._said: dict[tuple[Where, int, int | None, bool], str] = {}
 
     def wait(self, head: Pending) -> str:
-        """Return what the next trial of an experiment waits for."""
+        """Return what the next trial of an experiment waits for: the same for all that need the same."""
+        turn = self._turn(self._shares.machines.usable(head.where))
+        mine = turn is not None and turn.experiment_id == head.experiment_id
+        key = (head.where, head.slots, head.max_slots, mine)
+        if key not in self._said:
+            self._said[key] = self._say(head, turn, mine)
+        return self._said[key]
+
+    def _say(self, head: Pending, turn: Pending | None, mine: bool) -> str:
         shares, kind = self._shares, head.where.named
         pool = shares.pool(head)
         total = len(pool.usable.ids)
@@ -98,8 +107,6 @@ class _Told:
         single = shares.is_single(head)
         place = f"{kind}, on one machine" if single else kind
         needed = f"{head.slots} of {_counted(total)}{place}"
-        turn = self._turn(pool.usable)
-        mine = turn is not None and turn.experiment_id == head.experiment_id
         holders, ending = self._holders(pool.usable)
         starts = pool.can_start(head.slots, single_node=single)
         if mine and ending and not starts and shares.will_fit(head):
