@@ -60,11 +60,10 @@ class RayMaster(Cluster):
         return MasterInfo.model_validate(connect(start=False).get("/master"))
 
     @property
-    def bridge(self) -> psutil.Process:
-        """The bridge of the master that runs."""
+    def bridge(self) -> psutil.Process | None:
+        """The bridge of the master that runs; None while there is none."""
         children = psutil.Process(self.master.pid).children()
-        [bridge] = [child for child in children if "det_native.master.launch.ray.bridge" in child.cmdline()]
-        return bridge
+        return next((child for child in children if "det_native.master.launch.ray.bridge" in line_of(child)), None)
 
     def made_whole(self) -> None:
         """Have the cluster be as at the beginning: a head and as many other machines, all with a free slot."""
@@ -91,6 +90,14 @@ def cluster_of(folder: Path, *, redis: str, head_slots: int) -> Iterator[tuple[R
         stack.callback(master.take_down)
         master.start("torch")
         yield ray, master, stack.enter_context(running_kernel(master, "notebook", *CELLS))
+
+
+def line_of(process: psutil.Process) -> str:
+    """Return the command line of a process, empty for one that is gone."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def until(condition: Callable[[], T], told: Callable[[], object] = lambda: "") -> T:

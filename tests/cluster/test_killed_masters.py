@@ -27,9 +27,10 @@ def test_processes_are_found_again(
     run, slots = only_trial(experiment).run_id, only_trial(experiment).slots
     if killed == "bridge":
         bridge = master.bridge
+        assert bridge is not None
         bridge.kill()
         let_go(both)  # they go on while nobody takes what they report
-        until(lambda: master.bridge != bridge)
+        until(lambda: master.bridge not in (None, bridge))
     else:
         before = master.master
         os.kill(before.pid, signal.SIGKILL)

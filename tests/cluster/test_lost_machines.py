@@ -14,6 +14,7 @@ from rig import (
     end_of,
     filled_object_stores,
     let_go,
+    line_of,
     log_of,
     other_than_head,
     submit,
@@ -60,7 +61,7 @@ def test_a_machine_that_hangs(
     assert "is gone. Restart 1 of at most 1." in log_of(experiment)
     # What has been away for so long is no machine of the cluster any more, and nothing of it works on.
     hung.go_on()
-    until(lambda: not any("det_harness" in " ".join(process.cmdline()) for process in hung.living()))
+    until(lambda: not any("det_harness" in line_of(process) for process in hung.living()))
     ray.kill_node(hung)
 
 

@@ -241,3 +241,17 @@ def test_a_disk_that_failed_and_is_back_costs_no_restart(reason: ExitReason | No
     assert isinstance(decision, Suspend)
     assert "no restart is counted" in decision.reason
     assert isinstance(decide(facts(ExitReason.USER_ERROR, max_restarts=0, disk_failed=True)), Fail)
+
+
+@pytest.mark.parametrize("reason", [None, ExitReason.STOPPED, ExitReason.PEER_FAILED])
+def test_what_interrupts_a_run_from_outside_is_no_restart(reason: ExitReason | None) -> None:
+    why = "the machine b is being drained"
+    decision = decide(facts(reason, max_restarts=0, interrupted=why))
+    assert isinstance(decision, Suspend)
+    assert f"{why}. The trial goes on elsewhere; no restart is counted." in decision.reason
+    assert isinstance(decide(facts(reason, max_restarts=0)), Fail)
+
+
+@pytest.mark.parametrize("reason", [ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR])
+def test_an_error_of_its_own_counts_all_the_same(reason: ExitReason) -> None:
+    assert isinstance(decide(facts(reason, interrupted="the machine b is being drained")), Restart)

@@ -166,9 +166,9 @@ def decide(facts: Facts) -> Decision:
     comes however often the program is run, or one of the user's code before anything was trained. A process that
     vanished is restarted as long as there are restarts left, and so is one that somebody else than the master had end
     (SIGTERM, when a machine shuts down): its trial has not done what it was to do. These ends do not count as
-    restarts: the run was asked to end; its machine was taken away by plan; a full or failed disk ended it; files of its
-    bundle were lost; its program was replaced. A run that says that it has done all is not believed where fewer
-    batches, or metrics of fewer batches, are here.
+    restarts: the run was asked to end; its machine was taken away by plan, or the head of its cluster restarted; a full
+    or failed disk ended it; files of its bundle were lost; its program was replaced. A run that says that it has done
+    all is not believed where fewer batches, or metrics of fewer batches, are here.
     """
     reason = facts.exit.reason if facts.exit is not None else None
     missing = _missing(facts)

@@ -34,7 +34,7 @@ class Exit:
     `code` and `detail` are of the one that failed first, by itself. `code` is negative for a signal and None if the
     launcher was not its parent. `memory` says how much it had where the system has killed it for want of memory.
     `begun` is False for a run whose workers had not taken their job yet when the master ended, and they with it.
-    `interrupted` says what has ended it, where that has nothing to do with what it runs: "the machine a is being
+    `interrupted` says what has ended it where that has nothing to do with what it runs: "the machine a is being
     drained".
     """
 

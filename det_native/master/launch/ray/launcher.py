@@ -374,6 +374,8 @@ class RayLauncher:
 
     def _start_bridge(self) -> None:
         url = self._url if isinstance(self._url, str) else self._url()
+        if not url:  # the master does not listen yet
+            return
         arguments = self._arguments(url)
         self._begun_at = time.monotonic()
         bridge = self._bridge = BridgeProcess(arguments)

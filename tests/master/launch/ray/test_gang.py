@@ -77,3 +77,12 @@ def test_a_run_has_begun_if_one_of_its_processes_had() -> None:
     gang.end(1, 0, 0.0)
     assert gang.exit is not None
     assert gang.exit.begun
+
+
+def test_what_interrupts_a_run_is_said_with_its_end_and_that_it_had_not_begun() -> None:
+    gang = Gang("r1", 2)
+    gang.interrupted = "the machine b is being drained"
+    gang.lost([0, 1], "the machine b is gone", 0.0, begun=False)
+    assert gang.exit is not None
+    assert gang.exit.interrupted == "the machine b is being drained"
+    assert not gang.exit.begun

@@ -99,6 +99,8 @@ class Machine:
             elif rank.phase is Phase.RUNNING:
                 name = _name(run_id, rank.rank)
                 await self._call(partial(LocalLauncher.kill, run_id=name, grace=grace))
+            else:
+                rank.killed = True
 
     async def stacks(self, run_id: str) -> None:
         """Have the processes of a run write their stacks."""

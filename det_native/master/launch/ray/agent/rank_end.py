@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from det_native.errors import DetError, DiskFailedError, DiskFullError
+from det_native.errors import DetError, DiskFailedError, DiskFullError, StorageError
 from det_native.master.flow.spool import DamagedSpoolError, left_batches
 from det_native.master.launch.base import Exit
 from det_native.master.launch.local_run import append_output
@@ -86,17 +86,28 @@ class RankEnds:
         try:
             while body := await asyncio.to_thread(next, batches, b""):
                 request = Request("POST", path, headers, body)
-                response = await self._persistently(run, request)
+                response = await self._persistently(run, rank, request)
                 if response.status != OK:
                     self._say(folder, f"The master does not take what was left to report: {_sentence(response)}")
                     return
         except DamagedSpoolError as error:
             self._say(folder, str(error))
 
-    async def _persistently(self, run: RunHere, request: Request) -> Response:
-        """Pass reports on again and again until the master has decided about them."""
+    async def _persistently(self, run: RunHere, rank: RankHere, request: Request) -> Response:
+        """Pass reports on again and again until the master has decided about them.
+
+        Raises
+        ------
+        StorageError
+            If it has not for a while after the run was to be ended: its end is not to wait for ever.
+        """
         pause = _FIRST_PAUSE
+        until = None
         while True:
+            if rank.killed:
+                until = until or time.monotonic() + _PATIENCE
+                if time.monotonic() > until:
+                    raise StorageError("it cannot take them, and the run was to be ended.")
             try:
                 response = await self._passer.pass_on(run, request)
             except DetError as error:

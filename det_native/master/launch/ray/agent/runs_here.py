@@ -30,7 +30,7 @@ class RankHere:
     start : asyncio.Task
         Its start, which gives what ``NodeAgent.start`` returns.
     killed : bool
-        Whether it was to be ended before it had begun.
+        Whether it was to be ended, before it had begun or while what it has left is brought to the master.
     output, punched : int
         Bytes of its output that are at the master, and those of them whose disk space was given back here.
     """

@@ -12,19 +12,31 @@ def table(namespace: str) -> Table:
     drained, each with the seconds that are left to it (infinitely many where nobody has said), and who the other
     masters are.
     """
-    import time
-
     import ray
-    from ray._private.state import available_resources_per_node, state
+    from ray._private.state import available_resources_per_node
     from ray.util.placement_group import placement_group_table
 
+    groups = list(placement_group_table().values())
+    return ray.nodes(), available_resources_per_node(), groups, draining(), others(namespace)
+
+
+def draining() -> dict[str, float]:
+    """Return the nodes that are being drained, each with the seconds that are left to it."""
+    import time
+
+    from ray._private.state import state
+    from ray._private.worker import global_worker
+    from ray.core.generated.autoscaler_pb2 import DRAINING, GetClusterResourceStateReply
+
+    reply = GetClusterResourceStateReply.FromString(global_worker.gcs_client.get_cluster_resource_state(timeout_s=10))
+    if all(node.status != DRAINING for node in reply.cluster_resource_state.node_states):
+        return {}
+    # Asked only if there are some: the call ends this process if the head of the cluster goes meanwhile.
     now = time.time()
-    draining = {
+    return {
         node_id: milliseconds / 1000 - now if milliseconds > 0 else float("inf")
         for node_id, milliseconds in state.get_draining_nodes().items()
     }
-    groups = list(placement_group_table().values())
-    return ray.nodes(), available_resources_per_node(), groups, draining, others(namespace)
 
 
 def introduce(namespace: str, who: str) -> None:

@@ -14,14 +14,17 @@ from typing import Any
 import psutil
 import pytest
 from agent_parts import BUNDLE, WORKER, ThreadBridge, check_job, text_of, trial_job, until
+from det_harness.trial.spool import Spool
 from master_parts import publish
 
 from det_native.errors import StorageError
+from det_native.master.launch.ray.agent import rank_end
 from det_native.master.launch.ray.agent.agent import NodeAgent
 from det_native.master.launch.ray.agent.folders import AgentFolders
-from det_native.master.launch.ray.asks.kinds import RankEnded, Read, Share, Write
+from det_native.master.launch.ray.asks.kinds import RankEnded, Read, Request, Share, Write
 from det_native.master.launch.ray.asks.serving import AskServer
 from det_native.schema.manifests import CheckpointManifest, FileEntry
+from det_native.schema.rest import StartedReport
 from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.datasets import DataStore
@@ -312,3 +315,21 @@ def test_data_that_no_run_of_the_machine_links_to_go_once_they_are_old(tmp_path:
     assert not any((folders.data / "partial").iterdir())
     for lock in locks:
         lock.release()
+
+
+@long
+def test_a_run_that_is_to_end_does_not_wait_for_ever_until_its_reports_are_taken(
+    make_agent: MakeAgent, server: AskServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_end, "_PATIENCE", 0.1)
+    agent = make_agent()
+    with ThreadBridge(server, [agent]) as bridge:  # the master is away, as it is to reports while its disk is full
+        start(bridge, agent, home, "r1", "hold")
+        folder = folder_of(bridge, agent, "r1")
+        Spool(folder / "spool").append(1, StartedReport(seq=1, batch=0).model_dump_json())
+        (folder / "go").write_text("0")
+        bridge.wait_for_ask(lambda ask: isinstance(ask.what, Request))
+        assert not bridge.ends
+        bridge.call(agent.kill("r1"))
+        bridge.wait_for(("r1", 0))
+    assert "Not all of its last reports could be brought to the master" in text_of(home / "runs/r1/output.log")
