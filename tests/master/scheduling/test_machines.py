@@ -173,7 +173,7 @@ def test_all_come_to_their_end_that_could_run(
                 trial = owners[action.trial_id]
                 running.append(Running(trial.trial_id, trial.experiment_id, action.slot_ids, priority=trial.priority))
         pending = [trial for trial in pending if trial.trial_id not in {one.trial_id for one in running}]
-        if not running:
+        if not running and not actions:  # those that made room are gone, and the next plan gives it away
             break
         running = running[1:]
     blocked = {trial.experiment_id for trial in pending if not _could_run(trial, machines)}
