@@ -136,7 +136,8 @@ class Victims:
             lost = sum(len(one.slot_ids) for one in found)
             return (-min(one.level for one in found) if self._by_priority else 0, lost, len(found)), found
 
-        best = self._cheapest(trial, usable, able, room, here) if self._by_priority else self._one_of_some(able, here)
+        by_priority = self._by_priority
+        best = self._cheapest(trial, usable, able, room, here) if by_priority else self._one_of_some(able, here)
         for node in spent:  # what is left there becomes no more, whoever asks
             able.pop(node, None)
         if best is None:
