@@ -26,7 +26,16 @@ T = TypeVar("T")
 MACHINES = 3
 #: What agents run their jobs with.
 ENTRY = "det_harness.worker.job:run_job"
-CELLS = (TORCH_SETUP, GATE_CELL, CONFIG, TORCH_TRIAL, RANKED_TRIAL, TORCH_END)
+# A worker that holds waits for the signal itself: it does not come from the master.
+SIGNALLED = """
+def until_told():
+    import gc, sys, time
+    kind = sys.modules["det_harness.worker.attempt"].TrialRun
+    [run] = [each for each in gc.get_objects() if type(each) is kind]
+    while not run._stop.is_set():
+        time.sleep(0.01)
+"""
+CELLS = (TORCH_SETUP, GATE_CELL, SIGNALLED, CONFIG, TORCH_TRIAL, RANKED_TRIAL, TORCH_END)
 
 #: A trial on two machines, one slot on each; none of what these tests do is a restart that counts, unless they say so.
 CREATE = """
