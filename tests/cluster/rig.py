@@ -76,6 +76,9 @@ class RayMaster(Cluster):
 
     def made_whole(self) -> None:
         """Have the cluster be as at the beginning: a head and as many other machines, all with a free slot."""
+        for node in list(self.ray.nodes):
+            if not node.processes():  # it has ended by itself
+                self.ray.kill_node(node)
         if self.ray.head not in self.ray.nodes:
             self.ray.start_head()
         while len(self.ray.nodes) < MACHINES:
