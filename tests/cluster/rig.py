@@ -26,7 +26,16 @@ T = TypeVar("T")
 MACHINES = 3
 #: What agents run their jobs with.
 ENTRY = "det_harness.worker.job:run_job"
-CELLS = (TORCH_SETUP, GATE_CELL, CONFIG, TORCH_TRIAL, RANKED_TRIAL, TORCH_END)
+# A worker that holds waits for the signal itself: it does not come from the master.
+SIGNALLED = """
+def until_told():
+    import gc, sys, time
+    kind = sys.modules["det_harness.worker.attempt"].TrialRun
+    [run] = [each for each in gc.get_objects() if type(each) is kind]
+    while not run._stop.is_set():
+        time.sleep(0.01)
+"""
+CELLS = (TORCH_SETUP, GATE_CELL, SIGNALLED, CONFIG, TORCH_TRIAL, RANKED_TRIAL, TORCH_END)
 
 #: A trial on two machines, one slot on each; none of what these tests do is a restart that counts, unless they say so.
 CREATE = """
@@ -67,6 +76,9 @@ class RayMaster(Cluster):
 
     def made_whole(self) -> None:
         """Have the cluster be as at the beginning: a head and as many other machines, all with a free slot."""
+        for node in list(self.ray.nodes):
+            if not node.processes():  # it has ended by itself
+                self.ray.kill_node(node)
         if self.ray.head not in self.ray.nodes:
             self.ray.start_head()
         while len(self.ray.nodes) < MACHINES:

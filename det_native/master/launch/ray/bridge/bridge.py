@@ -19,7 +19,7 @@ from det_native.master.launch.ray.bridge.agents import Agent, AgentLostError, Ag
 from det_native.master.launch.ray.bridge.cluster import Cluster
 from det_native.master.launch.ray.bridge.gang import NOT_BEGUN, Gang
 from det_native.master.launch.ray.bridge.nodes import Machine, Machines, head_of, replace_info, steadied, without_slots
-from det_native.master.launch.ray.bridge.run import Run, Spot, failed_without_code
+from det_native.master.launch.ray.bridge.run import Run, Spot, failed_without_code, titles_of
 from det_native.master.launch.ray.messages import (
     AdoptRun,
     AllKnown,
@@ -41,8 +41,6 @@ from det_native.master.launch.ray.messages import (
     Warm,
 )
 from det_native.schema.cluster import MachineModules, NodeInfo
-from det_native.schema.job import TrialJob
-from det_native.schema.roles import role_title
 
 logger = logging.getLogger(__name__)
 
@@ -440,11 +438,3 @@ class Bridge:
 
 def _is_drained(name: str) -> str:
     return f"the machine {name} is being drained"
-
-
-def titles_of(command: StartRun) -> list[str]:
-    """Return what each rank is, where processes have roles."""
-    if not isinstance(command.job, TrialJob) or command.ranks == 1:
-        return []
-    titles = [role_title(command.job.config, rank) for rank in range(command.ranks)]
-    return [title for title in titles if title is not None]

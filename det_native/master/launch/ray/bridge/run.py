@@ -24,6 +24,7 @@ from det_native.master.launch.ray.bridge.nodes import Machine
 from det_native.master.launch.ray.messages import Event, RankPlace, Started, StartRun, Waiting
 from det_native.schema.job import TrialJob
 from det_native.schema.ranks import Place, placed_rank_jobs, rank_folder
+from det_native.schema.roles import role_title
 
 logger = logging.getLogger(__name__)
 
@@ -290,6 +291,14 @@ def places_of(
         given = mine or (own[rank : rank + 1] if command.ranks > 1 else own)
         placed.append((spot, Place(node_id, spot.machine.info.address, given, share * each)))
     return placed
+
+
+def titles_of(command: StartRun) -> list[str]:
+    """Return what each rank is, where processes have roles."""
+    if not isinstance(command.job, TrialJob) or command.ranks == 1:
+        return []
+    titles = [role_title(command.job.config, rank) for rank in range(command.ranks)]
+    return [title for title in titles if title is not None]
 
 
 def failed_without_code(directory: str) -> Callable[[int], bool]:
