@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 _WATCH_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0
 _GIVE_UP_SECONDS = 60.0
-_FIRST_SECONDS = 30.0
+_FIRST_SECONDS = 20.0
 
 DRAINED = "It is being drained: it will be taken out of the cluster."
 HEAD_RESTARTED = "the head of the cluster was restarted"
