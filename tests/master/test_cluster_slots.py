@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from master_parts import ClusterLauncher, Master, Worker, running_master
 
+from det_native.client.state_words import state_text
+from det_native.schema import rest
 from det_native.schema.cluster import SlotsWanted
 
 MACHINES = {"gpu-1": 2, "gpu-2": 4}
@@ -159,8 +161,10 @@ def test_trouble_of_the_cluster_is_told_starts_nothing_and_leaves_live_runs_alon
     launcher.problem = "The Ray cluster at 10.0.0.1:6379 does not answer."
     master.until("/master", lambda info: info["outage"] == launcher.problem)
     second = _create(master)
-    _waits(master, second, f"the cluster: {launcher.problem}")
+    _waits(master, second, "the cluster")
     assert [master.get(f"/experiments/{number}")["notice"] for number in (first, second)] == [launcher.problem] * 2
+    shown = state_text(rest.Experiment.model_validate(master.get(f"/experiments/{second}")))
+    assert shown == f"Queued, waits for the cluster, {launcher.problem}"
     assert launcher.killed == []
     assert len(launcher.world.jobs) == 1
     Worker(master, job).complete()

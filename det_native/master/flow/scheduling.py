@@ -99,8 +99,8 @@ class Scheduling:
                 running = running_trials(connection, wants, self._runs.active.values())
         if trouble:
             at_work = {trial.experiment_id for trial in running}
-            waiting = {one.experiment_id: f"the cluster: {trouble}" for one in pending}
-            waiting = {number: text for number, text in waiting.items() if number not in at_work}
+            # Why the cluster is away is the notice of every experiment: said here too, it would be told twice.
+            waiting = {one.experiment_id: "the cluster" for one in pending if one.experiment_id not in at_work}
         else:
             waiting = waits(pending, running, machines, *rule, self._asked)
             self._want(missing_slots(pending, running, machines))

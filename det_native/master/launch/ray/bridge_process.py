@@ -43,6 +43,7 @@ class BridgeProcess:
         self._outgoing = bytearray()
         self._incoming = bytearray()
         self._open = True
+        self._heard_at = time.monotonic()
 
     @property
     def pid(self) -> int:
@@ -53,6 +54,11 @@ class BridgeProcess:
     def sending(self) -> bool:
         """Whether it has not taken all that was sent."""
         return self._open and bool(self._outgoing)
+
+    @property
+    def silent(self) -> float:
+        """For how many seconds it has said nothing, as of the last :meth:`receive`."""
+        return time.monotonic() - self._heard_at
 
     def send(self, command: Command) -> None:
         """Have it do something soon."""
@@ -85,6 +91,7 @@ class BridgeProcess:
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self.stdout, _PIECE):
                 self._incoming += data
+                self._heard_at = time.monotonic()
             ended = True
         lines = self._incoming.split(b"\n")
         self._incoming = lines.pop()

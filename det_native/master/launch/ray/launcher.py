@@ -60,6 +60,8 @@ _PAUSES = (0.5, 15.0)
 _REFUSED_PAUSE = 30.0
 _STEADY_SECONDS = 30.0
 _CLOSE_SECONDS = 20.0
+# A bridge that is connected says something every 10 seconds.
+_SILENT_SECONDS = 60.0
 
 
 @dataclass
@@ -278,6 +280,12 @@ class RayLauncher:
         """Stop all standbys; running workers live on unless `kill_workers`."""
         if self._closed:
             return
+        if kill_workers and self._runs and self._connected is None:
+            logger.warning(
+                "The Ray cluster at %s is not connected: workers of %d runs there may go on for a while.",
+                self.address,
+                len(self._runs),
+            )
         if self._bridge is not None:
             if self._connected is not None or (kill_workers and self._runs):
                 self._bridge.send(Close(kill_workers=kill_workers))
@@ -366,6 +374,9 @@ class RayLauncher:
                     self._questions.take(event)
                 else:
                     self._take(event)
+            if self._connected is not None and self._bridge.silent > _SILENT_SECONDS:
+                logger.warning("the bridge to the Ray cluster hangs, and is ended")
+                self._bridge_ended()
         except EOFError:
             self._bridge_ended()
         except MasterError as error:

@@ -199,5 +199,11 @@ class Standbys(_Message):
     counts: dict[str, int]
 
 
-Event = Connected | Lost | Nodes | Modules | Started | Waiting | Ended | Stopped | Standbys
+class Alive(_Message):
+    """The bridge works; it says so every few seconds once it has connected."""
+
+    kind: Literal["alive"] = "alive"
+
+
+Event = Connected | Lost | Nodes | Modules | Started | Waiting | Ended | Stopped | Standbys | Alive
 EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])

@@ -20,7 +20,7 @@ _EVERY_SECONDS = 86_400.0
 async def keep_clean(folders: AgentFolders) -> None:
     """Clean now and once a day."""
     while True:
-        for step in (AgentFolders.remove_unused, settle_left):
+        for step in (AgentFolders.remove_deserted, AgentFolders.remove_unused, settle_left):
             try:
                 await asyncio.to_thread(step, folders)
             except (DetError, OSError) as error:

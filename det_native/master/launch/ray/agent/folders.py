@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import socket
 import time
@@ -31,6 +32,9 @@ _LOCK_SECONDS = 10.0
 # Every use makes blobs and checkpoints of the cache new again; a job reads them when it begins.
 _UNUSED_SECONDS = 14 * 86_400.0
 _OWNER_FILE = "agent.txt"
+# Which machine the folder is of: several may have the same home, and locks need not reach from one to the other.
+_HOST_FILE = "host.txt"
+_LOCK_FILE = "agent.lock"
 # What an agent leaves that is killed: of no use to the next one, since its workers are killed too.
 _LEFTOVERS = ("runs", "checkpoints", "tensorboard")
 
@@ -110,7 +114,7 @@ class AgentFolders:
         """
         for folder in (self.root, self.cache, self.blobs, self.data, self.other_checkpoints):
             folder.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
-        lock = FileLock(self.root / "agent.lock", mode=0o600, thread_local=False)
+        lock = FileLock(self.root / _LOCK_FILE, mode=0o600, thread_local=False)
         try:
             lock.acquire(timeout=_LOCK_SECONDS)
         except Timeout as error:
@@ -134,6 +138,7 @@ class AgentFolders:
                 for unfinished in self.root.glob(f".{name}.*"):
                     shutil.rmtree(unfinished, ignore_errors=True)
         note.write_text(owner, encoding="utf-8")
+        (self.root / _HOST_FILE).write_text(platform.node(), encoding="utf-8")
         for name in (*_LEFTOVERS, "standby"):
             (self.root / name).mkdir(exist_ok=True, mode=_FOLDER_MODE)
         # Workers look for these in their home, which is the agent's folder.
@@ -156,6 +161,30 @@ class AgentFolders:
     def notes_left(self) -> Path:
         """Notes of checkpoints whose reports went with an earlier agent, if they were written at all."""
         return self.root / "notes"
+
+    def remove_deserted(self) -> None:
+        """Remove what other agents of the same master have left that were on this machine and are gone.
+
+        Ray takes a machine that was started again for another one, whose agent has another folder. Only the file of
+        the lock stays of an old one: whoever waits for it has it open.
+        """
+        for folder in self.root.parent.iterdir():
+            if folder == self.root or not (folder / _OWNER_FILE).is_file():
+                continue
+            lock = FileLock(folder / _LOCK_FILE, mode=0o600, thread_local=False)
+            with suppress(Timeout, OSError), lock.acquire(timeout=0):
+                if all(_text(folder / name) == _text(self.root / name) for name in (_OWNER_FILE, _HOST_FILE)):
+                    self._empty(AgentFolders(folder))
+
+    def _empty(self, other: AgentFolders) -> None:
+        """Remove all that an agent has left, but for the notes of checkpoints, which this one gets."""
+        for note in [*(other.runs / NOTES).glob("*.json"), *other.notes_left.glob("*.json")]:
+            self.put_aside(note)
+        for path in other.root.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != _LOCK_FILE:
+                path.unlink(missing_ok=True)
 
     def remove_unfinished(self) -> None:
         """Remove what killed workers left of checkpoints: the folder of each has the number of its process."""
@@ -212,6 +241,13 @@ class AgentFolders:
                 reason = error
         listening.close()
         raise StorageError(f"The agent cannot listen at {self.root / 'master.sock'}: {reason}.")
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return None
 
 
 def _linked_names(agents: Path) -> set[str]:

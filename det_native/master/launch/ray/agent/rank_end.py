@@ -32,6 +32,8 @@ _LEFT_FILES = ("exit.json", "system.json", "result.json")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 # A full disk of the master is waited for so long, where it is only about files.
 _PATIENCE = 60.0
+# What the master refuses, though it has room, is tried again for so long after the end of the process.
+_REFUSED_SECONDS = 600.0
 # A request of reports has about so many; the master takes a few times as much.
 _BODY_BYTES = 1 << 20
 _AGAIN = frozenset({429, 500, 502, UNAVAILABLE, 504, 507})
@@ -86,22 +88,27 @@ class RankEnds:
         try:
             while body := await asyncio.to_thread(next, batches, b""):
                 request = Request("POST", path, headers, body)
-                response = await self._persistently(run, rank, request)
+                response = await self._persistently(run, rank, request, folder)
                 if response.status != OK:
                     self._say(folder, f"The master does not take what was left to report: {_sentence(response)}")
                     return
         except DamagedSpoolError as error:
             self._say(folder, str(error))
+        finally:
+            run.gives_up = False
 
-    async def _persistently(self, run: RunHere, rank: RankHere, request: Request) -> Response:
+    async def _persistently(self, run: RunHere, rank: RankHere, request: Request, folder: Path) -> Response:
         """Pass reports on again and again until the master has decided about them.
+
+        What they name and the master does not take, though it has room, is left out in the end: the run would hold
+        its slots for ever.
 
         Raises
         ------
         StorageError
             If it has not for a while after the run was to be ended: its end is not to wait for ever.
         """
-        pause = _FIRST_PAUSE
+        pause, refused_at = _FIRST_PAUSE, 0.0
         until = None
         while True:
             if rank.killed:
@@ -115,6 +122,17 @@ class RankEnds:
             else:
                 if response.status not in _AGAIN:
                     return response
+            if not run.untaken:
+                refused_at = 0.0
+            elif not refused_at:
+                refused_at = time.monotonic()
+                self._say(
+                    folder,
+                    f"The master cannot take what was reported last: {run.untaken} It is tried again for "
+                    f"{_REFUSED_SECONDS / 60:.0f} minutes; until then the trial is not over, and holds its slots.",
+                )
+            elif time.monotonic() - refused_at > _REFUSED_SECONDS:
+                run.gives_up = True
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from det_native.errors import DetError, DiskFailedError, DiskFullError
 from det_native.master.launch.ray.agent.ask_queue import AskQueue
 from det_native.master.launch.ray.agent.folders import AgentFolders, remove_folder
 from det_native.master.launch.ray.agent.runs_here import RunHere
@@ -84,13 +85,15 @@ class ReportPasser:
         if failed:
             for seq in [seq for seq in naming if run.prepared[seq].exception() is not None]:
                 del run.prepared[seq]
+            run.untaken = "" if isinstance(failed[0], DiskFullError | DiskFailedError) else str(failed[0])
             logger.warning("What reports of run %s name is not brought to the master now: %s", run.run_id, failed[0])
             return refusal(UNAVAILABLE, f"What the reports name cannot be brought to the master now: {failed[0]}")
+        run.untaken = ""
         response = await self._request(_with_reports(request, batch, _ready(run, batch["reports"])))
         if response.status == OK:
             for seq, report in naming.items():
-                run.prepared.pop(seq, None)
-                if report["type"] == "checkpoint":
+                sent = run.prepared.pop(seq).result()
+                if sent["type"] == "checkpoint":
                     await self._note_uploaded(run, str(report["manifest"]["uuid"]))
         return response
 
@@ -100,7 +103,16 @@ class ReportPasser:
         return response
 
     async def _prepared(self, run: RunHere, report: dict[str, Any]) -> dict[str, Any]:
-        """Bring what a report names, and return the report as the master gets it."""
+        """Bring what a report names, and return the report as the master gets it: a warning once that is given up."""
+        try:
+            return await self._brought(run, report)
+        except (DetError, OSError) as error:
+            if not run.gives_up or isinstance(error, DiskFullError | DiskFailedError):
+                raise
+            text = f"What was reported here is lost ({report['type']}), since the master could not take it: {error}"
+            return WarningReport(seq=report["seq"], text=text[:_NOTE_LENGTH]).model_dump(mode="json")
+
+    async def _brought(self, run: RunHere, report: dict[str, Any]) -> dict[str, Any]:
         match report["type"]:
             case "checkpoint":
                 return await self._prepared_checkpoint(run, report)

@@ -71,6 +71,10 @@ class RunHere:
         Hashes of the files that the processes of the run share, as they were sent or have come last.
     events : dict of str to int
         Bytes of event files that are at the master.
+    untaken : str
+        Why the master does not take now what the run reports, if that is not for want of room there.
+    gives_up : bool
+        Whether what it does not take is left out of the reports, with a warning in its place.
     """
 
     run_id: str
@@ -86,6 +90,8 @@ class RunHere:
     uploaded: list[str] = field(default_factory=list)
     shared: dict[str, bytes] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
+    untaken: str = ""
+    gives_up: bool = False
     mirror: asyncio.Task[None] | None = None
 
     @classmethod

@@ -22,7 +22,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from det_native.master.launch.ends import RANK_GRACE_SECONDS
-from det_native.master.launch.ray.messages import COMMAND, Command, Connected, Event, Lost
+from det_native.master.launch.ray.messages import COMMAND, Alive, Command, Connected, Event, Lost
 
 logger = logging.getLogger("det_native.bridge")
 
@@ -31,6 +31,8 @@ _LONGEST_LINE = 1 << 30
 #: The head of the cluster is away: another connection is worth it.
 _AWAY = 3
 _REFUSED = 4
+#: The launcher ends a bridge that is silent for some times as long.
+_ALIVE_SECONDS = 10.0
 
 
 def main() -> int:
@@ -94,12 +96,21 @@ async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Ev
         emit,
     )
     emit(hello)
+    alive = asyncio.create_task(_say_alive(emit))
     try:
         await bridge.run(_commands())
     except HeadAwayError as error:
         emit(Lost(why=str(error)))
         return _AWAY
+    finally:
+        alive.cancel()
     return 0
+
+
+async def _say_alive(emit: Callable[[Event], None]) -> None:
+    while True:
+        emit(Alive())
+        await asyncio.sleep(_ALIVE_SECONDS)
 
 
 def _who(home: Path) -> str:

@@ -124,6 +124,7 @@ class Bridge:
         self._others: list[str] = []
         self._first_until: float | None = None
         self._introduced = False
+        self._has_asked = False
         self._standbys: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked = asyncio.Event()
@@ -154,8 +155,10 @@ class Bridge:
         async for command in commands:
             if isinstance(command, Close):
                 await self._close(command)
-                return
+                break
             self._obey(command)
+        if self._has_asked:  # closed, or the master is gone: machines that nobody waits for are given back
+            await asyncio.wait([asyncio.create_task(self._want(Want(wanted=[])))], timeout=_ANSWER_SECONDS)
 
     def _obey(self, command: Command) -> None:
         match command:
@@ -296,6 +299,7 @@ class Bridge:
         self._emit(Modules(number=command.number, machines=machines))
 
     async def _want(self, command: Want) -> None:
+        self._has_asked = bool(command.wanted)
         try:
             await self._cluster.want(command.wanted)
         except (RayError, ConnectionError, RuntimeError) as error:

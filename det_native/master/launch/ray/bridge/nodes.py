@@ -77,7 +77,9 @@ class Machine:
 
 
 class Machines:
-    """Keeps the machines' names: they stay, and are not given to another machine.
+    """Keeps the machines' names: they stay, and another machine gets one only once none that lives has it.
+
+    So a machine that was started again, which Ray takes for another one, is called as before.
 
     Parameters
     ----------
@@ -113,6 +115,7 @@ class Machines:
             The nodes that are being drained, and the seconds that are left to each.
         """
         alive = sorted((node for node in nodes if node["Alive"]), key=lambda node: str(node["NodeID"]))
+        self._call({str(node["NodeID"]): str(node["NodeManagerHostname"]) for node in alive})
         return {
             node["NodeID"]: replace(
                 self._machine(node, available.get(node["NodeID"]), own.get(node["NodeID"], {})),
@@ -139,7 +142,7 @@ class Machines:
         labels = {name: text for name, text in node.get("Labels", {}).items() if name != "ray.io/node-id"}
         info = NodeInfo(
             id=node_id,
-            name=self._name(node_id, str(node["NodeManagerHostname"])),
+            name=self._names[node_id],
             address=str(node["NodeManagerAddress"]),
             slots=slots,
             free=free,
@@ -149,13 +152,22 @@ class Machines:
         )
         return Machine(info, share, _HEAD in total)
 
-    def _name(self, node_id: str, host: str) -> str:
-        if node_id not in self._names:
-            taken = set(self._names.values())
-            host = host.partition(".")[0] or "node"
+    def _call(self, hosts: Mapping[str, str]) -> None:
+        """Give names to the machines that live and have none yet, or whose name is another's by now."""
+        taken: set[str] = set()
+        new = []
+        for node_id in hosts:
+            name = self._names.get(node_id)
+            if name is None or name in taken:
+                new.append(node_id)
+            else:
+                taken.add(name)
+        for node_id in new:
+            host = hosts[node_id].partition(".")[0] or "node"
             numbered = (f"{host}-{number}" for number in range(2, len(taken) + 3))
-            self._names[node_id] = next(name for name in (host, *numbered) if name not in taken)
-        return self._names[node_id]
+            name = next(name for name in (host, *numbered) if name not in taken)
+            self._names[node_id] = name
+            taken.add(name)
 
 
 def head_of(machines: Mapping[str, Machine]) -> str:

@@ -15,9 +15,9 @@ from det_harness.trial.spool import Spool
 from master_parts import Master, publish, running_master
 from pydantic import TypeAdapter
 
-from det_native.master.launch.ray.agent import reports
+from det_native.master.launch.ray.agent import rank_end, reports
 from det_native.master.launch.ray.agent.agent import NodeAgent
-from det_native.master.launch.ray.asks.kinds import Publish
+from det_native.master.launch.ray.asks.kinds import Problem, Publish, Reply
 from det_native.master.launch.ray.asks.serving import AskServer
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import CheckpointManifest
@@ -205,3 +205,32 @@ def test_without_a_bridge_workers_are_told_to_wait(
     answer = voice.post(*numbered(rows(1)))
     assert answer.status_code == 503
     assert "away" in answer.json()["error"]
+
+
+class Refusing(AskServer):
+    """Takes no checkpoint, whatever is tried."""
+
+    async def perform(self, what: Any) -> Reply:
+        """Refuse that one appears."""
+        return Problem("A folder is in the way.") if isinstance(what, Publish) else await super().perform(what)
+
+
+def test_what_the_master_never_takes_is_said_and_given_up(
+    make_agent: Callable[..., NodeAgent], master: Master, url: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_end, "_REFUSED_SECONDS", 0.0)
+    agent = make_agent()
+    master.create()
+    [job] = master.world.wait_for_jobs(1)
+    with closing(Refusing(home, url)) as refusing, ThreadBridge(refusing, [agent]) as bridge:
+        voice = Voice(agent, bridge, job)
+        spool = Spool(voice.folder / "spool")
+        for report in numbered({"type": "started", "batch": 0}, voice.checkpoint(1), rows(1)):
+            spool.append(report["seq"], REPORT.validate_python(report).model_dump_json())
+        voice.end()
+        bridge.wait_for((job.run_id, 0))
+    assert "The master cannot take what was reported last: A folder is in the way." in text_of(
+        home / "runs" / job.run_id / "output.log"
+    )
+    assert master.get(f"/trials/{job.trial_id}/checkpoints") == []
+    assert "A folder is in the way." in master.get(f"/trials/{job.trial_id}")["warning"]
