@@ -173,7 +173,8 @@ def end_of(kernel: Kernel, experiment: Experiment) -> Any:
     return kernel.end_of(experiment.id)
 
 
-#: Fills the object store of every machine until nothing more goes in, and keeps it so until its input ends.
+#: Puts three times as much into the object store of every machine as there is room for, and keeps it there until its
+#: input ends: Ray writes to disk what goes in after that, so that it never says that nothing more goes in.
 FILLING = """
 import sys
 import ray
@@ -181,12 +182,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 class Filling:
     def fill(self):
-        self.kept = []
-        try:
-            while True:
-                self.kept.append(ray.put(bytes(1 << 22)))
-        except ray.exceptions.ObjectStoreFullError:
-            return len(self.kept)
+        self.kept = [ray.put(bytes(1 << 22)) for _ in range(60)]
+        return len(self.kept)
 
 ray.init(sys.argv[1], log_to_driver=False, configure_logging=False)
 makers = []
