@@ -146,6 +146,7 @@ def cluster_kernel(training_cluster: RayCluster, master_home: Path) -> Iterator[
         yield running
 
 
+@pytest.mark.timeout(900)
 def test_submit_to_first_metric(paired: Any, cluster_kernel: Kernel) -> None:
     cluster_kernel.run(_DEFINITION)
     cluster_kernel.run(_SUBMIT)
@@ -164,7 +165,7 @@ def test_submit_to_first_metric(paired: Any, cluster_kernel: Kernel) -> None:
     )
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(5400)
 def test_search_beside_tune(paired: Any, cluster_kernel: Kernel, training_cluster: RayCluster) -> None:
     cluster_kernel.run(_SEARCH)
     cluster_kernel.run("searched(4)")
