@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,13 @@ from rank_rig import NEEDS_HOROVOD, PROGRAM, SECONDS, RankServer, largest_differ
 from two_machines import TwoMachines, two_machines
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def torch_is_warm() -> None:
+    """Import what the first optimizer imports: it makes a cache folder and a variable for the whole process."""
+    importlib.import_module("torch._dynamo")
+
 
 PLAIN = {"plain": {"trial": "PlainTrial"}}
 SHARDED: dict[str, Any] = {

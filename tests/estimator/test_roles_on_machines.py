@@ -31,7 +31,8 @@ def config(*, trusted: bool = True) -> dict[str, Any]:
         "trusted_network": trusted,
     }
     searcher = {"name": "single", "metric": "loss", "max_length": {"batches": 40}}
-    return load_config({"distributed": distributed, "searcher": searcher}, local=False).model_dump(mode="json")
+    given = {"distributed": distributed, "searcher": searcher, "hyperparameters": {"global_batch_size": 4}}
+    return load_config(given, local=False).model_dump(mode="json")
 
 
 def run(folder: Path, on: Sequence[int]) -> list[dict[str, Any]]:
