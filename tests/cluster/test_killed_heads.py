@@ -16,7 +16,7 @@ from rig import RayMaster, cluster_of, end_of, let_go, log_of, only_trial, submi
 
 from det_native.schema.states import ExperimentState
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(600)]
 
 
 def test_without_redis_trainings_begin_again_from_their_checkpoints(

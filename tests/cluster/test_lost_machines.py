@@ -46,7 +46,7 @@ def test_a_machine_that_loses_its_power(
     assert "at batch 6." in told
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_machine_that_hangs(
     master: RayMaster, ray: RayCluster, kernel: Kernel, gate: Gate, undisturbed_end: Any
 ) -> None:
@@ -67,7 +67,7 @@ def test_a_machine_that_hangs(
     ray.kill_node(hung)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_machine_that_is_drained(
     master: RayMaster, ray: RayCluster, kernel: Kernel, gate: Gate, undisturbed_end: Any
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_machine_that_is_drained(
     ray.kill_node(drained)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_an_object_store_that_is_full(
     master: RayMaster, ray: RayCluster, kernel: Kernel, gate: Gate, undisturbed_end: Any
 ) -> None:

@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parents[1] / "master" / "launch" / "ray"))
 sys.path.append(str(Path(__file__).parents[1] / "master" / "launch"))
 from ray_cluster import RayCluster, RayNode
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.soak
 
 TRIAL = """
 import pathlib

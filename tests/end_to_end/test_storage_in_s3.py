@@ -21,7 +21,7 @@ from s3_server import KEY, S3, SECRET, running_s3
 
 from det_native.schema.states import ExperimentState
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.soak
 
 ROOT = Path(__file__).parents[2]
 SETUP = """

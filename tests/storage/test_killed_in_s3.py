@@ -18,7 +18,7 @@ from s3_server import S3, running_s3
 from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.soak
 
 UUID = "00000000-0000-4000-8000-000000000001"
 SIZE = 64 << 20

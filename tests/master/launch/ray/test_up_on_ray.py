@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ray_cluster import RayCluster, free_port
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.soak
 
 Det = Callable[..., "subprocess.CompletedProcess[str]"]
 

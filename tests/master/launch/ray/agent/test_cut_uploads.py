@@ -27,7 +27,7 @@ from det_native.schema.job import TrialJob
 from det_native.schema.manifests import CheckpointManifest
 from det_native.storage.checkpoints import CheckpointStorage
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 UUID = "00000000-0000-4000-8000-000000000001"
 SIZE = 64 << 20

@@ -58,7 +58,7 @@ def test_workers_and_their_children_die_with_a_killed_agent(home: Path, tmp_path
     until(lambda: all(map(gone, family)))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_workers_live_on_when_the_standbys_are_stopped(
     make_agent: Callable[..., NodeAgent], server: AskServer, home: Path
 ) -> None:

@@ -27,7 +27,7 @@ from det_native.storage.checkpoints import CheckpointStorage
 
 REPORT: TypeAdapter[Any] = TypeAdapter(Report)
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 
 @pytest.fixture
