@@ -57,7 +57,7 @@ def test_field_of_another_section_is_found() -> None:
 
 def test_field_that_resembles_none_gets_the_list() -> None:
     found = problems_of({"resources": {"zzz": 1}}, local=True)
-    assert "Known fields of resources: agent_label, allow_cpu, devices" in found["resources.zzz"]
+    assert "Known fields of resources: accelerator, agent_label, allow_cpu, devices" in found["resources.zzz"]
 
 
 def test_rules_between_fields_are_listed_beside_broken_fields_of_the_same_section() -> None:
