@@ -98,7 +98,13 @@ def test_a_cell_that_cannot_be_read_is_refused_or_left_out(notebook: Path, what:
 
 
 def test_the_cell_that_is_nested_too_deeply_is_named(notebook: Path) -> None:
-    answer = inspected(notebook, "y = 1", CELLS["a sum that is parsed"], CREATE.format(config="{}", more=""))
+    # Packages raise the limit (jedi, to 3000), and a test before may have imported such a package.
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    try:
+        answer = inspected(notebook, "y = 1", CELLS["a sum that is parsed"], CREATE.format(config="{}", more=""))
+    finally:
+        sys.setrecursionlimit(limit)
     [problem] = answer["problems"]
     assert (problem["where"], problem["what"]) == ("Code cell 2", "is nested too deeply to be read.")
 

@@ -176,7 +176,7 @@ class TestRayLauncher(LauncherContract):
         assert isinstance(launcher, RayLauncher)
         return [place["pid"] for place in places(launcher, handle["ray"])]
 
-    # `test_gang.py` has the case whose grace is so long that a bridge of its own would be wanted for it.
+    # `test_ray_gang.py` has the case whose grace is so long that a bridge of its own would be wanted for it.
     test_the_failure_that_is_told_is_the_one_that_came_by_itself = None  # type: ignore[assignment]
     # An agent takes its own interpreter in the place of one that is only on the master's machine.
     test_an_interpreter_that_does_not_exist_is_named = None  # type: ignore[assignment]
