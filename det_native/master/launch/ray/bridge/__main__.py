@@ -83,9 +83,10 @@ def _parse() -> argparse.Namespace:
 
 async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Event], None], hello: Connected) -> int:
     from det_native.master.launch.ray.asks.serving import AskServer
-    from det_native.master.launch.ray.bridge.bridge import Bridge, HeadAwayError, Settings
+    from det_native.master.launch.ray.bridge.bridge import Bridge, Settings
     from det_native.master.launch.ray.bridge.cluster import Cluster
     from det_native.master.launch.ray.bridge.nodes import Machines, SlotRule
+    from det_native.master.launch.ray.bridge.watch import HeadAwayError
 
     bridge = Bridge(
         Cluster(arguments.namespace, client=client),

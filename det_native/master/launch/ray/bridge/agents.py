@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import platform
+import re
 import secrets
-from collections.abc import Awaitable, Callable
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +29,10 @@ logger = logging.getLogger(__name__)
 
 _START_SECONDS = 180.0
 _RETRY_SECONDS = 1.0
+_ANSWER_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
+# An agent that could not be started is tried again so many seconds later: at first, and at most.
+_AGAIN_SECONDS = (10.0, 60.0)
 _FOLDER = "~/.cache/det_native/agents"
 
 
@@ -45,6 +53,12 @@ class Agent:
     facts : AgentFacts
     runs : dict of str to list of int
         The ranks that it had when it was found.
+    lost : str
+        Why it is gone, a sentence; empty as long as it lives.
+    standbys : dict of str to int
+        How many of each framework it has ready.
+    silent : bool
+        Whether it has not answered for some seconds.
     """
 
     node_id: str
@@ -53,6 +67,10 @@ class Agent:
     facts: AgentFacts
     runs: dict[str, list[int]] = field(default_factory=dict)
     lost: str = ""
+    standbys: dict[str, int] = field(default_factory=dict)
+    silent: bool = False
+    # The numbers of what it has asked and has no answer to yet.
+    asked: set[int] = field(default_factory=set)
 
     async def call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the agent.
@@ -65,8 +83,8 @@ class Agent:
         """
         try:
             return await getattr(self.handle, method).remote(*arguments)
-        except ActorDiedError:
-            raise AgentLostError(self.lost or f"the machine {self.name} is gone") from None
+        except ActorDiedError as error:
+            raise AgentLostError(self.lost or lost_text(self.name, str(error))) from None
         except RayTaskError as error:
             cause = error.cause
             raise cause if isinstance(cause, DetError) else DetError(str(cause or error)) from None
@@ -110,23 +128,34 @@ class Agents:
         self._warm: dict[str, Worker] = {}
         self.living: dict[str, Agent] = {}
         self.troubles: dict[str, str] = {}
+        self._again: dict[str, tuple[float, float]] = {}  # when one is tried again, and how long that was put off
 
     def follow(self, machines: dict[str, Machine]) -> None:
         """Have an agent on each machine that lives; forget the others."""
+        now = time.monotonic()
         for node_id, machine in machines.items():
-            if node_id not in self.living and node_id not in self._making and node_id not in self.troubles:
-                self._making[node_id] = asyncio.create_task(self._make(machine))
+            if node_id in self.living or node_id in self._making or now < self._again.get(node_id, (0.0, 0.0))[0]:
+                continue
+            self._making[node_id] = asyncio.create_task(self._make(machine))
         for node_id in [*self.living]:
             if node_id not in machines:
                 self._lose(self.living[node_id], f"the machine {self.living[node_id].name} is gone")
         for node_id in [*self.troubles]:
             if node_id not in machines:
                 del self.troubles[node_id]
+                self._again.pop(node_id, None)
 
-    async def settled(self) -> None:
-        """Wait until all machines that are known have an agent, or trouble."""
-        while self._making:
-            await asyncio.wait(self._making.values())
+    async def settled(self, node_ids: Collection[str] | None = None) -> None:
+        """Wait until these machines have an agent, or trouble; all that are known by default.
+
+        A machine with trouble is tried again now and then; nobody waits for that.
+        """
+        while making := [
+            task
+            for node_id, task in self._making.items()
+            if node_id not in self.troubles and (node_ids is None or node_id in node_ids)
+        ]:
+            await asyncio.wait(making)
 
     @property
     def busy(self) -> bool:
@@ -138,20 +167,20 @@ class Agents:
         self._warm[worker.framework] = worker
         await self.tell_all("warm", worker)
 
-    async def standbys(self) -> dict[str, int]:
-        """Return how many standbys of each framework are ready, on all machines together."""
-        counts: dict[str, int] = {}
-        for found in await self.tell_all("standbys"):
-            for framework, count in found.items():
-                counts[framework] = counts.get(framework, 0) + count
-        return counts
+    def standbys(self) -> dict[str, int]:
+        """Return how many standbys of each framework are ready, on all machines that answer together."""
+        counts: Counter[str] = Counter()
+        for agent in self.living.values():
+            counts.update({} if agent.silent else agent.standbys)
+        return dict(counts)
 
     async def tell_all(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of all agents; return the answers of those that gave one."""
-        found = await asyncio.gather(
-            *(agent.call(method, *arguments) for agent in self.living.values()), return_exceptions=True
+        """Call a method of all agents; return the answers of those that gave one in some seconds."""
+        answers = await asyncio.gather(
+            *(asyncio.wait_for(agent.call(method, *arguments), _ANSWER_SECONDS) for agent in self.living.values()),
+            return_exceptions=True,
         )
-        return [answer for answer in found if not isinstance(answer, BaseException)]
+        return [answer for answer in answers if not isinstance(answer, BaseException)]
 
     async def close(self, *, kill_workers: bool) -> None:
         """Stop the standbys, and the workers if asked; agents without workers end."""
@@ -175,37 +204,71 @@ class Agents:
             arguments = (folder, self._namespace, info.device, info.slots)
             # Ray starts nothing on a machine that is being drained.
             handle = await self._cluster.agent(self._kind, node_id, arguments, make=machine.seconds is None)
-            facts: AgentFacts = await asyncio.wait_for(handle.facts.remote(), _START_SECONDS)
-            trouble = trouble_of(facts)
-            if trouble:
-                self.troubles[node_id] = trouble
-                return
-            agent = Agent(node_id, info.name, handle, facts, await handle.runs.remote())
-            for worker in self._warm.values():
-                await agent.call("warm", worker)
+            async with asyncio.timeout(_START_SECONDS):
+                facts: AgentFacts = await handle.facts.remote()
+                runs: dict[str, list[int]] = await handle.runs.remote()
+                trouble = trouble_of(facts)
+                if trouble:
+                    self._note_trouble(node_id, trouble)
+                    if not runs:  # the next one finds what is installed there then
+                        await self._cluster.end_actor(handle)
+                    return
+                agent = Agent(node_id, info.name, handle, facts, runs)
+                for worker in self._warm.values():
+                    await agent.call("warm", worker)
         except (RayError, AgentLostError, DetError, TimeoutError, ValueError) as error:
-            self.troubles[node_id] = start_trouble(str(error) or "it did not answer in time", info.name)
+            self._note_trouble(node_id, start_trouble(str(error) or "it did not answer in time", info.name))
             logger.warning("no agent on %s: %s", info.name, error)
             return
         finally:
             del self._making[node_id]
+        self.troubles.pop(node_id, None)
+        self._again.pop(node_id, None)
         self.living[node_id] = agent
         self._spawn(self._serve(agent))
+        self._spawn(self._watch(agent))
+
+    async def _watch(self, agent: Agent) -> None:
+        """Ask an agent for its standbys again and again: one that hangs is seen, and keeps nobody else waiting."""
+        while not agent.lost:
+            try:
+                agent.standbys = await asyncio.wait_for(agent.call("standbys"), _ANSWER_SECONDS)
+                agent.silent = False
+            except AgentLostError:
+                return  # `_serve` sees to it
+            except DetError as error:
+                logger.warning("the agent of %s: %s", agent.name, error)
+            except (RayError, TimeoutError):
+                agent.silent = True
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _note_trouble(self, node_id: str, trouble: str) -> None:
+        shortest, longest = _AGAIN_SECONDS
+        pause = min(2 * self._again[node_id][1], longest) if node_id in self._again else shortest
+        self._again[node_id] = time.monotonic() + pause, pause
+        self.troubles[node_id] = trouble
 
     async def _serve(self, agent: Agent) -> None:
         """Take what an agent asks until it is gone."""
-        while not agent.lost:
+        name = self._bridge
+        for number in itertools.count(1):
+            if agent.lost:
+                return
             try:
-                asks: list[Ask] = await agent.call("asks", self._bridge)
-            except AgentLostError:
-                self._lose(agent, f"the machine {agent.name} is gone")
+                asks: list[Ask] = await agent.call("asks", name)
+            except AgentLostError as error:
+                self._lose(agent, str(error))
                 return
             except (RayError, DetError) as error:
                 logger.info("the agent of %s does not answer now: %s", agent.name, error)
+                # Its answer may be lost: under another name it gives all again that has no answer.
+                name = f"{self._bridge}.{number}"
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             for ask in asks:
-                self._spawn(self._answer(agent, ask))
+                if ask.number not in agent.asked:
+                    agent.asked.add(ask.number)
+                    self._spawn(self._answer(agent, ask))
 
     async def _answer(self, agent: Agent, ask: Ask) -> None:
         reply: Reply
@@ -224,6 +287,7 @@ class Agents:
         while not agent.lost:
             try:
                 await agent.call("answer", [(ask.number, reply)])
+                agent.asked.discard(ask.number)
                 return
             except AgentLostError:
                 return
@@ -258,5 +322,24 @@ def start_trouble(text: str, name: str) -> str:
     """Say why no agent could be started on a machine, and what to do."""
     if "No module named 'det_" in text:
         return "It has no det_native: install the master's version there (pip install det-native)."
+    if "unavailable" in text or "RpcError" in text:
+        return f"The agent of det_native on {name} does not answer: see whether the machine hangs. It is tried again."
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"The agent could not start on {name}: {lines[-1] if lines else 'no reason is given'}"
+    reason = lines[-1] if lines else "no reason is given"
+    return f"The agent of det_native could not start on {name}: {reason} It is tried again; see Ray's logs there."
+
+
+def lost_text(name: str, text: str) -> str:
+    """Say that an agent has died; Ray does not tell at once whether its machine has.
+
+    Parameters
+    ----------
+    name : str
+        Of the machine.
+    text : str
+        What Ray says.
+    """
+    reason = re.search(r"Worker exit type: (\w+)", text)
+    if reason is not None and "MEMORY" in reason[1]:
+        return f"Ray has ended the agent of det_native on {name} because the machine is short of memory"
+    return f"the machine {name} is gone"

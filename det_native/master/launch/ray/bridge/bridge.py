@@ -12,14 +12,14 @@ from typing import Any
 
 from ray.exceptions import RayError
 
-from det_native.errors import DetError
 from det_native.master.launch.ray.asks.kinds import RankEnded, Share
 from det_native.master.launch.ray.asks.serving import AskServer
 from det_native.master.launch.ray.bridge.agents import Agent, AgentLostError, Agents
 from det_native.master.launch.ray.bridge.cluster import Cluster
 from det_native.master.launch.ray.bridge.gang import NOT_BEGUN, Gang
-from det_native.master.launch.ray.bridge.nodes import Machine, Machines, head_of, replace_info, steadied, without_slots
+from det_native.master.launch.ray.bridge.nodes import Machine, Machines
 from det_native.master.launch.ray.bridge.run import Run, Spot, failed_without_code, titles_of
+from det_native.master.launch.ray.bridge.watch import Watch
 from det_native.master.launch.ray.messages import (
     AdoptRun,
     AllKnown,
@@ -31,30 +31,21 @@ from det_native.master.launch.ray.messages import (
     KillRun,
     LookForModules,
     LookForStopped,
-    Lost,
     Modules,
-    Nodes,
-    Standbys,
     StartRun,
     Stopped,
     Want,
     Warm,
 )
-from det_native.schema.cluster import MachineModules, NodeInfo
+from det_native.schema.cluster import MachineModules
 
 logger = logging.getLogger(__name__)
 
-_WATCH_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0
-_GIVE_UP_SECONDS = 60.0
-_FIRST_SECONDS = 20.0
+_LOOK_SECONDS = 1.0
+_HEARD_SECONDS = 120.0
 
-DRAINED = "It is being drained: it will be taken out of the cluster."
 HEAD_RESTARTED = "the head of the cluster was restarted"
-
-
-class HeadAwayError(Exception):
-    """The head of the cluster does not answer, and a new connection is to be tried."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +95,6 @@ class Bridge:
         emit: Callable[[Event], None],
     ) -> None:
         self._cluster = cluster
-        self._machines = machines
         self._settings = settings
         self._emit = emit
         self._agents = Agents(
@@ -118,20 +108,9 @@ class Bridge:
         )
         self._runs: dict[str, Run] = {}
         self._known = asyncio.Event()
-        self._read: dict[str, Machine] = {}
-        self._present: dict[str, Machine] = {}
-        self._told: tuple[list[NodeInfo], list[str]] = [], []
-        self._others: list[str] = []
-        self._first_until: float | None = None
-        self._introduced = False
+        self._watch = Watch(cluster, machines, self._agents, settings.who, emit, self._on_drain)
         self._has_asked = False
-        self._standbys: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looked = asyncio.Event()
-        # Those who wait for a look that begins later than now; and which head a machine was first seen with.
-        self._waiting: list[asyncio.Future[None]] = []
-        self._following = False
-        self._heads: dict[str, str] = {}
 
     async def run(self, commands: AsyncIterator[Command]) -> None:
         """Work until the launcher closes the bridge, or is gone.
@@ -140,7 +119,7 @@ class Bridge:
         ------
         HeadAwayError
         """
-        watch = asyncio.create_task(self._watch())
+        watch = asyncio.create_task(self._watch.run())
         follow = asyncio.create_task(self._follow(commands))
         try:
             await asyncio.wait({watch, follow}, return_when=asyncio.FIRST_COMPLETED)
@@ -202,12 +181,14 @@ class Bridge:
         AgentLostError
             If one of them is gone.
         """
-        await self._looked.wait()
-        await self._agents.settled()
+        await self._watch.first_look()
         if not command.slots:
+            if not self._agents.living:
+                await self._agents.settled()
             return [self._spot_without_slots()]
         names = [slot.rpartition("/")[0] for slot in command.slots]
-        by_name = {machine.info.name: machine for machine in self._present.values()}
+        by_name = {machine.info.name: machine for machine in self._watch.present.values()}
+        await self._agents.settled({by_name[name].info.id for name in names if name in by_name})
         spots = []
         for name in dict.fromkeys(names):
             machine = by_name.get(name)
@@ -225,15 +206,15 @@ class Bridge:
 
         def room(node_id: str) -> tuple[int, bool]:
             beside = sum(agent.node_id == node_id for run in self._runs.values() for agent in run.agents.values())
-            return self._present[node_id].info.slots - beside, self._present[node_id].head
+            return self._watch.present[node_id].info.slots - beside, self._watch.present[node_id].head
 
-        stays = {node_id for node_id, machine in self._present.items() if machine.seconds is None}
+        stays = {node_id for node_id, machine in self._watch.present.items() if machine.seconds is None}
         usable = [node_id for node_id in self._agents.living if node_id in stays]
         if not usable:
             trouble = next(iter(self._agents.troubles.values()), "")
             raise AgentLostError(f"no machine of the cluster can run workers. {trouble}".rstrip())
         chosen = max(usable, key=room)
-        return Spot(self._agents.living[chosen], self._present[chosen], 0)
+        return Spot(self._agents.living[chosen], self._watch.present[chosen], 0)
 
     async def _adopt(self, command: AdoptRun) -> None:
         if command.run_id in self._runs:
@@ -241,22 +222,28 @@ class Bridge:
         handle = command.handle
         run = self._new_run(command.run_id, handle.get("ranks", 1), handle["directory"], handle.get("titles", ()))
         run.adopting = True
-        await self._looked.wait()
-        await self._agents.settled()
+        await self._watch.first_look()
+        nodes = {place["rank"]: place for place in handle.get("places", ())}
+        await self._until_heard({place["node"] for place in nodes.values()})
         run.adopted(
             {rank: agent for agent in self._agents.living.values() for rank in agent.runs.get(command.run_id, ())}
         )
-        nodes = {place["rank"]: place for place in handle.get("places", ())}
-        # Another head knows none of the machines of before.
-        restarted = bool(self._machines.of_before) and not self._machines.of_before & set(self._present)
+        restarted = self._watch.is_another_cluster
         for rank in sorted(run.gang.living - set(run.agents)):
             place = nodes.get(rank)
             if restarted and not run.agents:
                 run.missing([rank], HEAD_RESTARTED, interrupted=HEAD_RESTARTED)
-            elif place is not None and place["node"] not in self._present:
+            elif place is not None and place["node"] not in self._watch.present:
                 run.missing([rank], f"the machine {place['name']} is gone")
             else:
                 run.missing([rank], "it ended while the master was away" if nodes or run.agents else NOT_BEGUN)
+
+    async def _until_heard(self, node_ids: set[str]) -> None:
+        """Wait for the agents of these machines, as long as the machines live: only they know what still runs."""
+        until = time.monotonic() + _HEARD_SECONDS
+        await self._agents.settled(node_ids or None)
+        while (node_ids & self._watch.present.keys()) - self._agents.living.keys() and time.monotonic() < until:
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _new_run(self, run_id: str, ranks: int, directory: str, titles: Sequence[str]) -> Run:
         gang = Gang(run_id, ranks, titles, failed_without_code(directory), self._settings.rank_grace)
@@ -272,7 +259,7 @@ class Bridge:
 
     async def _clean_up(self) -> None:
         """Give back what runs hold that nobody knows, and end their processes."""
-        await self._looked.wait()
+        await self._watch.first_look()
         await self._agents.settled()
         self._known.set()
         for run_id in set(await self._cluster.groups()) - set(self._runs):
@@ -330,104 +317,27 @@ class Bridge:
             await run.share(agent, what)
 
     def _on_lost(self, agent: Agent) -> None:
-        if self._following:
+        self._watch.tell()  # its slots are given to nobody from now on
+        if self._watch.follows:
             self._lose(agent)
         else:
             self._spawn(self._lose_later(agent))
 
     async def _lose_later(self, agent: Agent) -> None:
         """Note that an agent is gone once it is known whether the head of the cluster, too, is another one."""
-        look: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(look)
-        await look
+        await self._watch.next_look()
         self._lose(agent)
 
     def _lose(self, agent: Agent) -> None:
-        restarted = self._heads.get(agent.node_id) != head_of(self._present)
+        restarted = self._watch.has_another_head(agent.node_id)
         for run in list(self._runs.values()):
             run.lost(agent, HEAD_RESTARTED if restarted else "")
 
-    async def _watch(self) -> None:
-        answered = time.monotonic()
-        lost = False
-        while True:
-            try:
-                await asyncio.wait_for(self._look(), _ANSWER_SECONDS)
-                answered, was_lost, lost = time.monotonic(), lost, False
-                if was_lost:
-                    self._emit(Lost(why=""))
-            except (RayError, ConnectionError, TimeoutError, RuntimeError, DetError) as error:
-                logger.warning("the head of the cluster does not answer: %s", error)
-                if not lost:
-                    lost = True
-                    self._emit(Lost(why="The head of the Ray cluster does not answer. Runs go on where they can."))
-                if time.monotonic() - answered > _GIVE_UP_SECONDS:
-                    raise HeadAwayError("The head of the Ray cluster does not answer.") from error
-            await asyncio.sleep(_WATCH_SECONDS)
-
-    async def _look(self) -> None:
-        if not self._introduced:
-            await self._cluster.introduce(self._settings.who)
-            self._introduced = True
-        waiting, self._waiting = self._waiting, []
-        try:
-            table = await self._cluster.table()
-        except BaseException:
-            self._waiting += waiting
-            raise
-        self._others = table.others
-        read = self._machines.read(table.nodes, table.available, table.own, table.draining)
-        self._present = steadied(self._read, read)
-        self._read = read
-        for node_id in self._present:
-            self._heads.setdefault(node_id, head_of(self._present))
-        self._following = True
-        self._agents.follow(self._present)
-        self._following = False
-        self._looked.set()
-        for look in waiting:
-            look.set_result(None)
-        self._drain()
-        self._tell_nodes()
-        counts = await self._agents.standbys()
-        if counts != self._standbys:
-            self._standbys = counts
-            self._emit(Standbys(counts=counts))
-
-    def _drain(self) -> None:
-        """Have the runs end that are on machines that will be gone soon: they go on elsewhere."""
-        for machine in self._present.values():
-            if machine.seconds is None:
-                continue
-            for run in list(self._runs.values()):
-                if any(agent.node_id == machine.info.id for agent in run.agents.values()):
-                    run.drain(_is_drained(machine.info.name), machine.seconds)
-
-    def _tell_nodes(self) -> None:
-        if self._is_early():
-            return
-        told = []
-        for node_id, machine in self._present.items():
-            agent, trouble = self._agents.living.get(node_id), self._agents.troubles.get(node_id)
-            if machine.seconds is not None:
-                told.append(without_slots(machine.info, DRAINED))
-            elif agent is not None:
-                told.append(replace_info(machine.info, python=agent.facts.python, version=agent.facts.version))
-            elif trouble is not None:
-                told.append(without_slots(machine.info, trouble))
-            # Of a machine whose agent is being made nothing is told yet.
-        if (told, self._others) != self._told:
-            self._told = told, self._others
-            self._emit(Nodes(nodes=told, others=self._others))
-
-    def _is_early(self) -> bool:
-        """Whether the first machines are still being prepared: they are told of together, unless some take long."""
-        if self._told[0] or not self._agents.busy:
-            return False
-        now = time.monotonic()
-        if self._first_until is None:
-            self._first_until = now + _FIRST_SECONDS
-        return now < self._first_until or not (self._agents.living or self._agents.troubles)
+    def _on_drain(self, machine: Machine) -> None:
+        """Have the runs on a machine that will be gone soon end: they go on elsewhere."""
+        for run in list(self._runs.values()):
+            if any(agent.node_id == machine.info.id for agent in run.agents.values()):
+                run.drain(_is_drained(machine.info.name), machine.seconds or 0.0)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)

@@ -71,6 +71,8 @@ class Run:
     kill_grace: float | None = None
     adopting: bool = False
     done: asyncio.Future[Exit] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    # Ranks whose processes may have begun.
+    _begun: set[int] = field(default_factory=set)
     _due: asyncio.TimerHandle | None = None
     _group: asyncio.Task[PlacementGroup] | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -100,6 +102,7 @@ class Run:
     def adopted(self, agents: Mapping[int, Agent]) -> None:
         """Note where the processes are that an earlier bridge has started."""
         self.agents.update(agents)
+        self._begun.update(agents)
         self.adopting = False
         if self.kill_grace is not None:
             self._spawn(self.tell("kill", self.run_id, self.kill_grace))
@@ -133,7 +136,9 @@ class Run:
         """Note that an agent is gone, and the processes there with it; see ``Exit`` for `interrupted`."""
         if agent in self.agents.values():
             self.gang.interrupted = self.gang.interrupted or interrupted
-        self.gang.lost([rank for rank, found in self.agents.items() if found is agent], agent.lost, time.monotonic())
+        for rank, place in self.agents.items():
+            if place is agent:
+                self.gang.lost([rank], agent.lost, time.monotonic(), begun=rank in self._begun)
         self._look()
 
     def missing(self, ranks: Sequence[int], why: str, *, begun: bool = True, interrupted: str = "") -> None:
@@ -229,9 +234,14 @@ class Run:
         placed = places_of(command, spots, devices, threads)
         jobs = placed_rank_jobs(command.job, [place for _, place in placed])
         self.agents.update({rank: spot.agent for rank, (spot, _) in enumerate(placed)})
+        for agent in {spot.agent for spot, _ in placed if spot.agent.lost}:  # while the slots were being reserved
+            self.lost(agent)
 
         async def start(rank: int) -> tuple[RankPlace, str] | None:
             agent = self.agents[rank]
+            if agent.lost:
+                return None
+            self._begun.add(rank)
             while True:
                 try:
                     found = await agent.call("start", self.run_id, rank, jobs[rank].model_dump_json(), command.worker)
