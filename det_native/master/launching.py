@@ -28,11 +28,13 @@ NEW_CLUSTER_SECONDS = 10.0
 class ReachesCluster(Protocol):
     """What is asked of a launcher of several machines before the master answers."""
 
-    #: Whether trying again changes nothing.
-    refused: bool
+    @property
+    def refused(self) -> bool:
+        """Whether trying again changes nothing."""
 
-    #: Whether nobody has answered at its address.
-    is_away: bool
+    @property
+    def is_away(self) -> bool:
+        """Whether nobody has answered at its address."""
 
     @property
     def was_reached(self) -> bool:

@@ -14,26 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from det_native.errors import MasterError
 from det_native.master.launch.base import Exit, Output, WorkerKind
 from det_native.master.launch.ends import RANK_GRACE_SECONDS
 from det_native.master.launch.local_run import OUTPUT_NAME
 from det_native.master.launch.output import punch_hole, read_output
 from det_native.master.launch.ray import identity
 from det_native.master.launch.ray.bridge_process import BridgeProcess
+from det_native.master.launch.ray.connection import Connection
 from det_native.master.launch.ray.installed import check_ray
 from det_native.master.launch.ray.machine_slots import open_slots
 from det_native.master.launch.ray.messages import (
     AdoptRun,
     AllKnown,
     AskForStacks,
-    Close,
-    Connected,
     Ended,
     Event,
     KillRun,
     LookForStopped,
-    Lost,
     Modules,
     Nodes,
     Standbys,
@@ -55,13 +52,6 @@ from det_native.schema.rest import SlotInfo
 __all__ = ["RayLauncher", "check_ray"]
 
 logger = logging.getLogger(__name__)
-
-_PAUSES = (0.5, 15.0)
-_REFUSED_PAUSE = 30.0
-_STEADY_SECONDS = 30.0
-_CLOSE_SECONDS = 20.0
-# A bridge that is connected says something every 10 seconds.
-_SILENT_SECONDS = 60.0
 
 
 @dataclass
@@ -119,17 +109,11 @@ class RayLauncher:
         agent: str = "",
     ) -> None:
         self.address = address
-        #: Whether the cluster has refused us for a reason that trying again does not change.
-        self.refused = False
-        #: Whether nobody has answered at its address.
-        self.is_away = False
         self._home, self._url, self._setting = home, url, slots
         self._trusted, self._threads, self._umask, self._agent = trusted, threads, umask, agent
         self._identity = identity.identify(home)
-        self._bridge: BridgeProcess | None = None
-        self._connected: Connected | None = None
-        self._trouble = f"The Ray cluster at {address} has not answered yet."
-        self._begun_at, self._start_at, self._pause = 0.0, 0.0, _PAUSES[0]
+        self._questions = Questions()
+        self._connection = Connection(address, self._arguments, self._greet, self._questions.drop)
         self._runs: dict[str, _Known] = {}
         self._directories: dict[str, Path] = {}
         self._exits: list[Exit] = []
@@ -137,7 +121,6 @@ class RayLauncher:
         self._all_known = False
         self._nodes: list[NodeInfo] = []
         self._others: list[str] = []
-        self._questions = Questions()
         self._open: tuple[tuple[list[NodeInfo], frozenset[str]], list[SlotInfo]] | None = None
         self._waits: dict[str, str] = {}
         self._stopped: dict[str, list[int]] = {}
@@ -164,9 +147,8 @@ class RayLauncher:
         handle = {"ray": run_id, "directory": str(directory), "ranks": ranks, "slots": list(slots)}
         self._directories[run_id] = directory
         self._runs[run_id] = _Known(handle, command)
-        self._hurry()
-        if self._bridge is not None:
-            self._bridge.send(command)
+        self._connection.hurry()
+        self._connection.send(command)
         self._tell_wanted()
         return dict(handle)
 
@@ -178,17 +160,15 @@ class RayLauncher:
         if "ray" not in handle:
             return False
         known = self._runs[run_id] = _Known(dict(handle), None, begun=True)
-        self._hurry()
-        if self._bridge is not None:
-            self._bridge.send(AdoptRun(run_id=run_id, handle=known.handle))
+        self._connection.hurry()
+        self._connection.send(AdoptRun(run_id=run_id, handle=known.handle))
         return True
 
     def poll(self) -> list[Exit]:
         """Return the runs that ended since the last call, each once."""
         if not self._all_known:
             self._all_known = True
-            if self._bridge is not None:
-                self._bridge.send(AllKnown())
+            self._connection.send(AllKnown())
         self._pump()
         exits, self._exits = self._exits, []
         self._changed = False
@@ -210,15 +190,9 @@ class RayLauncher:
             pause = deadline - time.monotonic()
             if pause <= 0:
                 return False
-            if self._bridge is None:
-                pause = min(pause, max(self._start_at - time.monotonic(), 0.0))
             with selectors.DefaultSelector() as selector:
                 selector.register(self._wake_read, selectors.EVENT_READ)
-                if self._bridge is not None:
-                    selector.register(self._bridge.stdout, selectors.EVENT_READ)
-                    if self._bridge.sending:
-                        selector.register(self._bridge.stdin, selectors.EVENT_WRITE)
-                selector.select(pause)
+                selector.select(self._connection.register(selector, pause))
             if self._drain_wake():
                 return True
 
@@ -235,18 +209,17 @@ class RayLauncher:
         """SIGTERM now and SIGKILL after `grace` seconds, the workers' children included."""
         if run_id in self._runs:
             self._runs[run_id].handle["kill"] = grace
-            if self._bridge is not None:
-                self._bridge.send(KillRun(run_id=run_id, grace=grace))
+            self._connection.send(KillRun(run_id=run_id, grace=grace))
 
     def ask_for_stacks(self, run_id: str) -> None:
         """Have its processes write the stack of every thread to their output."""
-        if run_id in self._runs and self._bridge is not None:
-            self._bridge.send(AskForStacks(run_id=run_id))
+        if run_id in self._runs:
+            self._connection.send(AskForStacks(run_id=run_id))
 
     def stopped(self, run_id: str) -> list[int]:
         """Return the numbers of its processes that a signal has stopped, as of the last call."""
-        if run_id in self._runs and self._bridge is not None:
-            self._bridge.send(LookForStopped(run_id=run_id))
+        if run_id in self._runs:
+            self._connection.send(LookForStopped(run_id=run_id))
         return self._stopped.get(run_id, [])
 
     def logs(self, run_id: str, offset: int, rank: int = 0) -> Output:
@@ -267,8 +240,8 @@ class RayLauncher:
         if kind.packages:
             return
         command = self._warm[kind.framework] = Warm(worker=_worker(kind))
-        if self._bridge is not None:
-            self._bridge.send(command)
+        if self._connection.bridge is not None:
+            self._connection.send(command)
         else:
             self._pump()
 
@@ -280,18 +253,13 @@ class RayLauncher:
         """Stop all standbys; running workers live on unless `kill_workers`."""
         if self._closed:
             return
-        if kill_workers and self._runs and self._connected is None:
+        if kill_workers and self._runs and self._connection.connected is None:
             logger.warning(
                 "The Ray cluster at %s is not connected: workers of %d runs there may go on for a while.",
                 self.address,
                 len(self._runs),
             )
-        if self._bridge is not None:
-            if self._connected is not None or (kill_workers and self._runs):
-                self._bridge.send(Close(kill_workers=kill_workers))
-                self._bridge.finish(time.monotonic() + _CLOSE_SECONDS)
-            self._bridge.end()
-            self._bridge = None
+        self._connection.close(kill_workers=kill_workers, has_runs=bool(self._runs))
         self._questions.drop()
         self._closed = True
         os.close(self._wake_read)
@@ -310,7 +278,7 @@ class RayLauncher:
 
     def look_for_modules(self, executable: str, names: Sequence[str]) -> Answer:
         """Ask which of these modules the machines can import; machines that do not answer are left out."""
-        return self._questions.ask(self._bridge, executable, names)
+        return self._questions.ask(self._connection.bridge, executable, names)
 
     def want(self, wanted: Sequence[SlotsWanted]) -> None:
         """Say what waits for more slots than there are, so that an autoscaler can add machines; empty for nothing."""
@@ -325,7 +293,7 @@ class RayLauncher:
 
     def trouble(self) -> str:
         """Return why the cluster cannot be used now, a sentence; empty if it can."""
-        return self._trouble
+        return self._connection.trouble
 
     @property
     def remarks(self) -> list[str]:
@@ -336,18 +304,29 @@ class RayLauncher:
         ]
 
     @property
+    def refused(self) -> bool:
+        """Whether the cluster has refused us for a reason that trying again does not change."""
+        return self._connection.refused
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nobody has answered at its address."""
+        return self._connection.is_away
+
+    @property
     def was_reached(self) -> bool:
         """Whether the cluster has answered, now or to an earlier master of this home."""
-        return self._connected is not None or bool(self._identity.names)
+        return self._connection.connected is not None or bool(self._identity.names)
 
     @property
     def dashboard(self) -> str:
         """Address of Ray's dashboard, empty where there is none."""
-        return "" if self._connected is None else self._connected.dashboard
+        connected = self._connection.connected
+        return "" if connected is None else connected.dashboard
 
     def _tell_wanted(self) -> None:
         """Say what has to be there: what an autoscaler is told is all, what runs hold among it."""
-        if self._bridge is None or (not self._wanted and not self._told_wanted):
+        if self._connection.bridge is None or (not self._wanted and not self._told_wanted):
             return
         self._told_wanted = bool(self._wanted)
         held: Counter[str] = Counter()
@@ -355,41 +334,18 @@ class RayLauncher:
         for run in self._runs.values():
             held.update(accelerators.get(slot, "") for slot in run.slots)
         kept = [SlotsWanted(slots=count, accelerator=name) for name, count in sorted(held.items())]
-        self._bridge.send(Want(wanted=[*kept, *self._wanted] if self._wanted else []))
-
-    def _hurry(self) -> None:
-        """Have a bridge that is to be tried again later tried now."""
-        self._start_at = 0.0
+        self._connection.send(Want(wanted=[*kept, *self._wanted] if self._wanted else []))
 
     def _pump(self) -> None:
-        """Take what the bridge says, and start one where there is none."""
-        if self._bridge is None:
-            if not self._closed and time.monotonic() >= self._start_at:
-                self._start_bridge()
+        """Take what the bridge says."""
+        if self._closed:
             return
-        self._bridge.pump()
-        try:
-            for event in self._bridge.receive():
-                if isinstance(event, Modules):
-                    self._questions.take(event)
-                else:
-                    self._take(event)
-            if self._connected is not None and self._bridge.silent > _SILENT_SECONDS:
-                logger.warning("the bridge to the Ray cluster hangs, and is ended")
-                self._bridge_ended()
-        except EOFError:
-            self._bridge_ended()
-        except MasterError as error:
-            logger.error("%s", error)
-            self._bridge_ended()
+        trouble = self._connection.trouble
+        for event in self._connection.pump():
+            self._take(event)
+        self._changed = self._changed or trouble != self._connection.trouble
 
-    def _start_bridge(self) -> None:
-        url = self._url if isinstance(self._url, str) else self._url()
-        if not url:  # the master does not listen yet
-            return
-        arguments = self._arguments(url)
-        self._begun_at = time.monotonic()
-        bridge = self._bridge = BridgeProcess(arguments)
+    def _greet(self, bridge: BridgeProcess) -> None:
         for warm in self._warm.values():
             bridge.send(warm)
         for run_id, known in self._runs.items():
@@ -403,7 +359,10 @@ class RayLauncher:
         if self._all_known:
             bridge.send(AllKnown())
 
-    def _arguments(self, url: str) -> list[str]:
+    def _arguments(self) -> list[str] | None:
+        url = self._url if isinstance(self._url, str) else self._url()
+        if not url:  # the master does not listen yet
+            return None
         arguments = ["--address", self.address, "--namespace", self._identity.namespace, "--url", url]
         arguments += ["--home", str(self._home.path), "--names", json.dumps(self._identity.names)]
         arguments += ["--rank-grace", str(RANK_GRACE_SECONDS)]
@@ -413,36 +372,14 @@ class RayLauncher:
         arguments += ["--agent", self._agent] if self._agent else []
         return arguments
 
-    def _bridge_ended(self) -> None:
-        assert self._bridge is not None
-        code = self._bridge.end()
-        self._bridge = None
-        self._questions.drop()
-        now = time.monotonic()
-        if self._connected is not None:
-            self._connected = None
-            self._set_trouble(f"The connection to the Ray cluster at {self.address} was lost. It is tried again.")
-            logger.warning("the bridge to the Ray cluster has ended with code %d; another one is started", code)
-        if now - self._begun_at > _STEADY_SECONDS:
-            self._pause = _PAUSES[0]
-        self._start_at = max(self._start_at, now + self._pause)
-        self._pause = min(2 * self._pause, _PAUSES[1])
-
     def _take(self, event: Event) -> None:
         match event:
-            case Connected():
-                self._connected, self.refused, self.is_away = event, False, False
-                self._set_trouble(f"The machines of the Ray cluster at {self.address} are being prepared.")
-            case Lost():
-                self.refused = event.for_good
-                self.is_away = self._connected is None and not event.for_good
-                if event.for_good:
-                    self._start_at = time.monotonic() + _REFUSED_PAUSE
-                self._set_trouble(event.why)
+            case Modules():
+                self._questions.take(event)
             case Nodes():
                 self._nodes = event.nodes
                 self._take_others(event.others)
-                self._set_trouble("")
+                self._connection.say_ready()
                 self._identity.remember(self._home, {node.id: node.name for node in event.nodes})
                 self._changed = True
             case Started() if event.run_id in self._runs:
@@ -472,13 +409,6 @@ class RayLauncher:
             self._others = others
             for remark in self.remarks:
                 logger.warning("%s", remark)
-
-    def _set_trouble(self, why: str) -> None:
-        if why != self._trouble:
-            self._trouble = why
-            self._changed = True
-            if why and self._connected is None:
-                logger.warning("%s", why)
 
     def _drain_wake(self) -> bool:
         woken = False

@@ -118,7 +118,7 @@ def test_runs_go_on_while_the_bridge_is_killed(own: Make, tmp_path_factory: pyte
     launcher.start("r1", trial_job(tmp_path, "r1", ["wait", "graceful"]), KIND, ranks=2, slots=slots)
     pids = [place["pid"] for place in places(launcher, "r1")]
     output(launcher, "r1", "waiting", 1)
-    bridge = launcher._bridge
+    bridge = launcher._connection.bridge
     assert bridge is not None
     os.kill(bridge.pid, signal.SIGKILL)
     until(lambda: (launcher.poll(), launcher.trouble())[1], launcher)
@@ -140,8 +140,8 @@ def test_another_master_takes_up_the_runs_and_a_machine_that_dies_ends_them(own:
     handle = first.start("r1", trial_job(runs, "r1", ["stubborn", "wait"]), KIND, ranks=2, slots=slots)
     pids = [place["pid"] for place in places(first, "r1")]
     output(first, "r1", "waiting", 1)
-    assert first._bridge is not None
-    os.kill(first._bridge.pid, signal.SIGKILL)  # as if the master and all that is below it were
+    assert first._connection.bridge is not None
+    os.kill(first._connection.bridge.pid, signal.SIGKILL)  # as if the master and all that is below it were
     first.close(kill_workers=False)
     second = own()
     assert second.adopt("r1", handle)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from det_native.master.launch.ray import bridge_process
-from det_native.master.launch.ray import launcher as launcher_module
+from det_native.master.launch.ray import bridge_process, connection
 from det_native.master.launch.ray.launcher import RayLauncher
 from det_native.schema.home import Home
 
@@ -16,8 +15,8 @@ from det_native.schema.home import Home
 def test_a_bridge_that_says_nothing_any_more_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bridge_process, "_MODULE", "silent_bridge")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    monkeypatch.setattr(launcher_module, "_SILENT_SECONDS", 0.2)
-    monkeypatch.setattr(launcher_module, "_CLOSE_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "_SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "_CLOSE_SECONDS", 0.0)
     launcher = RayLauncher(Home(tmp_path), "unix:/nowhere", "nowhere:1")
     try:
         seen: list[str] = []
