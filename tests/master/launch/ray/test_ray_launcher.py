@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -154,6 +155,38 @@ def test_another_master_takes_up_the_runs_and_a_machine_that_dies_ends_them(own:
     assert ended.detail == f"rank 1 of 2: the machine {names[third.id]} is gone"
     until(lambda: all(gone(pid) for pid in pids))
     until(lambda: (second.poll(), len(second.slots()) == 6)[1], second)
+
+
+@pytest.mark.long
+def test_runs_see_the_gpus_of_their_slots_and_no_others(own: Make, ray_cluster: RayCluster) -> None:
+    """Ray takes the number of GPUs that it is told, and says which of them are whose."""
+    node = ray_cluster.add_node(1, gpus=3)
+    launcher = own()
+    runs = launcher._home.path / "runs"
+    until(lambda: (launcher.poll(), len(launcher.slots()) == 9)[1], launcher)
+    slots = [slot.id for slot in launcher.slots() if slot.device == "cuda"]
+    assert len(slots) == 3
+    launcher.start("alone", trial_job(runs, "alone", "facts"), KIND, slots=slots[:1])
+    launcher.start("gang", trial_job(runs, "gang", ["facts", "facts"]), KIND, ranks=2, slots=slots[1:])
+    exits(launcher, "alone", "gang")
+    seen = [devices(launcher, "alone"), devices(launcher, "gang", 0), devices(launcher, "gang", 1)]
+    assert sorted(seen) == ["0", "1", "2"]
+    # One process that has several slots sees all of them.
+    until(lambda: (launcher.poll(), len(launcher.slots()) == 9)[1], launcher)
+    launcher.start("both", trial_job(runs, "both", "facts"), KIND, slots=slots[:2])
+    exits(launcher, "both")
+    assert sorted(devices(launcher, "both").split(",")) in (["0", "1"], ["0", "2"], ["1", "2"])
+    # Where there are no GPUs, none are seen.
+    free = next(slot.id for slot in launcher.slots() if slot.device == "cpu")
+    launcher.start("none", trial_job(runs, "none", "facts"), KIND, slots=[free])
+    exits(launcher, "none")
+    assert devices(launcher, "none") == ""
+    ray_cluster.kill_node(node)
+
+
+def devices(launcher: RayLauncher, run_id: str, rank: int = 0) -> str:
+    """Return ``CUDA_VISIBLE_DEVICES`` of a process that has told its facts."""
+    return str(json.loads(launcher.logs(run_id, 0, rank).text)["environment"].get("CUDA_VISIBLE_DEVICES"))
 
 
 @pytest.mark.long
