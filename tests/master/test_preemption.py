@@ -113,6 +113,8 @@ def test_logs_are_searched_from_the_shell(master: Master, monkeypatch: pytest.Mo
     master.world.output[job.run_id] = "step 1\nWARNING: loss is nan\nERROR: nothing helps\n"
     Worker(master, job).complete()
     master.until_state(1, "COMPLETED")
+    # The last of the output is read once the process has ended.
+    master.until("/trials/1/logs", lambda lines: any("nothing helps" in line["text"] for line in lines))
     monkeypatch.setenv("DET_TOKEN", master.token)
 
     def det(*words: str) -> str:
