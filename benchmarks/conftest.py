@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from notebook_kernel import Kernel, running_kernel
 from pytest_benchmark.fixture import BenchmarkFixture
 
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
+_HEAD = ["| what | ours | peer | ratio [lowest..highest] | rounds | goal | |", "|---|---|---|---|---|---|---|"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Figure:
 
 
 _results: list[Ratio | Figure] = []
+# The rows of earlier runs that stay unless they are measured anew.
+_of_before: list[str] = []
 
 
 def _keep(found: Ratio | Figure) -> None:
@@ -140,6 +145,13 @@ def figure() -> Callable[[str, str, str, bool], None]:
     return record
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """See whether all benchmarks run, or some: then the rows of the others stay in the table."""
+    global _of_before
+    some = config.option.keyword or any(".py" in argument for argument in config.args)
+    _of_before = _rows_of(_path()) if some else []
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each row the limit of the tests, in a way in which the next one is measured all the same."""
     for item in items:
@@ -162,18 +174,38 @@ def _seconds(value: float) -> str:
     return f"{value * 1e3:.1f} ms" if value < 1 else f"{value:.2f} s"
 
 
-def _table() -> Iterator[str]:
-    yield "| what | ours | peer | ratio [lowest..highest] | rounds | goal | |"
-    yield "|---|---|---|---|---|---|---|"
+def _table() -> list[str]:
+    rows = list(_measured())
+    fresh = {_key(row): row for row in rows}
+    kept = [fresh.get(_key(row), row) for row in _of_before]
+    known = {_key(row) for row in _of_before}
+    return [*_HEAD, *kept, *(row for row in rows if _key(row) not in known)]
+
+
+def _key(row: str) -> str:
+    """Return what a row measures, without what differs from run to run: spread, load, date."""
+    return re.sub(r"\s*\[[^]]*\]|;.*", "", row.split(" | ")[0])
+
+
+def _rows_of(path: Path) -> list[str]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    if _HEAD[1] not in lines:
+        return []
+    rest = lines[lines.index(_HEAD[1]) + 1 :]
+    return list(itertools.takewhile(lambda line: line.startswith("|"), rest))
+
+
+def _measured() -> Iterator[str]:
+    date = f"; {datetime.now(UTC):%Y-%m-%d}" if _of_before else ""
     for found in _results:
         mark = "met" if found.met else "**not met**"
         mark = "-" if found.goal == "none" and found.met else mark
         if isinstance(found, Ratio):
             spread = f"{found.ratio:.2f} [{found.lowest:.2f}..{found.highest:.2f}]"
             ours, peer = _seconds(found.ours), _seconds(found.peer)
-            yield f"| {found.what} | {ours} | {peer} | {spread} | {found.rounds} | {found.goal} | {mark} |"
+            yield f"| {found.what}{date} | {ours} | {peer} | {spread} | {found.rounds} | {found.goal} | {mark} |"
         else:
-            yield f"| {found.what} | {found.value} | - | - | - | {found.goal} | {mark} |"
+            yield f"| {found.what}{date} | {found.value} | - | - | - | {found.goal} | {mark} |"
 
 
 def _versions() -> str:
@@ -197,8 +229,12 @@ def pytest_sessionfinish() -> None:
 
 def _write() -> None:
     """Write ``docs/performance.md``; on a machine with a GPU, ``docs/performance_gpu.md``."""
-    path = _DOCS / ("performance_gpu.md" if _gpu() else "performance.md")
+    path = _path()
     path.write_text("\n".join(_lines()) + _notes_below(path))
+
+
+def _path() -> Path:
+    return _DOCS / ("performance_gpu.md" if _gpu() else "performance.md")
 
 
 def _lines() -> list[str]:
@@ -207,7 +243,7 @@ def _lines() -> list[str]:
     return [
         f"# Performance{' on a GPU' if gpu else ''}",
         "",
-        f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}, {machine}.",
+        _written_line() or f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}, {machine}.",
         "",
         "Each row runs ours and its peer in turn, round by round; the ratio is the median of the rounds' ratios, its",
         "spread their lowest and highest. Only the ratios carry over to another machine. Under 1.5x, what touches the",
@@ -218,11 +254,18 @@ def _lines() -> list[str]:
     ]
 
 
+def _written_line() -> str:
+    """Return the line on the last whole run, where this one is of some rows."""
+    lines = _path().read_text().splitlines() if _of_before else []
+    return next((line for line in lines if line.startswith("Written by")), "")
+
+
 def _notes_below(path: Path) -> str:
     """Return what somebody has written below the table: whoever measures again looks whether it still holds."""
-    text = path.read_text() if path.exists() else ""
-    _, _, rest = text.rpartition("\n|")
-    return rest.partition("\n")[2]
+    if not path.exists():
+        return ""
+    _, _, below = path.read_text().partition(f"{_HEAD[1]}\n")
+    return "".join(itertools.dropwhile(lambda line: line.startswith("|"), below.splitlines(keepends=True)))
 
 
 @pytest.fixture(scope="module")

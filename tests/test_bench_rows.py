@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,18 @@ def test_that_fails():
 
 def test_last(figure):
     figure("the last", "3 s", "≤ 2 s", False)
+"""
+
+SOME_ROWS = """
+def test_first(figure):
+    figure("the first", "{first}", "none", True)
+
+def test_second(figure):
+    figure("the second" + "{second}"[3:], "{second}", "none", True)
+
+def test_new(figure):
+    if "9 s" in "{second}":
+        figure("the new", "5 s", "none", True)
 """
 
 HANGS = """
@@ -68,6 +81,31 @@ def test_a_row_that_hangs_costs_no_other_row(tmp_path: Path) -> None:
         "| test_rows.py::test_that_fails | not measured: AssertionError: the experiment has failed | - | - | - | none "
         "| **not met** |",
         "| the last | 3 s | - | - | - | ≤ 2 s | **not met** |",
+    ]
+
+
+@pytest.mark.slow
+def test_some_rows_measured_again_leave_the_others_and_what_is_written_below(tmp_path: Path) -> None:
+    folder = tmp_path / "benchmarks"
+    folder.mkdir()
+    (tmp_path / "docs").mkdir()
+    for name in ("conftest.py", "notebook_kernel.py"):
+        shutil.copy(BENCHMARKS / name, folder)
+    (folder / "test_rows.py").write_text(SOME_ROWS.format(first="1 s", second="2 s [1..3 s]; quiet"))
+    command = [sys.executable, "-m", "pytest", "benchmarks", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    table = tmp_path / "docs" / "performance.md"
+    below = "\nIn the browser:\n\n| what | seen |\n|---|---|\n| a frame | 18 ms |\n"
+    table.write_text(table.read_text() + below)
+    (folder / "test_rows.py").write_text(SOME_ROWS.format(first="9 s", second="8 s [7..9 s]; busy"))
+    subprocess.run([*command, "-k", "second or new"], cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    assert table.read_text().endswith(below)
+    rows = [line for line in table.read_text().splitlines() if line.startswith("| ")][1:]
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert [row.split(" | ")[:2] for row in rows[:3]] == [
+        ["| the first", "1 s"],
+        [f"| the second [7..9 s]; busy; {today}", "8 s [7..9 s]; busy"],
+        [f"| the new; {today}", "5 s"],
     ]
 
 
