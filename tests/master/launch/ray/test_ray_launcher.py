@@ -184,6 +184,29 @@ def test_runs_see_the_gpus_of_their_slots_and_no_others(own: Make, ray_cluster: 
     ray_cluster.kill_node(node)
 
 
+@pytest.mark.long
+def test_the_cluster_behind_a_client_server(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """As a laptop has it: what comes and goes over that one connection is the same."""
+    ray = RayCluster(2, client=True)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in ray.environment.items():
+                if name.startswith("RAY_"):
+                    patch.setenv(name, value)
+            home = tmp_path_factory.mktemp("client-home")
+            launcher = RayLauncher(Home(home), URL, ray.client_address)
+            try:
+                until(lambda: (launcher.poll(), len(launcher.slots()) == 2)[1], launcher)
+                slots = [slot.id for slot in launcher.slots()]
+                launcher.start("r1", trial_job(home / "runs", "r1", "place"), KIND, ranks=2, slots=slots)
+                assert exits(launcher, "r1")["r1"].code == 0
+                assert [launcher.logs("r1", 0, rank).text for rank in range(2)] == ["I am 0 of 2\n", "I am 1 of 2\n"]
+            finally:
+                launcher.close(kill_workers=True)
+    finally:
+        ray.stop()
+
+
 def devices(launcher: RayLauncher, run_id: str, rank: int = 0) -> str:
     """Return ``CUDA_VISIBLE_DEVICES`` of a process that has told its facts."""
     return str(json.loads(launcher.logs(run_id, 0, rank).text)["environment"].get("CUDA_VISIBLE_DEVICES"))

@@ -105,6 +105,8 @@ async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Ev
         return _AWAY
     finally:
         alive.cancel()
+        # Ray's client calls what is cancelled from here on an error.
+        logging.getLogger("ray.util.client").setLevel(logging.CRITICAL)
     return 0
 
 

@@ -82,7 +82,10 @@ class Agent:
             What the method has raised.
         """
         try:
-            return await getattr(self.handle, method).remote(*arguments)
+            # Ray cannot take it that somebody stops waiting for a call.
+            called = asyncio.ensure_future(getattr(self.handle, method).remote(*arguments))
+            called.add_done_callback(_look_at)
+            return await asyncio.shield(called)
         except ActorDiedError as error:
             raise AgentLostError(self.lost or lost_text(self.name, str(error))) from None
         except RayTaskError as error:
@@ -305,6 +308,12 @@ class Agents:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _look_at(called: asyncio.Future[Any]) -> None:
+    """Take the error of a call for which nobody waits any more: asyncio would write it into the log."""
+    if not called.cancelled():
+        called.exception()
 
 
 def trouble_of(facts: AgentFacts) -> str:
