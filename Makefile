@@ -26,7 +26,8 @@ PYTEST := $(BIN)/python -m pytest tests $(SPREAD)
 # What a landing waits for: one or two tests that fail run once more, alone.
 LANE := tools/lane.py tests $(SPREAD)
 CHECK := -m "not slow"
-QUICK := -m "not long and not soak"
+# Properties are tried with few examples here, others each time; `make soak` has thousands.
+QUICK := -m "not long and not soak" --hypothesis-profile quick
 LANES := -m "long and not soak"
 SOAK := -m "soak"
 # What runs on Python 3.13 with Keras 3 too: in `make test`, and in `make lanes` the core and what trains.
@@ -100,8 +101,8 @@ lanes: setup $(HOROVOD) lanes-313 lanes-keras-torch
 lanes-313: setup $(TRIED313)
 	@[ -e $(VENV313)/.installed ] || { echo "Python 3.13 is not there: its tests are skipped."; exit 0; }; \
 	$(LANE313) $(CORE313) $(CHECK) --hypothesis-profile quick && \
-	$(LANE313) $(KERAS313) $(QUICK) --hypothesis-profile quick && \
-	KERAS_BACKEND=jax $(LANE313) tests/keras3 $(QUICK) --hypothesis-profile quick
+	$(LANE313) $(KERAS313) $(QUICK) && \
+	KERAS_BACKEND=jax $(LANE313) tests/keras3 $(QUICK)
 
 lanes-keras-torch: setup
 	@[ -e $(VENV_TORCH)/.installed ] || { echo "Keras 3 on PyTorch is not there (make keras-torch): its tests are skipped."; exit 0; }; \

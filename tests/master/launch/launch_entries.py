@@ -68,6 +68,7 @@ def tiny_pack(job: TrialJob) -> None:
 
     seen = {"version": found.VERSION, "prefix": sys.prefix, "numpy": numpy.__file__, "base": _base_prefix()}
     (Path(job.directory) / "tiny.json").write_text(json.dumps(seen))
+    print(json.dumps(seen))
 
 
 def _base_prefix() -> str:

@@ -36,8 +36,10 @@ def make_agent(tmp_path: Path) -> Iterator[Callable[..., NodeAgent]]:
     """Make agents, each with a folder of its own; all are closed with their workers."""
     agents: list[NodeAgent] = []
 
-    def make(name: str = "agent", entry: str = "launch_entries:run", path: str = ENTRIES) -> NodeAgent:
-        environment = {**os.environ, "PYTHONPATH": path}
+    def make(
+        name: str = "agent", entry: str = "launch_entries:run", path: str = ENTRIES, **variables: str
+    ) -> NodeAgent:
+        environment = {**os.environ, "PYTHONPATH": path, **variables}
         folder = tmp_path / "machine" / name
         agents.append(NodeAgent(str(folder), "cluster", "cpu", 2, entry=entry, environment=environment))
         return agents[-1]

@@ -16,6 +16,7 @@ import pytest
 from agent_parts import BUNDLE, WORKER, ThreadBridge, check_job, text_of, trial_job, until
 from det_harness.trial.spool import Spool
 from master_parts import publish
+from tiny_wheels import make_wheel
 
 from det_native.errors import StorageError
 from det_native.master.launch.ray.agent import rank_end
@@ -51,6 +52,29 @@ def test_a_worker_runs_its_job_on_the_machine_and_what_it_leaves_comes_home(
         assert until(lambda: bridge.call(agent.runs()) == {})
         folder = Path(bridge.call(agent.facts()).folder)
         assert not list((folder / "runs").iterdir())
+
+
+@pytest.mark.long
+def test_packages_of_a_run_are_installed_on_its_machine_once(
+    make_agent: MakeAgent, server: AskServer, home: Path, tmp_path: Path
+) -> None:
+    wheels = tmp_path / "wheels"
+    make_wheel(wheels, "tiny_pack", "1.0")
+    agent = make_agent(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
+    worker = WORKER.model_copy(update={"packages": ["tiny-pack==1.0"]})
+    texts = []
+    with ThreadBridge(server, [agent]) as bridge:
+        folder = Path(bridge.call(agent.facts()).folder)
+        for run in ("r1", "r2"):
+            bridge.call(agent.start(run, 0, trial_job(home, run, "tiny pack").model_dump_json(), worker))
+            [ended] = bridge.wait_for((run, 0))
+            texts.append(text_of(home / f"runs/{run}/output.log"))
+            assert ended.code == 0, texts
+            seen = json.loads(texts[-1].splitlines()[-1])
+            assert seen["version"] == "1.0"
+            assert Path(seen["prefix"]).is_relative_to(folder), "other masters and other users have their own"
+    assert "Successfully installed tiny-pack-1.0" in texts[0]
+    assert "Makes an environment" not in texts[1]
 
 
 @soak
