@@ -28,8 +28,9 @@ LANE := tools/lane.py tests $(SPREAD)
 CHECK := -m "not slow"
 # Properties are tried with few examples here, others each time; `make soak` has thousands.
 QUICK := -m "not long and not soak" --hypothesis-profile quick
-LANES := -m "long and not soak"
+LANES := -m "long and not soak" $(if $(PART),--part $(PART))
 SOAK := -m "soak"
+# `make lanes PART=2/4` runs a part of them: .ci/run has another part for each commit.
 # What runs on Python 3.13 with Keras 3 too: in `make test`, and in `make lanes` the core and what trains.
 PYTEST313 := $(SPREAD) -p no:cacheprovider
 LANE313 := $(VENV313)/bin/python tools/lane.py $(SPREAD)
@@ -100,8 +101,8 @@ lanes: setup $(HOROVOD) lanes-313 lanes-keras-torch
 # The backend is fixed when Keras is imported: JAX has a run of its own.
 lanes-313: setup $(TRIED313)
 	@[ -e $(VENV313)/.installed ] || { echo "Python 3.13 is not there: its tests are skipped."; exit 0; }; \
-	$(LANE313) $(CORE313) $(CHECK) --hypothesis-profile quick && \
-	$(LANE313) $(KERAS313) $(QUICK) && \
+	$(LANE313) $(CORE313) $(CHECK) --hypothesis-profile quick $(if $(PART),--part $(PART)) && \
+	$(LANE313) $(KERAS313) $(QUICK) $(if $(PART),--part $(PART)) && \
 	KERAS_BACKEND=jax $(LANE313) tests/keras3 $(QUICK)
 
 lanes-keras-torch: setup

@@ -6,11 +6,15 @@ helps in the folder with the most work left. In all of these, what takes longest
 
 The times are those of ``durations.json``, by lane (what ``-m`` says) and file; ``pytest --note-times`` writes those of
 the lane that is run anew. A file that is not in there yet counts with a guess, until somebody does.
+
+``--part 2/4`` runs a part of a lane: what is too long for one landing is shared out among several of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -69,9 +73,37 @@ def read_times(path: Path = DURATIONS) -> dict[str, dict[str, float]]:
     return times
 
 
+def part_of(file: str, parts: int) -> int:
+    """Return in which of so many parts a file is: 1, 2, and so on."""
+    return zlib.crc32(file.encode()) % parts + 1
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Read ``2/4``."""
+    number, _, parts = text.partition("/")
+    if not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
+        raise argparse.ArgumentTypeError(f'{text!r} is no part: write the second of four as "2/4"')
+    return int(number), int(parts)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--note-times``."""
+    """Add ``--note-times`` and ``--part``."""
     parser.addoption("--note-times", action="store_true", help=f"write the times of the files into {DURATIONS.name}")
+    parser.addoption("--part", type=_part, help="of the files that are left run a part only, such as 2/4")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the files of other parts."""
+    part: tuple[int, int] | None = config.getoption("--part")
+    if part is None:
+        return
+    number, parts = part
+    ours, others = [], []
+    for item in items:
+        (ours if part_of(item.nodeid.split("::")[0], parts) == number else others).append(item)
+    config.hook.pytest_deselected(items=others)
+    items[:] = ours
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

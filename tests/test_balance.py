@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
-from balance import DURATIONS, next_file, read_times
+import pytest
+from balance import DURATIONS, next_file, part_of, read_times
 
 TIMES = {"a/long.py": 30.0, "a/short.py": 1.0, "b/long.py": 20.0, "b/short.py": 2.0, "c/only.py": 4.0}
 
@@ -25,6 +30,40 @@ def test_a_process_stays_in_its_folder_while_there_is_work() -> None:
 
 def test_at_the_end_a_process_helps_the_others() -> None:
     assert next_file(["b/short.py", "b/new.py"], {"gw0": {"a"}, "gw1": {"b"}}, "gw0", TIMES) == "b/new.py"
+
+
+def test_each_file_is_in_one_part_and_the_parts_are_alike() -> None:
+    files = [f"tests/folder/test_{number}.py" for number in range(400)]
+    parts = [[file for file in files if part_of(file, 4) == part] for part in (1, 2, 3, 4)]
+    assert sorted(file for part in parts for file in part) == sorted(files)
+    assert all(70 <= len(part) <= 130 for part in parts)
+
+
+@pytest.mark.slow
+def test_a_part_runs_its_files_and_says_how_many_tests_it_leaves(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"test_{number}.py").write_text("def test_it(): pass\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "balance",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(tmp_path),
+        ".",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+
+    def run(part: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, "--part", part], cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    passed = [int(re.findall(r"(\d+) passed", run(f"{part}/2").stdout)[0]) for part in (1, 2)]
+    assert sum(passed) == 6
+    assert f"{6 - passed[0]} deselected" in run("1/2").stdout
+    assert "is no part" in run("3/2").stderr
 
 
 def test_times_that_are_not_noted_are_none(tmp_path: Path) -> None:

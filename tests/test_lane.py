@@ -53,3 +53,10 @@ def test_a_lane_that_cannot_run_fails(tmp_path: Path) -> None:
     (tmp_path / "test_toy.py").write_text("import nowhere\n")
     lane = subprocess.run([sys.executable, str(LANE), "test_toy.py"], cwd=tmp_path, capture_output=True, check=False)
     assert lane.returncode == 2
+
+
+def test_a_part_without_tests_is_through(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--part')\n")
+    for arguments, code in (("--part", "1/4"), 0), ((), 5):
+        command = [sys.executable, str(LANE), *arguments]
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == code

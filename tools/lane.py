@@ -17,6 +17,7 @@ from pathlib import Path
 
 MOST = 2
 SOME_FAILED = 1  # pytest's exit code if tests ran and some failed
+NO_TESTS = 5
 
 
 def run_lane(arguments: Sequence[str], run: Callable[[list[str]], int]) -> int:
@@ -37,6 +38,8 @@ def run_lane(arguments: Sequence[str], run: Callable[[list[str]], int]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         cached = [*arguments, "-o", f"cache_dir={folder}"]
         code = run(cached)
+        if code == NO_TESTS and "--part" in arguments:  # the tests of these folders are in other parts
+            return 0
         failed = _failed(Path(folder))
         if code != SOME_FAILED or not 1 <= len(failed) <= MOST:
             return code
