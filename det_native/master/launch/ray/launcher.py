@@ -351,7 +351,7 @@ class RayLauncher:
             return
         self._told_wanted = bool(self._wanted)
         held: Counter[str] = Counter()
-        accelerators = {slot.id: slot.accelerator for slot in self.slots()}
+        accelerators = {slot.id: slot.accelerator if slot.device == "cuda" else "cpu" for slot in self.slots()}
         for run in self._runs.values():
             held.update(accelerators.get(slot, "") for slot in run.slots)
         kept = [SlotsWanted(slots=count, accelerator=name) for name, count in sorted(held.items())]

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from det_native.errors import DetError
 from det_native.master.launch.ray.asks.kinds import RankEnded, Share
 from det_native.master.launch.ray.asks.serving import AskServer
 from det_native.master.launch.ray.bridge.agents import Agent, AgentLostError, Agents
+from det_native.master.launch.ray.bridge.asking import bundles_of
 from det_native.master.launch.ray.bridge.cluster import Cluster
 from det_native.master.launch.ray.bridge.gang import NOT_BEGUN, Gang
 from det_native.master.launch.ray.bridge.nodes import Machine, Machines, head_of, replace_info, steadied, without_slots
@@ -71,12 +72,15 @@ class Settings:
         What each process of a run computes with; the cores of its machine shared over the slots there by default.
     rank_grace : float
         Seconds that the processes of a run have once one of them has failed.
+    exposure : callable
+        Says, as a sentence, why nothing more may be started on a cluster with such machines; empty if it may.
     """
 
     namespace: str
     who: str
     threads: int | None
     rank_grace: float
+    exposure: Callable[[Iterable[Mapping[str, Any]]], str]
 
 
 class Bridge:
@@ -122,6 +126,7 @@ class Bridge:
         self._present: dict[str, Machine] = {}
         self._told: tuple[list[NodeInfo], list[str]] = [], []
         self._others: list[str] = []
+        self._exposed = ""
         self._first_until: float | None = None
         self._introduced = False
         self._has_asked = False
@@ -204,6 +209,8 @@ class Bridge:
         """
         await self._looked.wait()
         await self._agents.settled()
+        if self._exposed:
+            raise AgentLostError(self._exposed)
         if not command.slots:
             return [self._spot_without_slots()]
         names = [slot.rpartition("/")[0] for slot in command.slots]
@@ -299,9 +306,12 @@ class Bridge:
         self._emit(Modules(number=command.number, machines=machines))
 
     async def _want(self, command: Want) -> None:
-        self._has_asked = bool(command.wanted)
+        if command.wanted:  # how large a slot is, is seen at the machines
+            await self._looked.wait()
+            self._has_asked = True
+        bundles = bundles_of(command.wanted, self._present.values(), self._machines.rule)
         try:
-            await self._cluster.want(command.wanted)
+            await self._cluster.want(bundles)
         except (RayError, ConnectionError, RuntimeError) as error:
             logger.warning("the autoscaler is not told what is waited for: %s", error)
 
@@ -355,7 +365,7 @@ class Bridge:
                 await asyncio.wait_for(self._look(), _ANSWER_SECONDS)
                 answered, was_lost, lost = time.monotonic(), lost, False
                 if was_lost:
-                    self._emit(Lost(why=""))
+                    self._emit(Lost(why=self._exposed))
             except (RayError, ConnectionError, TimeoutError, RuntimeError, DetError) as error:
                 logger.warning("the head of the cluster does not answer: %s", error)
                 if not lost:
@@ -376,6 +386,9 @@ class Bridge:
             self._waiting += waiting
             raise
         self._others = table.others
+        exposed, self._exposed = self._exposed, self._settings.exposure(table.nodes)
+        if exposed != self._exposed:  # a machine has joined, or left: what runs goes on
+            self._emit(Lost(why=self._exposed))
         read = self._machines.read(table.nodes, table.available, table.own, table.draining)
         self._present = steadied(self._read, read)
         self._read = read
@@ -419,6 +432,8 @@ class Bridge:
         if (told, self._others) != self._told:
             self._told = told, self._others
             self._emit(Nodes(nodes=told, others=self._others))
+            if self._exposed:  # that there are machines does not mean that they may be used
+                self._emit(Lost(why=self._exposed))
 
     def _is_early(self) -> bool:
         """Whether the first machines are still being prepared: they are told of together, unless some take long."""
