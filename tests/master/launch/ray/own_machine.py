@@ -1,4 +1,4 @@
-"""A machine of its own for a program: its network, in which nobody else is, and all its processes, which end with it."""
+"""A machine of its own for a program: a network in which nobody else is, and processes that all end with it."""
 
 from __future__ import annotations
 
