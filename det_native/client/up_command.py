@@ -111,17 +111,17 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     from det_native.client.starting import ensure_master
     from det_native.schema.rest import MasterInfo
 
-    if context.obj and is_ssh(context.obj):
-        remote_commands.up(context, context.obj, options, service=service, yes=yes)
-        return
-    if context.obj:
-        raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
-    home = Home.default()
     asked = {
         f"--{name.replace('_', '-')}": "" if value is True else str(value)
         for name, value in options.items()
         if value and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
+    if context.obj and is_ssh(context.obj):
+        remote_commands.up(context, context.obj, asked, service=service, yes=yes)
+        return
+    if context.obj:
+        raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
+    home = Home.default()
     arguments = [text for option in asked.items() for text in option if text]
     if on_login_node():
         click.echo(f"Warning: {NOTE}", err=True)
@@ -165,7 +165,9 @@ def _say_cluster(info: MasterInfo) -> None:
         click.echo(f"Warning: {remark}", err=True)
     machines = f"{len(info.nodes)} machine{'' if len(info.nodes) == 1 else 's'}"
     slots = f"{len(info.slots)} slot{'' if len(info.slots) == 1 else 's'}"
-    click.echo(f"Its cluster has {machines} with {slots}: `det nodes` shows them.")
+    useless = sum(bool(node.trouble) for node in info.nodes)
+    why = f"; {useless} of them cannot be used, and `det nodes` says why." if useless else ": `det nodes` shows them."
+    click.echo(f"Its cluster has {machines} with {slots}{why}")
 
 
 def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:
