@@ -133,7 +133,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     places = runtime.url if runtime.tcp is None else f"{runtime.url} and {runtime.tcp}"
     if started.fresh:
         click.echo(f"The master runs at {places} (home {home.path}).")
-        _say_cluster(MasterInfo.model_validate(connect(None, start=False).get("/master")))
+        say_cluster(MasterInfo.model_validate(connect(None, start=False).get("/master")))
         return
     click.echo(f"A master runs already at {places} (home {home.path}).")
     check_version(Session(runtime.url, "").health(), runtime.url)
@@ -154,7 +154,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         context.exit(_FAILED)
 
 
-def _say_cluster(info: MasterInfo) -> None:
+def say_cluster(info: MasterInfo) -> None:
     """Say what a master of several machines has begun with."""
     if info.launcher == LOCAL:
         return
@@ -166,7 +166,7 @@ def _say_cluster(info: MasterInfo) -> None:
     machines = f"{len(info.nodes)} machine{'' if len(info.nodes) == 1 else 's'}"
     slots = f"{len(info.slots)} slot{'' if len(info.slots) == 1 else 's'}"
     useless = sum(bool(node.trouble) for node in info.nodes)
-    why = f"; {useless} of them cannot be used, and `det nodes` says why." if useless else ": `det nodes` shows them."
+    why = f"; {useless} of them cannot be used: see `det nodes`." if useless else ": `det nodes` shows them."
     click.echo(f"Its cluster has {machines} with {slots}{why}")
 
 
