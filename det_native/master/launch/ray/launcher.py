@@ -444,6 +444,7 @@ class RayLauncher:
                 self._take_others(event.others)
                 self._set_trouble("")
                 self._identity.remember(self._home, {node.id: node.name for node in event.nodes})
+                self._tell_wanted()
                 self._changed = True
             case Started() if event.run_id in self._runs:
                 known = self._runs[event.run_id]
