@@ -21,7 +21,8 @@ sys.path.append(str(ROOT / "tests"))
 from s3_server import S3, running_s3  # noqa: E402 (a folder of tests is no package)
 
 TEXT = (ROOT / "docs" / "cluster.md").read_text("utf-8")
-BLOCKS = [text.strip() for text in re.findall(r"^```(?:sh|bash)?\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)]
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [text.strip() for language, text in _FENCE.findall(TEXT) if language in ("", "sh", "bash")]
 #: Of a table: there they are alone in backquotes.
 SHORT = ["det up --launcher ray --ray-address ray://127.0.0.1:10001"]
 #: What cannot be run here, and why.
