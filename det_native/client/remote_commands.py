@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,21 +17,52 @@ if TYPE_CHECKING:
     from det_native.client.remote.ssh import Line
 
 _FAILED = 1
+#: Options of `det up` that name files of this machine.
+_FILES_HERE = ("--tls-cert", "--tls-key")
 _STEP_WIDTH = 70
 
 
-def up(context: click.Context, named: str, options: dict[str, Any], *, service: bool, yes: bool) -> None:
-    """Start the master there, or say that one runs; with `service`, have the system there start it after a boot."""
+def up(context: click.Context, named: str, options: Mapping[str, str], *, service: bool, yes: bool) -> None:
+    """Start the master there, or say that one runs; with `service`, have the system there start it after a boot.
+
+    Parameters
+    ----------
+    context : click.Context
+    named : str
+        ``ssh://user@host``.
+    options : mapping of str to str
+        Those that are given, ``--slots`` and the like; the value is empty where one has none.
+    service, yes : bool
+    """
     from det_native.client.connect import connect
 
-    default = click.core.ParameterSource.DEFAULT
-    given = [name for name, value in options.items() if value and context.get_parameter_source(name) is not default]
-    if given:
-        raise click.UsageError(f"--{given[0].replace('_', '-')} is for a master on this machine only")
+    refused = [*options] if service else [name for name in _FILES_HERE if name in options]
+    if refused:
+        raise click.UsageError(f"{refused[0]} is for a master on this machine only")
     if service:
         _serve(named, yes=yes)
         return
+    if options:
+        _up_with(context, named, [text for option in options.items() for text in option if text])
+        return
     click.echo(f"The master of {connect(named).url} runs.")
+
+
+def _up_with(context: click.Context, named: str, arguments: Sequence[str]) -> None:
+    """Run ``det up`` there, as it would be run here."""
+    from det_native.client.remote.asking import up_there
+    from det_native.client.remote.link import Connection
+    from det_native.client.remote.target import parse_target
+    from det_native.schema.home import Home
+
+    target = parse_target(named)
+    with Connection(target, Home.default()).opened() as line:
+        done = up_there(line, arguments)
+    click.echo(f"On {target.machine}:")
+    click.echo(done.printed, nl=False)
+    click.echo(done.complained, nl=False, err=True)
+    if done.code:
+        context.exit(done.code)
 
 
 def _serve(named: str, *, yes: bool) -> None:

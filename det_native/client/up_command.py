@@ -111,17 +111,17 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     from det_native.client.starting import ensure_master
     from det_native.schema.rest import MasterInfo
 
-    if context.obj and is_ssh(context.obj):
-        remote_commands.up(context, context.obj, options, service=service, yes=yes)
-        return
-    if context.obj:
-        raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
-    home = Home.default()
     asked = {
         f"--{name.replace('_', '-')}": "" if value is True else str(value)
         for name, value in options.items()
         if value and context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
+    if context.obj and is_ssh(context.obj):
+        remote_commands.up(context, context.obj, asked, service=service, yes=yes)
+        return
+    if context.obj:
+        raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
+    home = Home.default()
     arguments = [text for option in asked.items() for text in option if text]
     if on_login_node():
         click.echo(f"Warning: {NOTE}", err=True)
@@ -133,7 +133,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     places = runtime.url if runtime.tcp is None else f"{runtime.url} and {runtime.tcp}"
     if started.fresh:
         click.echo(f"The master runs at {places} (home {home.path}).")
-        _say_cluster(MasterInfo.model_validate(connect(None, start=False).get("/master")))
+        say_cluster(MasterInfo.model_validate(connect(None, start=False).get("/master")))
         return
     click.echo(f"A master runs already at {places} (home {home.path}).")
     check_version(Session(runtime.url, "").health(), runtime.url)
@@ -154,7 +154,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         context.exit(_FAILED)
 
 
-def _say_cluster(info: MasterInfo) -> None:
+def say_cluster(info: MasterInfo) -> None:
     """Say what a master of several machines has begun with."""
     if info.launcher == LOCAL:
         return
@@ -165,7 +165,9 @@ def _say_cluster(info: MasterInfo) -> None:
         click.echo(f"Warning: {remark}", err=True)
     machines = f"{len(info.nodes)} machine{'' if len(info.nodes) == 1 else 's'}"
     slots = f"{len(info.slots)} slot{'' if len(info.slots) == 1 else 's'}"
-    click.echo(f"Its cluster has {machines} with {slots}: `det nodes` shows them.")
+    useless = sum(bool(node.trouble) for node in info.nodes)
+    why = f"; {useless} of them cannot be used: see `det nodes`." if useless else ": `det nodes` shows them."
+    click.echo(f"Its cluster has {machines} with {slots}{why}")
 
 
 def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:

@@ -67,10 +67,22 @@ class MachineModules(BaseModel):
 
 
 class SlotsWanted(BaseModel):
-    """Slots that a trial waits for, all at once, because the cluster does not have them."""
+    """Slots that a trial waits for, all at once, because the cluster does not have them.
+
+    Attributes
+    ----------
+    slots : int
+    accelerator : str
+        Type of the GPUs, ``cpu`` for processors, empty for any.
+    node : str
+        A label of machines, ``key=value``, or the name of a machine; empty for any.
+    single_node : bool
+        Whether one machine is to have them all.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     slots: int
     accelerator: str = ""
     node: str = ""
+    single_node: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,14 @@ try:
 except ImportError:
     answer(kind="old", version=det_native.__version__)
 else:
-    there.main(sys.argv[1])
+    there.main(*sys.argv[1:])
 """
 
 _SCRIPT = """
 code={code}
 ask() {{
     [ -n "$1" ] && [ -x "$1" ] || return 0
-    "$1" -c "$code" {verb} </dev/null
+    "$1" -c "$code" {words} </dev/null
     status=$?
     [ $status = 9 ] || exit $status
 }}
@@ -157,6 +158,21 @@ def frameworks_there(line: Line) -> list[FrameworkThere]:
     return [FrameworkThere.model_validate(sees) for sees in _answer(line, "frameworks").get("frameworks", ())]
 
 
+class UpThere(BaseModel):
+    """What ``det up`` has printed there, and its exit code."""
+
+    model_config = ConfigDict(frozen=True)
+
+    code: int
+    printed: str
+    complained: str
+
+
+def up_there(line: Line, options: Sequence[str]) -> UpThere:
+    """Run ``det up`` there with options; raises as `ask` does."""
+    return UpThere.model_validate(_of_this_version(line, "up", *options))
+
+
 class ServiceThere(BaseModel):
     """The unit with which the system there starts its master, as it would be written."""
 
@@ -186,8 +202,8 @@ def install_service(line: Line) -> list[str]:
     return sentences
 
 
-def _of_this_version(line: Line, verb: str) -> dict[str, Any]:
-    answer = _answer(line, verb)
+def _of_this_version(line: Line, verb: str, *arguments: str) -> dict[str, Any]:
+    answer = _answer(line, verb, *arguments)
     if answer["kind"] != verb:
         raise ProtocolMismatchError(
             f"det_native on {line.target.machine} is older than this client ({__version__}) and does not know this: "
@@ -196,9 +212,9 @@ def _of_this_version(line: Line, verb: str) -> dict[str, Any]:
     return answer
 
 
-def _answer(line: Line, verb: str) -> dict[str, Any]:
+def _answer(line: Line, verb: str, *arguments: str) -> dict[str, Any]:
     target = line.target
-    done = line.run(_script(target, verb), seconds=_SECONDS)
+    done = line.run(_script(target, verb, *arguments), seconds=_SECONDS)
     answers = _answers(done.printed)
     answer = next((found for found in answers if found["kind"] not in ("python", "package")), None)
     if answer is None and done.code != _NOTHING:
@@ -223,14 +239,14 @@ def no_master(target: Target, home: str) -> MasterError:
     )
 
 
-def _script(target: Target, verb: str) -> str:
+def _script(target: Target, *words: str) -> str:
     if target.python is None:
         candidates = _CANDIDATES.format(environment=ENVIRONMENT)
     elif target.python.startswith("~/"):
         candidates = f'ask "$HOME"/{shlex.quote(target.python[2:])}'
     else:
         candidates = f"ask {shlex.quote(target.python)}"
-    return _SCRIPT.format(code=shlex.quote(_CODE), verb=verb, candidates=candidates)
+    return _SCRIPT.format(code=shlex.quote(_CODE), words=shlex.join(words), candidates=candidates)
 
 
 def _answers(printed: str) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from typing import Any
@@ -25,12 +26,28 @@ MARK = "det_native answers: "
 _FRAMEWORK_SECONDS = 50.0
 
 
-def main(verb: str) -> None:
+def main(verb: str, *arguments: str) -> None:
     """Print the answer to ``find``, ``start``, ``stop``, ``kill`` (which ends the workers too), ``packages``,
-    ``frameworks``, ``unit`` (how the system would start the master) or ``service`` (have it do so).
+    ``frameworks``, ``unit`` (how the system would start the master), ``service`` (have it do so) or ``up``, the one
+    that has arguments: the options of that command.
     """
+    if verb == "up":
+        print(MARK + json.dumps(_up(arguments)), flush=True)
+        return
     others = {"packages": _packages, "frameworks": _frameworks, "unit": _unit, "service": _service}
     print(MARK + json.dumps(others[verb]() if verb in others else _answer(verb)), flush=True)
+
+
+def _up(arguments: Sequence[str]) -> dict[str, Any]:
+    """Run ``det up`` here; return what it has printed, and its exit code."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "det_native.client.command", "up", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {"kind": "up", "code": done.returncode, "printed": done.stdout, "complained": done.stderr}
 
 
 def _packages() -> dict[str, Any]:
@@ -139,4 +156,4 @@ def _unusable(home: Home, error: OSError) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

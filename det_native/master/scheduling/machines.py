@@ -39,6 +39,11 @@ class Where:
         kind = f" of {self.accelerator}" if self.accelerator else ""
         return f"{kind} on {self.node}" if self.node else kind
 
+    @property
+    def names_machine(self) -> bool:
+        """Whether only a machine of a certain name will do; a label may be that of several, and of new ones."""
+        return bool(self.node) and "=" not in self.node
+
 
 ANYWHERE = Where()
 

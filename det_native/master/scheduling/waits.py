@@ -59,7 +59,8 @@ def waits(
 def missing_slots(pending: Iterable[Pending], running: Iterable[Running], machines: Machines) -> list[SlotsWanted]:
     """Return the slots of trials that wait since there are not enough, those of the most important trials first.
 
-    What an experiment may not have by its limit is not among it.
+    What an experiment may not have by its limit is not among it, nor what a machine of a certain name is to have: no
+    autoscaler can start that one.
     """
     held: dict[int, int] = {}
     at_work = set()
@@ -68,11 +69,15 @@ def missing_slots(pending: Iterable[Pending], running: Iterable[Running], machin
         held[run.experiment_id] = held.get(run.experiment_id, 0) + len(run.slot_ids)
     found: list[SlotsWanted] = []
     waiting = [trial for trial in pending if trial.slots and trial.trial_id not in at_work]
+    waiting = [trial for trial in waiting if not trial.where.names_machine]
     for trial in sorted(waiting, key=lambda one: (one.level, one.experiment_id, one.order, one.trial_id)):
         held[trial.experiment_id] = held.get(trial.experiment_id, 0) + trial.slots
         if trial.max_slots is None or held[trial.experiment_id] <= trial.max_slots:
             where = trial.where
-            found.append(SlotsWanted(slots=trial.slots, accelerator=where.accelerator, node=where.node))
+            single = where.single_node and trial.slots > 1
+            found.append(
+                SlotsWanted(slots=trial.slots, accelerator=where.accelerator, node=where.node, single_node=single)
+            )
     return found[:MOST_WANTED]
 
 
@@ -120,11 +125,12 @@ class _Told:
 
     def _lack(self, head: Pending, usable: Usable) -> str:
         kind, total = head.where.named, len(usable.ids)
-        if not len(self._shares.machines) and self._asked:
-            return f"machines: the cluster has none{self._asked}"
+        asked = "" if head.where.names_machine else self._asked
+        if not len(self._shares.machines) and asked:
+            return f"machines: the cluster has none{asked}"
         if head.slots > total:
-            return f"{_counted(head.slots)}{kind}: the cluster has {total or ('none' if kind else 0)}{self._asked}"
-        return f"{_counted(head.slots)}{kind} on one machine: the largest has {usable.largest}{self._asked}"
+            return f"{_counted(head.slots)}{kind}: the cluster has {total or ('none' if kind else 0)}{asked}"
+        return f"{_counted(head.slots)}{kind} on one machine: the largest has {usable.largest}{asked}"
 
     def _turn(self, usable: Usable) -> Pending | None:
         """Return the trial whose turn it is with some of these slots."""

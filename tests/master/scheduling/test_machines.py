@@ -226,6 +226,8 @@ def test_what_is_not_there_is_said_and_wanted_the_most_important_first() -> None
         Pending(8, 8, 4, 0, where=Where(accelerator="H100")),
         Pending(9, 9, 2, 0, where=Where(accelerator="H100")),
         Pending(10, 10, 4, 0, max_slots=3),
+        Pending(11, 11, 8, 0, priority=60, where=Where(node="zone=b", single_node=True)),
+        Pending(12, 12, 1, 0, where=Where(node="c")),
     ]
     asked = "Ray's autoscaler"
     assert waits(pending, running, machines, asked=asked) == {
@@ -233,9 +235,12 @@ def test_what_is_not_there_is_said_and_wanted_the_most_important_first() -> None
         8: "4 slots of H100: the cluster has 2; Ray's autoscaler has been asked",
         9: "2 of 2 slots of H100: #1 has them",
         10: "4 slots: its max_slots is 3",
+        11: "8 slots on zone=b: the cluster has none; Ray's autoscaler has been asked",
+        12: "1 slot on c: the cluster has none",
     }
     assert missing_slots(pending, running, machines) == [
         SlotsWanted(slots=4, accelerator="H100"),
         SlotsWanted(slots=2, accelerator="H100"),
         SlotsWanted(slots=8),
+        SlotsWanted(slots=8, node="zone=b", single_node=True),
     ]

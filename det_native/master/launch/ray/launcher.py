@@ -330,7 +330,7 @@ class RayLauncher:
             return
         self._told_wanted = bool(self._wanted)
         held: Counter[str] = Counter()
-        accelerators = {slot.id: slot.accelerator for slot in self.slots()}
+        accelerators = {slot.id: slot.accelerator if slot.device == "cuda" else "cpu" for slot in self.slots()}
         for run in self._runs.values():
             held.update(accelerators.get(slot, "") for slot in run.slots)
         kept = [SlotsWanted(slots=count, accelerator=name) for name, count in sorted(held.items())]
@@ -381,6 +381,7 @@ class RayLauncher:
                 self._take_others(event.others)
                 self._connection.say_ready()
                 self._identity.remember(self._home, {node.id: node.name for node in event.nodes})
+                self._tell_wanted()
                 self._changed = True
             case Started() if event.run_id in self._runs:
                 known = self._runs[event.run_id]

@@ -146,9 +146,13 @@ class RayCluster:
         """Start the head again, at the same address."""
         self.head = self._start(head=True, **self._of_head)
 
-    def add_node(self, cpus: int = 2, gpus: int = 0, labels: dict[str, str] | None = None) -> RayNode:
-        """Add a node."""
-        arguments = {"gcs_address": self.address, "redis_address": self.address, "labels": labels or {}}
+    def add_node(
+        self, cpus: int = 2, gpus: int = 0, labels: dict[str, str] | None = None, address: str = ""
+    ) -> RayNode:
+        """Add a node; `address` is where it is reached, loopback by default."""
+        arguments: dict[str, Any] = {"gcs_address": self.address, "redis_address": self.address, "labels": labels or {}}
+        if address:
+            arguments["node_ip_address"] = address
         return self._start(head=False, num_cpus=cpus, num_gpus=gpus, **arguments)
 
     def kill_node(self, node: RayNode) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import platform
 
-import pytest
-
-from det_native.master.launch.ray.bridge.addresses import Address, RefusedError
-from det_native.master.launch.ray.bridge.connecting import check_private, refusal
+from det_native.master.launch.ray.bridge.addresses import Address
+from det_native.master.launch.ray.bridge.connecting import Connection, exposure, refusal
 
 HEAD = Address("head", 6379, client=False)
 PYTHON = ".".join(platform.python_version_tuple()[:2])
@@ -44,8 +42,17 @@ def test_what_nobody_knows_is_told_by_its_first_line() -> None:
 
 
 def test_a_cluster_that_lets_in_everybody_is_refused_where_others_reach_it() -> None:
-    check_private(HEAD, ["127.0.0.1", "::1"])
-    with pytest.raises(
-        RefusedError, match=r"Whoever reaches 10\.0\.0\.2 can run code .* RAY_AUTH_MODE=token.*--ray-trusted"
-    ):
-        check_private(HEAD, ["127.0.0.1", "10.0.0.2"])
+    assert exposure(HEAD, ["127.0.0.1", "::1"]) == ""
+    told = exposure(HEAD, ["127.0.0.1", "10.0.0.2"])
+    assert told == (
+        "Whoever reaches 10.0.0.2 can run code on the Ray cluster at head:6379: start it with RAY_AUTH_MODE=token, or "
+        "say with --ray-trusted that only you reach it."
+    )
+
+
+def test_machines_that_are_gone_or_a_cluster_that_is_trusted_are_not_looked_at() -> None:
+    nodes = [{"NodeManagerAddress": "::1", "Alive": True}, {"NodeManagerAddress": "10.0.0.2", "Alive": True}]
+    assert "10.0.0.2" in Connection(HEAD, "2.60.0", private=True).exposure(nodes)
+    assert Connection(HEAD, "2.60.0", private=False).exposure(nodes) == ""
+    nodes[1]["Alive"] = False
+    assert Connection(HEAD, "2.60.0", private=True).exposure(nodes) == ""

@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,14 @@ from ray_cluster import RayCluster
 from det_native.master.launch.base import Cluster, Launcher, WorkerKind
 from det_native.master.launch.ray import launcher as launcher_module
 from det_native.master.launch.ray.launcher import RayLauncher
+from det_native.schema.cluster import SlotsWanted
 from det_native.schema.home import Home
 from det_native.schema.ranks import rank_folder
 
 pytestmark = pytest.mark.slow
 
 URL = "unix:/nowhere/master.sock"
-Make = Callable[[], RayLauncher]
+Make = Callable[..., RayLauncher]
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +100,8 @@ def own(ray_cluster: RayCluster, shared: RayLauncher, tmp_path_factory: pytest.T
     folder = tmp_path_factory.mktemp("own-home")
     made: list[RayLauncher] = []
 
-    def make() -> RayLauncher:
-        made.append(RayLauncher(Home(folder), URL, ray_cluster.address))
+    def make(slots: str | None = None) -> RayLauncher:
+        made.append(RayLauncher(Home(folder), URL, ray_cluster.address, slots=slots))
         return made[-1]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -244,3 +247,52 @@ class TestRayLauncher(LauncherContract):
         kind = WorkerKind("python", str(tmp_path / "no" / "python"))
         launcher.start(self.r1, trial_job(tmp_path, self.r1, "leave", code=0), kind)
         assert exits(launcher, self.r1)[self.r1].code == 0
+
+
+@pytest.fixture
+def asked_of_autoscaler(ray_cluster: RayCluster) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Say what the autoscaler has been asked for, by what the head of the cluster keeps for it."""
+    with subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("autoscaler_request.py")), ray_cluster.address],
+        env=ray_cluster.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as reader:
+
+        def read() -> dict[str, Any]:
+            assert reader.stdin is not None
+            assert reader.stdout is not None
+            print(file=reader.stdin, flush=True)
+            found: dict[str, Any] = json.loads(reader.stdout.readline())
+            return found
+
+        yield read
+
+
+@pytest.mark.long
+def test_the_autoscaler_is_asked_for_whole_machines_of_a_kind(
+    own: Make, asked_of_autoscaler: Callable[[], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = [
+        SlotsWanted(slots=4, single_node=True),
+        SlotsWanted(slots=2, node="zone=b"),
+        SlotsWanted(slots=1, accelerator="h100"),
+    ]
+    earlier = [{"CPU": 8.0}, {"CPU": 2.0}, {"CPU": 2.0}, {"GPU": 1.0, "accelerator_type:H100": 0.001}]
+    now = [
+        {"count": 1, "resources": {"CPU": 8.0}, "labels": {}},
+        {"count": 2, "resources": {"CPU": 2.0}, "labels": {"zone": ["b"]}},
+        {"count": 1, "resources": {"GPU": 1.0, "accelerator_type:H100": 0.001}, "labels": {}},
+    ]
+    launcher = own("cpu:1")  # two processors a slot on the machine beside the head
+    launcher.want(wanted)
+    until(lambda: (launcher.poll(), asked_of_autoscaler()["earlier"] == earlier)[1], launcher)
+    launcher.close(kill_workers=True)
+    assert asked_of_autoscaler()["earlier"] == []  # nobody waits any more
+    monkeypatch.setenv("RAY_enable_autoscaler_v2", "1")  # as on Kubernetes
+    other = own("cpu:1")
+    other.want(wanted)
+    until(lambda: (other.poll(), sorted(asked_of_autoscaler()["now"], key=str) == sorted(now, key=str))[1], other)
+    other.want([])
+    until(lambda: (other.poll(), asked_of_autoscaler()["now"] == [])[1], other)

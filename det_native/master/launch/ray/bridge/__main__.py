@@ -18,11 +18,15 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from det_native.master.launch.ends import RANK_GRACE_SECONDS
 from det_native.master.launch.ray.messages import COMMAND, Alive, Command, Connected, Event, Lost
+
+if TYPE_CHECKING:
+    from det_native.master.launch.ray.bridge.connecting import Connection
 
 logger = logging.getLogger("det_native.bridge")
 
@@ -58,7 +62,7 @@ def main() -> int:
     code = asyncio.run(
         _serve(
             arguments,
-            connection.address.client,
+            connection,
             emit,
             Connected(address=str(connection.address), ray=connection.ray, dashboard=connection.dashboard),
         )
@@ -81,7 +85,9 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Event], None], hello: Connected) -> int:
+async def _serve(
+    arguments: argparse.Namespace, connection: Connection, emit: Callable[[Event], None], hello: Connected
+) -> int:
     from det_native.master.launch.ray.asks.serving import AskServer
     from det_native.master.launch.ray.bridge.bridge import Bridge, Settings
     from det_native.master.launch.ray.bridge.cluster import Cluster
@@ -89,11 +95,13 @@ async def _serve(arguments: argparse.Namespace, client: bool, emit: Callable[[Ev
     from det_native.master.launch.ray.bridge.watch import HeadAwayError
 
     bridge = Bridge(
-        Cluster(arguments.namespace, client=client),
+        Cluster(arguments.namespace, client=connection.address.client),
         AskServer(arguments.home, arguments.url),
         pkgutil.resolve_name(arguments.agent),
         Machines(SlotRule.parse(arguments.slots), arguments.names),
-        Settings(arguments.namespace, _who(arguments.home), arguments.threads, arguments.rank_grace),
+        Settings(
+            arguments.namespace, _who(arguments.home), arguments.threads, arguments.rank_grace, connection.exposure
+        ),
         emit,
     )
     emit(hello)

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from ray.exceptions import RayError
 from det_native.master.launch.ray.asks.kinds import RankEnded, Share
 from det_native.master.launch.ray.asks.serving import AskServer
 from det_native.master.launch.ray.bridge.agents import Agent, AgentLostError, Agents
+from det_native.master.launch.ray.bridge.asking import bundles_of
 from det_native.master.launch.ray.bridge.cluster import Cluster
 from det_native.master.launch.ray.bridge.gang import NOT_BEGUN, Gang
 from det_native.master.launch.ray.bridge.nodes import Machine, Machines
@@ -62,12 +63,15 @@ class Settings:
         What each process of a run computes with; the cores of its machine shared over the slots there by default.
     rank_grace : float
         Seconds that the processes of a run have once one of them has failed.
+    exposure : callable
+        Says, as a sentence, why nothing more may be started on a cluster with such machines; empty if it may.
     """
 
     namespace: str
     who: str
     threads: int | None
     rank_grace: float
+    exposure: Callable[[Iterable[Mapping[str, Any]]], str]
 
 
 class Bridge:
@@ -108,7 +112,10 @@ class Bridge:
         )
         self._runs: dict[str, Run] = {}
         self._known = asyncio.Event()
-        self._watch = Watch(cluster, machines, self._agents, settings.who, emit, self._on_drain)
+        self._machines = machines
+        self._watch = Watch(
+            cluster, machines, self._agents, settings.who, emit, exposure=settings.exposure, on_drain=self._on_drain
+        )
         self._has_asked = False
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -182,6 +189,8 @@ class Bridge:
             If one of them is gone.
         """
         await self._watch.first_look()
+        if self._watch.exposed:
+            raise AgentLostError(self._watch.exposed)
         if not command.slots:
             if not self._agents.living:
                 await self._agents.settled()
@@ -286,9 +295,12 @@ class Bridge:
         self._emit(Modules(number=command.number, machines=machines))
 
     async def _want(self, command: Want) -> None:
-        self._has_asked = bool(command.wanted)
+        if command.wanted:  # how large a slot is, is seen at the machines
+            await self._watch.first_look()
+            self._has_asked = True
+        bundles = bundles_of(command.wanted, self._watch.present.values(), self._machines.rule)
         try:
-            await self._cluster.want(command.wanted)
+            await self._cluster.want(bundles)
         except (RayError, ConnectionError, RuntimeError) as error:
             logger.warning("the autoscaler is not told what is waited for: %s", error)
 

@@ -19,8 +19,7 @@ from ray.util.placement_group import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from det_native.master.launch.ray.bridge import in_cluster
-from det_native.schema.cluster import SlotsWanted
+from det_native.master.launch.ray.bridge import asking, in_cluster
 
 T = TypeVar("T")
 
@@ -90,6 +89,7 @@ class Cluster:
         self._client = client
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="det-ray")
         self._waiting = ThreadPoolExecutor(_WAITING_THREADS, thread_name_prefix="det-ray-wait")
+        self._wanting = asyncio.Lock()
         # The machines of the cluster get the code of these functions, whatever they have installed.
         ray.cloudpickle.register_pickle_by_value(in_cluster)
         self._table = ray.remote(num_cpus=0)(in_cluster.table)
@@ -223,13 +223,14 @@ class Cluster:
 
         return await self.in_thread(look)
 
-    async def want(self, wanted: Sequence[SlotsWanted]) -> None:
+    async def want(self, bundles: Sequence[asking.Bundle]) -> None:
         """Tell the autoscaler what is waited for; nothing for an empty list."""
-        slots = [(each.slots, each.accelerator) for each in wanted]
-        if self._client:
-            await self._request.remote(slots)
-        else:
-            await self.in_thread(in_cluster.request, slots)
+        told = [bundle.resources for bundle in bundles], [bundle.labels for bundle in bundles]
+        async with self._wanting:  # the last one counts
+            if self._client:
+                await self._request.remote(*told)
+            else:
+                await self.in_thread(in_cluster.request, *told)
 
     def _group(self, run_id: str) -> PlacementGroup | None:
         try:

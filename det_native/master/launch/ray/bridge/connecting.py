@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from det_native.master.launch.ray.bridge.addresses import (
     Address,
@@ -31,11 +32,26 @@ class Connection:
         Version of Ray.
     dashboard : str
         Address for browsers, empty where there is none.
+    private : bool
+        Whether the cluster is used only as long as no other machine can reach it: it lets in everybody.
     """
 
     address: Address
     ray: str
     dashboard: str = ""
+    private: bool = False
+
+    def exposure(self, nodes: Iterable[Mapping[str, Any]]) -> str:
+        """Return why the cluster must not be used with these machines, a sentence; empty if it may.
+
+        Parameters
+        ----------
+        nodes : iterable of mapping
+            As ``ray.nodes()`` has them.
+        """
+        if not self.private:
+            return ""
+        return exposure(self.address, [str(node["NodeManagerAddress"]) for node in nodes if node["Alive"]])
 
 
 def connect(text: str, namespace: str, *, trusted: bool) -> Connection:
@@ -69,30 +85,30 @@ def connect(text: str, namespace: str, *, trusted: bool) -> Connection:
         context = ray.init(address=str(address), namespace=namespace, log_to_driver=False, configure_logging=False)
     except Exception as error:
         raise RefusedError(refusal(str(error), address, ray.__version__), away=_is_away(error)) from error
-    if everybody and not trusted:
-        check_private(address, [str(node["NodeManagerAddress"]) for node in ray.nodes() if node["Alive"]])
-    return Connection(address, ray.__version__, str(getattr(context, "dashboard_url", "") or ""))
+    dashboard = str(getattr(context, "dashboard_url", "") or "")
+    connection = Connection(address, ray.__version__, dashboard, private=everybody and not trusted)
+    exposed = connection.exposure(ray.nodes())
+    if exposed:
+        raise RefusedError(exposed)
+    return connection
 
 
-def check_private(address: Address, reached: Sequence[str]) -> None:
-    """Check that only its own machine can reach a cluster that lets in everybody.
+def exposure(address: Address, reached: Sequence[str]) -> str:
+    """Say that others than its own machine can reach a cluster that lets in everybody; empty if none can.
 
     Parameters
     ----------
     address : Address
     reached : sequence of str
         Where its machines are reached.
-
-    Raises
-    ------
-    RefusedError
     """
-    beyond = [host for host in reached if not is_loopback(host)]
-    if beyond:
-        raise RefusedError(
-            f"Whoever reaches {beyond[0]} can run code on the Ray cluster at {address}: start it with "
-            "RAY_AUTH_MODE=token, or say with --ray-trusted that only you reach it."
-        )
+    beyond = next((host for host in reached if not is_loopback(host)), None)
+    if beyond is None:
+        return ""
+    return (
+        f"Whoever reaches {beyond} can run code on the Ray cluster at {address}: start it with "
+        "RAY_AUTH_MODE=token, or say with --ray-trusted that only you reach it."
+    )
 
 
 def refusal(text: str, address: Address, own: str) -> str:

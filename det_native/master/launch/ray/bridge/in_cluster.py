@@ -57,25 +57,14 @@ def others(namespace: str) -> list[str]:
     return [word.decode() for word in words if word]
 
 
-def request(wanted: list[tuple[int, str]]) -> None:
-    """Tell the autoscaler which slots, of which accelerator, are to be there; it holds until the next call."""
-    import ray
+def request(bundles: list[dict[str, float]], labels: list[dict[str, str]]) -> None:
+    """Tell the autoscaler what is to be there, each bundle on one machine with these labels, until the next call.
+
+    Ray's earlier autoscaler knows no labels; Ray leaves them out for it.
+    """
     from ray.autoscaler.sdk import request_resources
 
-    has_gpus = bool(ray.cluster_resources().get("GPU"))
-    request_resources(
-        bundles=[bundle for slots, accelerator in wanted for bundle in bundles_of(slots, accelerator, has_gpus)]
-    )
-
-
-def bundles_of(slots: int, accelerator: str, has_gpus: bool) -> list[dict[str, float]]:
-    """Return what to ask the autoscaler for, for so many slots; of any kind, GPUs where the cluster has some."""
-    if accelerator == "cpu" or (not accelerator and not has_gpus):
-        return [{"CPU": 1}] * slots
-    if not accelerator:
-        return [{"GPU": 1}] * slots
-    # A machine with such a GPU has a trace of this resource for each.
-    return [{"GPU": 1, f"accelerator_type:{accelerator}": 0.001}] * slots
+    request_resources(bundles=bundles, bundle_label_selectors=labels)
 
 
 class SlotHolder:

@@ -11,7 +11,8 @@ from det_native.errors import ArgumentError
 from det_native.schema.cluster import NodeInfo
 
 _SETTING = re.compile(r"(?:(cpu|cuda):)?(\d+)")
-_ACCELERATOR = "accelerator_type:"
+#: How the resource begins that tells the type of the GPUs of a machine.
+ACCELERATOR = "accelerator_type:"
 _HEAD = "node:__internal_head__"
 
 
@@ -59,6 +60,8 @@ class Machine:
         Without what only an agent knows.
     share : float
         What a slot takes of CPU or GPU.
+    total : float
+        What the machine has of it.
     head : bool
         Whether the cluster's head runs there.
     seconds : float or None
@@ -67,6 +70,7 @@ class Machine:
 
     info: NodeInfo
     share: float
+    total: float
     head: bool
     seconds: float | None = None
 
@@ -74,6 +78,11 @@ class Machine:
     def resource(self) -> str:
         """What Ray calls the resource of its slots."""
         return "GPU" if self.info.device == "cuda" else "CPU"
+
+    @property
+    def portion(self) -> float:
+        """What each slot would take if all of them together took the whole machine."""
+        return int(self.total / self.info.slots * 10_000) / 10_000
 
 
 class Machines:
@@ -89,7 +98,7 @@ class Machines:
     """
 
     def __init__(self, rule: SlotRule, names: Mapping[str, str]) -> None:
-        self._rule = rule
+        self.rule = rule
         self._names = dict(names)
         #: Ids of the machines of before.
         self.of_before = frozenset(names)
@@ -132,13 +141,13 @@ class Machines:
         self, node: Mapping[str, Any], available: Mapping[str, float] | None, own: Mapping[str, float]
     ) -> Machine:
         node_id, total = str(node["NodeID"]), node["Resources"]
-        device, slots, share = self._rule.share(total.get("CPU", 0.0), total.get("GPU", 0.0))
+        device, slots, share = self.rule.share(total.get("CPU", 0.0), total.get("GPU", 0.0))
         resource = "GPU" if device == "cuda" else "CPU"
         free = slots
         if available is not None:
             held = max(total.get(resource, 0.0) - available.get(resource, 0.0) - own.get(resource, 0.0), 0.0)
             free = min(slots, int((total.get(resource, 0.0) - held + 1e-3) / share))
-        kinds = [name.removeprefix(_ACCELERATOR) for name in total if name.startswith(_ACCELERATOR)]
+        kinds = [name.removeprefix(ACCELERATOR) for name in total if name.startswith(ACCELERATOR)]
         labels = {name: text for name, text in node.get("Labels", {}).items() if name != "ray.io/node-id"}
         info = NodeInfo(
             id=node_id,
@@ -150,7 +159,7 @@ class Machines:
             accelerator=next(iter(kinds), labels.get("ray.io/accelerator-type", "")),
             labels=labels,
         )
-        return Machine(info, share, _HEAD in total)
+        return Machine(info, share, total.get(resource, 0.0), _HEAD in total)
 
     def _call(self, hosts: Mapping[str, str]) -> None:
         """Give names to the machines that live and have none yet, or whose name is another's by now."""

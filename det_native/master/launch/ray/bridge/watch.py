@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from ray.exceptions import RayError
 
@@ -43,6 +44,8 @@ class Watch:
         Whose master this is, for other masters.
     emit : callable
         Tells the launcher.
+    exposure : callable
+        Says, as a sentence, why nothing more may be started on a cluster with such machines; empty if it may.
     on_drain : callable
         Called at each look with a machine that will be gone soon.
 
@@ -50,6 +53,8 @@ class Watch:
     ----------
     present : dict of str to Machine
         The machines that live, by id.
+    exposed : str
+        Why nothing more may be started now, a sentence; empty if it may.
     """
 
     def __init__(
@@ -59,11 +64,14 @@ class Watch:
         agents: Agents,
         who: str,
         emit: Callable[[Event], None],
+        *,
+        exposure: Callable[[Iterable[Mapping[str, Any]]], str],
         on_drain: Callable[[Machine], None],
     ) -> None:
         self._cluster, self._machines, self._agents = cluster, machines, agents
-        self._who, self._emit, self._on_drain = who, emit, on_drain
+        self._who, self._emit, self._exposure, self._on_drain = who, emit, exposure, on_drain
         self.present: dict[str, Machine] = {}
+        self.exposed = ""
         self._read: dict[str, Machine] = {}
         self._heads: dict[str, str] = {}  # which head a machine was first seen with
         self._told: tuple[list[NodeInfo], list[str]] = [], []
@@ -113,7 +121,7 @@ class Watch:
                 await asyncio.wait_for(self._look(), _ANSWER_SECONDS)
                 answered, was_lost, lost = time.monotonic(), lost, False
                 if was_lost:
-                    self._emit(Lost(why=""))
+                    self._emit(Lost(why=self.exposed))
             except (RayError, ConnectionError, TimeoutError, RuntimeError, DetError) as error:
                 logger.warning("the head of the cluster does not answer: %s", error)
                 if not lost:
@@ -134,6 +142,9 @@ class Watch:
             self._waiting += waiting
             raise
         self._others = table.others
+        exposed, self.exposed = self.exposed, self._exposure(table.nodes)
+        if exposed != self.exposed:  # a machine has joined, or left: what runs goes on
+            self._emit(Lost(why=self.exposed))
         read = self._machines.read(table.nodes, table.available, table.own, table.draining)
         self.present = steadied(self._read, read)
         self._read = read
@@ -172,6 +183,8 @@ class Watch:
         if (nodes, self._others) != self._told:
             self._told = nodes, self._others
             self._emit(Nodes(nodes=nodes, others=self._others))
+            if self.exposed:  # that there are machines does not mean that they may be used
+                self._emit(Lost(why=self.exposed))
 
     def _is_early(self) -> bool:
         """Whether the first machines are still being prepared: they are told of together, unless some take long."""
