@@ -22,10 +22,12 @@ pytestmark = pytest.mark.soak
 
 UUID = "00000000-0000-4000-8000-000000000001"
 SIZE = 64 << 20
+# Bytes a second: the upload lasts until its writer is killed.
+RATE = 4 << 20
 PATIENCE = 60.0
 
 WRITER = """
-import json, sys
+import hashlib, json, sys
 from pathlib import Path
 from det_harness.trial.publications import Publications
 from det_native.schema.manifests import CheckpointManifest
@@ -38,7 +40,6 @@ if what == "blob":
     file = Path(run) / "file"
     with file.open("wb") as stream:
         stream.truncate(int(size))
-    import hashlib
     digest = hashlib.file_digest(file.open("rb"), "sha256").hexdigest()
     print("begins", flush=True)
     store.put_file(digest, file)
@@ -73,7 +74,7 @@ def uploads(s3: S3, bucket: str) -> list[str]:
 def killed(what: str, s3: S3, bucket: str, run: Path) -> None:
     """Run a writer, and kill it once an upload in parts has begun; no part of it ever arrives."""
     (run / "spool").mkdir(parents=True)
-    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as proxy:
+    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as proxy, proxy.slow(RATE):
         options = s3.options | {"endpoint_url": f"http://127.0.0.1:{proxy.port}"}
         arguments = [what, f"s3://{bucket}/below", json.dumps(options), str(run), UUID, str(SIZE)]
         environment = {**os.environ, "TMPDIR": str(run)}

@@ -31,6 +31,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 UUID = "00000000-0000-4000-8000-000000000001"
 SIZE = 64 << 20
+# Bytes a second: the upload lasts until its worker is killed.
+RATE = 4 << 20
 WRITER = f"""
 from pathlib import Path
 from det_harness.trial.publications import Publications
@@ -78,7 +80,7 @@ def uploads(s3: S3, bucket: str) -> list[str]:
 @pytest.fixture
 def proxy(s3: S3) -> Iterator[FaultProxy]:
     """Run what is between workers and S3."""
-    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as running:
+    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as running, running.slow(RATE):
         yield running
 
 
