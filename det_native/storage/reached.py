@@ -56,9 +56,7 @@ def check_reached(address: str, options: Mapping[str, Any], mark: str) -> None:
     try:
         folder = open_folder(address, options, prompt=True)
     except MissingDependencyError as error:
-        raise StorageError(
-            f"The machine {host} cannot write to {address}: a package is missing there. {error}"
-        ) from error
+        raise StorageError(f"The machine {host} cannot write to {address}. {error}") from error
     if folder.local and not _has_mark(Path(folder.uri), mark):
         raise StorageError(
             f"The machine {host} does not see the master's folder {folder.uri}: have all machines share it under this "
