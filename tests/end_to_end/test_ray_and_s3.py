@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -137,26 +136,46 @@ def test_all_goes_to_the_bucket_from_the_machines_themselves_and_the_other_one_g
         assert SECRET not in path.read_text()
 
 
-def test_a_folder_that_only_the_head_sees_is_told_at_the_submit(
-    packages: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_storage_that_only_the_head_reaches_is_told_at_the_submit(
+    packages: None, s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = tmp_path / "storage"
-    storage.mkdir()
-    made = Cluster(tmp_path / "cluster", slots="1")
-    with ExitStack() as stack:
-        machines = RayCluster(0, DET_AGENT_ENTRY=ENTRY, PYTHONPATH=os.environ["PYTHONPATH"])
-        stack.callback(machines.stop)
-        machines.add_node(1, without=storage)
+    folder = tmp_path / "storage"
+    folder.mkdir()
+    machines = RayCluster(
+        0, DET_AGENT_ENTRY=ENTRY, PYTHONPATH=os.environ["PYTHONPATH"], AWS_EC2_METADATA_DISABLED="true"
+    )
+    try:
+        machines.add_node(1, without=folder)
+        monkeypatch.setenv("DET_STORAGE_OPTIONS", json.dumps({"endpoint_url": s3.endpoint}))
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.options["key"])
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.options["secret"])
         for name, value in machines.environment.items():
             if name.startswith("RAY_"):
                 monkeypatch.setenv(name, value)
-        stack.callback(made.take_down)
-        made.det("up", "--launcher", "ray", "--ray-address", machines.address, "--storage", str(storage))
-        kernel = stack.enter_context(running_kernel(made, "notebook", GATE_CELL, TRIAL))
-        kernel.run("settings = {'port': 0}")
-        assert "does not see the master's folder" in kernel.run(CREATE, fails=True).error
-        monkeypatch.setenv("DET_HOME", str(made.home.path))
-        assert made.running() == set()
+        said = [
+            refusal(Cluster(tmp_path / name, slots="1"), machines, storage, monkeypatch)
+            for name, storage in (("first", str(folder)), ("second", f"s3://{s3.bucket()}/all"))
+        ]
+    finally:
+        machines.stop()
+    assert f"does not see the master's folder {folder}: have all machines share it" in said[0]
+    assert "cannot write to s3://bucket-" in said[1]
+    assert "Unable to locate credentials. Give it access, or keys (DET_STORAGE_OPTIONS" in said[1]
+
+
+def refusal(cluster: Cluster, machines: RayCluster, storage: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Submit to a master with this storage; return why nothing was queued."""
+    monkeypatch.setenv("DET_HOME", str(cluster.home.path))
+    try:
+        cluster.det("up", "--launcher", "ray", "--ray-address", machines.address, "--storage", storage)
+        with running_kernel(cluster, "notebook", GATE_CELL, TRIAL) as kernel:
+            (kernel.folder / "big.csv").write_text("content")
+            kernel.run("settings = {'port': 0}")
+            refused = kernel.run(CREATE, fails=True).error
+        assert cluster.running() == set()
+    finally:
+        cluster.take_down()
+    return refused
 
 
 def node_of(machines: RayCluster, pid: int) -> RayNode:
