@@ -18,7 +18,7 @@ from s3_server import S3, running_s3
 from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.slow
 
 UUID = "00000000-0000-4000-8000-000000000001"
 SIZE = 64 << 20
@@ -93,6 +93,7 @@ def killed(what: str, s3: S3, bucket: str, run: Path) -> None:
                     process.kill()
 
 
+@pytest.mark.long
 def test_a_killed_checkpoint_is_none_and_its_parts_go_with_the_next_run(s3: S3, tmp_path: Path) -> None:
     bucket = s3.bucket()
     killed("checkpoint", s3, bucket, tmp_path / "runs" / "first")
@@ -105,6 +106,7 @@ def test_a_killed_checkpoint_is_none_and_its_parts_go_with_the_next_run(s3: S3, 
     assert (uploads(s3, bucket), s3.sizes(bucket), note.exists()) == ([], {}, False)
 
 
+@pytest.mark.long
 def test_what_no_run_cleans_up_goes_after_a_week_but_not_what_others_have_in_the_bucket(s3: S3, tmp_path: Path) -> None:
     bucket = s3.bucket()
     storage = CheckpointStorage(f"s3://{bucket}", s3.options)
@@ -114,6 +116,7 @@ def test_what_no_run_cleans_up_goes_after_a_week_but_not_what_others_have_in_the
     assert uploads(s3, bucket) == ["videos/of somebody else"]
 
 
+@pytest.mark.soak
 def test_a_killed_blob_is_none_and_its_parts_go(s3: S3, tmp_path: Path) -> None:
     bucket = s3.bucket()
     killed("blob", s3, bucket, tmp_path / "runs" / "first")
