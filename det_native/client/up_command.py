@@ -133,7 +133,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     places = runtime.url if runtime.tcp is None else f"{runtime.url} and {runtime.tcp}"
     if started.fresh:
         click.echo(f"The master runs at {places} (home {home.path}).")
-        say_cluster(MasterInfo.model_validate(connect(None, start=False).get("/master")))
+        say_cluster(MasterInfo.model_validate(connect(None, start=False).get("/master")), runtime.storage)
         return
     click.echo(f"A master runs already at {places} (home {home.path}).")
     check_version(Session(runtime.url, "").health(), runtime.url)
@@ -154,7 +154,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         context.exit(_FAILED)
 
 
-def say_cluster(info: MasterInfo) -> None:
+def say_cluster(info: MasterInfo, storage: str = "") -> None:
     """Say what a master of several machines has begun with."""
     if info.launcher == LOCAL:
         return
@@ -163,6 +163,12 @@ def say_cluster(info: MasterInfo) -> None:
         return
     for remark in info.remarks:
         click.echo(f"Warning: {remark}", err=True)
+    if storage and "://" not in storage and len(info.nodes) > 1:
+        click.echo(
+            f"Warning: The storage {storage} is a folder: every machine has to see the same files under this path, or "
+            "no trial begins there; s3://bucket/folder is reached from everywhere.",
+            err=True,
+        )
     machines = f"{len(info.nodes)} machine{'' if len(info.nodes) == 1 else 's'}"
     slots = f"{len(info.slots)} slot{'' if len(info.slots) == 1 else 's'}"
     useless = sum(bool(node.trouble) for node in info.nodes)

@@ -89,9 +89,10 @@ def build(
         storage_options=storage_options or {},
         checkpoint_url=checkpoint_url or (f"{storage_url.rstrip('/')}/checkpoints" if storage_url else ""),
         checkpoint_options=(checkpoint_options if checkpoint_url else storage_options) or {},
+        several_machines=getattr(launcher, "several_machines", False),
     )
     check_storage(places)
-    if only_here(storage_url) and getattr(launcher, "several_machines", False):
+    if only_here(storage_url) and places.several_machines:
         logger.warning(
             "The storage %s is a folder: workers of other machines find nothing unless all machines share it under "
             "this path; s3://bucket/folder is reached from everywhere.",

@@ -37,7 +37,7 @@ class CheckJob(_Model):
     """Load a bundle in a fresh process without running its cells; the answer is ``result.json`` in `directory`.
 
     With `config`, an experiment's, its cells run up to the training call, and what that is given is compared; `earlier`
-    as for a trial.
+    and `marks` as for a trial.
     """
 
     kind: Literal["check"] = "check"
@@ -46,6 +46,7 @@ class CheckJob(_Model):
     blobs: str
     data: str = ""
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    marks: dict[str, str] = Field(default_factory=dict)
     cache: str = ""
     bundle: BundleManifest
     config: dict[str, Any] | None = None
@@ -105,6 +106,9 @@ class TrialJob(_Model):
     storage_options : dict
         What fsspec takes beside the URIs of blobs, outputs and data, secrets among it; empty where the machine has its
         own credentials.
+    marks : dict of str to str
+        Storages that the machine has to reach, where it may be another one than the master's: by their addresses, the
+        mark by which a folder is known (see ``storage.reached``).
     cache : str
         Folder of this machine where ``blobs/`` and ``data/`` that come from another one are kept for its next workers.
     checkpoints : str
@@ -150,6 +154,7 @@ class TrialJob(_Model):
     outputs: str = ""
     data: str = ""
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    marks: dict[str, str] = Field(default_factory=dict)
     cache: str = ""
     bundle: BundleManifest
     bundle_id: str

@@ -152,7 +152,7 @@ class RemoteFolder:
         except ImportError as error:
             package = _EXTRAS.get(scheme, "the fsspec package for it")
             raise MissingDependencyError(
-                f"Storage at {scheme}:// needs another package where the master runs: pip install {package}"
+                f"Storage at {scheme}:// needs another package where it is used: pip install {package}"
             ) from error
         except (ValueError, TypeError) as error:
             # Its text may repeat an option, and so a secret.

@@ -18,14 +18,16 @@ from s3_server import S3, running_s3
 from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.slow
 
 UUID = "00000000-0000-4000-8000-000000000001"
 SIZE = 64 << 20
+# Bytes a second: the upload lasts until its writer is killed.
+RATE = 4 << 20
 PATIENCE = 60.0
 
 WRITER = """
-import json, sys
+import hashlib, json, sys
 from pathlib import Path
 from det_harness.trial.publications import Publications
 from det_native.schema.manifests import CheckpointManifest
@@ -38,7 +40,6 @@ if what == "blob":
     file = Path(run) / "file"
     with file.open("wb") as stream:
         stream.truncate(int(size))
-    import hashlib
     digest = hashlib.file_digest(file.open("rb"), "sha256").hexdigest()
     print("begins", flush=True)
     store.put_file(digest, file)
@@ -73,7 +74,7 @@ def uploads(s3: S3, bucket: str) -> list[str]:
 def killed(what: str, s3: S3, bucket: str, run: Path) -> None:
     """Run a writer, and kill it once an upload in parts has begun; no part of it ever arrives."""
     (run / "spool").mkdir(parents=True)
-    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as proxy:
+    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as proxy, proxy.slow(RATE):
         options = s3.options | {"endpoint_url": f"http://127.0.0.1:{proxy.port}"}
         arguments = [what, f"s3://{bucket}/below", json.dumps(options), str(run), UUID, str(SIZE)]
         environment = {**os.environ, "TMPDIR": str(run)}
@@ -92,6 +93,7 @@ def killed(what: str, s3: S3, bucket: str, run: Path) -> None:
                     process.kill()
 
 
+@pytest.mark.long
 def test_a_killed_checkpoint_is_none_and_its_parts_go_with_the_next_run(s3: S3, tmp_path: Path) -> None:
     bucket = s3.bucket()
     killed("checkpoint", s3, bucket, tmp_path / "runs" / "first")
@@ -104,6 +106,7 @@ def test_a_killed_checkpoint_is_none_and_its_parts_go_with_the_next_run(s3: S3, 
     assert (uploads(s3, bucket), s3.sizes(bucket), note.exists()) == ([], {}, False)
 
 
+@pytest.mark.long
 def test_what_no_run_cleans_up_goes_after_a_week_but_not_what_others_have_in_the_bucket(s3: S3, tmp_path: Path) -> None:
     bucket = s3.bucket()
     storage = CheckpointStorage(f"s3://{bucket}", s3.options)
@@ -113,6 +116,7 @@ def test_what_no_run_cleans_up_goes_after_a_week_but_not_what_others_have_in_the
     assert uploads(s3, bucket) == ["videos/of somebody else"]
 
 
+@pytest.mark.soak
 def test_a_killed_blob_is_none_and_its_parts_go(s3: S3, tmp_path: Path) -> None:
     bucket = s3.bucket()
     killed("blob", s3, bucket, tmp_path / "runs" / "first")

@@ -23,6 +23,7 @@ from det_native.schema.resources import Device
 from det_native.schema.roles import processes_of
 from det_native.storage.blobs import BlobStore
 from det_native.storage.datasets import DataStore
+from det_native.storage.reached import mark_of
 from det_native.storage.shared_blobs import place_of
 
 
@@ -113,6 +114,24 @@ def place_of_data(places: Places, bundle: BundleManifest) -> str:
     return str(places.own_data) if hashes and all(map(own.has, hashes)) else places.data
 
 
+def marks_of(places: Places, checkpoints: str = "") -> dict[str, str]:
+    """Return the storages that workers have to reach on every machine, with their marks.
+
+    Parameters
+    ----------
+    places : Places
+    checkpoints : str
+        Where those of the experiment lie; empty where that is not known yet.
+    """
+    if not places.several_machines:
+        return {}
+    addresses = [checkpoints] if checkpoints and checkpoints != places.checkpoints else []
+    storage = places.storage_url.rstrip("/")
+    if storage and not checkpoints.startswith(f"{storage}/"):
+        addresses.append(storage)
+    return {address: mark_of(address) for address in addresses}
+
+
 def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJob:
     """Return the job that loads a bundle in a fresh process."""
     return CheckJob(
@@ -122,6 +141,7 @@ def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJ
         bundle=bundle,
         data=place_of_data(places, bundle),
         storage_options=dict(places.storage_options),
+        marks=marks_of(places),
         cache=str(places.cache),
     )
 
@@ -178,6 +198,7 @@ def trial_job(
         outputs=places.blobs if places.storage_url else "",
         data=place_of_data(places, bundle),
         storage_options=dict(places.storage_options),
+        marks=marks_of(places, address.url),
         cache=str(places.cache),
         bundle=bundle,
         bundle_id=bundle.id,

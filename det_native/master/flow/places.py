@@ -17,7 +17,7 @@ class Places:
 
     Of each trial's output `output_bytes` are kept. Blobs and data lie below `storage_url`, if it is given, with
     `storage_options`. New experiments that name no storage keep their checkpoints at `checkpoint_url`, if it is given,
-    with `checkpoint_options`.
+    with `checkpoint_options`. With `several_machines` workers may be elsewhere than the master.
     """
 
     home: Path
@@ -28,6 +28,7 @@ class Places:
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     checkpoint_url: str = ""
     checkpoint_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    several_machines: bool = False
 
     @property
     def blobs(self) -> str:

@@ -19,7 +19,7 @@ from det_harness.program.values import decode
 from det_native.capture.bindings import imports_in
 from det_native.capture.failure import before
 from det_native.capture.names import check_bundle_names
-from det_native.errors import DetError, Problem, ProblemsError
+from det_native.errors import DetError, Problem, ProblemsError, StorageError
 from det_native.frameworks import get_framework
 from det_native.inspection.objects import check_objects
 from det_native.schema.job import CheckJob
@@ -28,6 +28,7 @@ from det_native.schema.rest import BundleChecked, ProblemInfo
 from det_native.storage.blobs import BlobStore
 from det_native.storage.cached_blobs import blobs_of_job
 from det_native.storage.linked_data import link_files
+from det_native.storage.reached import check_reached
 from det_native.storage.unpack import unpack_bundle
 
 
@@ -38,6 +39,11 @@ def check_bundle(job: CheckJob) -> BundleChecked:
     """
     work = Path(job.directory) / "work"
     blobs = blobs_of_job(job.blobs, job.storage_options, job.cache)
+    try:
+        for address, mark in job.marks.items():
+            check_reached(address, job.storage_options, mark)
+    except StorageError as error:
+        return _result([Problem("storage", str(error))])
     try:
         get_framework(job.bundle.program.framework)
         check_versions(job.bundle)

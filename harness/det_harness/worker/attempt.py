@@ -68,6 +68,7 @@ from det_native.storage.blobs import BlobStore
 from det_native.storage.cached_blobs import blobs_of_job
 from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.linked_data import link_files
+from det_native.storage.reached import check_reached
 from det_native.storage.room import lacks_room
 from det_native.storage.unpack import unpack_bundle
 
@@ -168,6 +169,11 @@ class TrialRun:
 
     def _train(self) -> Outcome:
         job = self._job
+        if job.gang is None or not job.gang.local_rank:  # once on each machine
+            for address, mark in job.marks.items():
+                check_reached(
+                    address, job.checkpoint_options if address == job.checkpoints else job.storage_options, mark
+                )
         blobs = blobs_of_job(job.blobs, job.storage_options, job.cache)
         check_versions(job.bundle)
         unpack_bundle(job.bundle, blobs, self._work)

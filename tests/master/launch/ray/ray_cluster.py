@@ -17,6 +17,7 @@ from typing import Any
 
 import launch_entries
 import psutil
+import pytest
 
 HERE = Path(__file__).parent
 
@@ -74,6 +75,17 @@ class RayNode:
         for pipe in (self._pipes.stdin, self._pipes.stdout):
             assert pipe is not None
             pipe.close()
+
+
+def _hiding(folder: Path) -> list[str]:
+    """Return what a command is to begin with for its processes to see an empty folder in the place of this one."""
+    hiding = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(folder)]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*hiding, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("Tests may not hide folders from processes here (unshare --mount).")
+    return hiding
 
 
 def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
@@ -147,13 +159,23 @@ class RayCluster:
         self.head = self._start(head=True, **self._of_head)
 
     def add_node(
-        self, cpus: int = 2, gpus: int = 0, labels: dict[str, str] | None = None, address: str = ""
+        self,
+        cpus: int = 2,
+        gpus: int = 0,
+        labels: dict[str, str] | None = None,
+        *,
+        address: str = "",
+        without: Path | None = None,
     ) -> RayNode:
-        """Add a node; `address` is where it is reached, loopback by default."""
+        """Add a node.
+
+        `address` is where it is reached, loopback by default. It sees an empty folder in the place of `without`; the
+        test is skipped if that may not be.
+        """
         arguments: dict[str, Any] = {"gcs_address": self.address, "redis_address": self.address, "labels": labels or {}}
         if address:
             arguments["node_ip_address"] = address
-        return self._start(head=False, num_cpus=cpus, num_gpus=gpus, **arguments)
+        return self._start(without, head=False, num_cpus=cpus, num_gpus=gpus, **arguments)
 
     def kill_node(self, node: RayNode) -> None:
         """Have a machine lose its power."""
@@ -167,12 +189,13 @@ class RayCluster:
         self.nodes = []
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _start(self, **arguments: Any) -> RayNode:
+    def _start(self, without: Path | None = None, **arguments: Any) -> RayNode:
         self._made += 1
+        hiding = [] if without is None else _hiding(without)
         log = self.folder / f"node-{self._made}.log"
         with log.open("wb") as errors:
             process = subprocess.Popen(
-                [sys.executable, str(HERE / "ray_node.py"), json.dumps(arguments)],
+                [*hiding, sys.executable, str(HERE / "ray_node.py"), json.dumps(arguments)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -125,6 +125,7 @@ def test_every_field_of_a_job_that_names_a_place_is_known_here() -> None:
     fields = {name for kind in (TrialJob, CheckJob) for name in kind.model_fields}
     assert fields == CARRIED | {"directory", "blobs", "outputs", "data", "cache", "checkpoints", "warm_start"} | {
         "earlier",
+        "marks",
         "master_url",
         "home",
         "gang",

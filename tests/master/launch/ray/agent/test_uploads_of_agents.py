@@ -27,10 +27,12 @@ from det_native.schema.job import TrialJob
 from det_native.schema.manifests import CheckpointManifest
 from det_native.storage.checkpoints import CheckpointStorage
 
-pytestmark = [pytest.mark.slow, pytest.mark.soak]
+pytestmark = pytest.mark.slow
 
 UUID = "00000000-0000-4000-8000-000000000001"
 SIZE = 64 << 20
+# Bytes a second: the upload lasts until its worker is killed.
+RATE = 4 << 20
 WRITER = f"""
 from pathlib import Path
 from det_harness.trial.publications import Publications
@@ -78,7 +80,7 @@ def uploads(s3: S3, bucket: str) -> list[str]:
 @pytest.fixture
 def proxy(s3: S3) -> Iterator[FaultProxy]:
     """Run what is between workers and S3."""
-    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as running:
+    with FaultProxy(int(s3.endpoint.rpartition(":")[2])) as running, running.slow(RATE):
         yield running
 
 
@@ -105,6 +107,7 @@ def kill_in_upload(s3: S3, bucket: str, proxy: FaultProxy, pid: int) -> None:
     assert CheckpointStorage(f"s3://{bucket}/all", s3.options).list() == []
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_in_an_upload_to_s3_leaves_nothing(
     make_agent: Callable[..., NodeAgent], server: AskServer, home: Path, s3: S3, proxy: FaultProxy, writer: str
 ) -> None:
@@ -148,6 +151,7 @@ def test_the_next_agent_removes_what_an_agent_that_was_killed_has_left_there(
     until(lambda: not uploads(s3, bucket) and not s3.sizes(bucket))
 
 
+@pytest.mark.long
 def test_pieces_go_on_where_they_were_when_a_bridge_was_gone(server: AskServer, home: Path, tmp_path: Path) -> None:
     folders = AgentFolders(tmp_path / "machine" / "agent")
     with ExitStack() as held:
