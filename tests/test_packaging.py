@@ -110,6 +110,7 @@ def test_the_wheel_holds_what_is_not_python(wheel: zipfile.ZipFile) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_example_notebooks_come_with_the_wheel_and_are_copied(
     wheel: zipfile.ZipFile, installed: Path, tmp_path: Path
@@ -225,6 +226,7 @@ def test_both_lists_are_in_order_after_a_plain_install(installed: Path, tmp_path
     assert all(str(installed.parents[1]) in path for path in told.split())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_script_that_builds_horovod_comes_with_a_plain_install(installed: Path, tmp_path: Path) -> None:
     code = "from det_native.frameworks import missing_horovod; print(missing_horovod())"
@@ -254,6 +256,7 @@ def test_an_sdist_is_built_without_node(tmp_path: Path) -> None:
         assert any(SHARED in name for name in wheel.namelist())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_tree_that_is_not_built_says_what_it_needs(tmp_path: Path) -> None:
     for name in ("pyproject.toml", "README.md", "LICENSE", "tools", "jupyter_ext/package.json"):

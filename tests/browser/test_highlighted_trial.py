@@ -28,6 +28,7 @@ def search(home: Home, tmp_path: Path) -> int:
     return experiment
 
 
+@pytest.mark.long
 def test_rows_highlight_and_their_keys_are_not_the_notebooks(
     opened: Opened, lab: Lab, master: Session, search: int, keep: Keep
 ) -> None:

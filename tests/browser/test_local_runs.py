@@ -29,6 +29,7 @@ def open_local(screen: Screen, name: str) -> Locator:
     return page_of(screen, name)
 
 
+@pytest.mark.long
 def test_a_run_of_a_kernel_is_listed_has_a_page_and_is_stopped_with_its_kernel(
     lab_alone: Lab, opened: Opened, keep: Keep
 ) -> None:

@@ -80,6 +80,7 @@ def predicted(screen: Screen, number: int) -> list[float]:
     return values
 
 
+@pytest.mark.long
 def test_a_cell_that_predicts_waits_under_the_curves_and_has_the_trained_model(
     screen: Screen, master: Session, keep: Keep
 ) -> None:

@@ -43,6 +43,7 @@ def of_gpus(ranks: int) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 def test_the_page_shows_what_a_trial_uses(
     opened: Opened, lab: Lab, master: Session, home: Home, tmp_path: Path, keep: Keep
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_model_that_a_slow_cell_built_travels_whole_with_its_optimizer(kernel:
     assert replayed(program, *shown) == kernel.live(*shown)
 
 
+@pytest.mark.long
 def test_an_optimizer_of_a_slow_cell_refers_to_the_model_of_a_quick_one(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(NET, "model = Net()")
     slowly(kernel, f"optimizer = torch.optim.Adam(model.parameters())\n{TRAINING}")
@@ -76,6 +77,7 @@ def test_an_optimizer_of_a_slow_cell_refers_to_the_model_of_a_quick_one(kernel: 
     assert replayed(program, SAME, WEIGHTS, MOMENTS) == kernel.live(SAME, WEIGHTS, MOMENTS)
 
 
+@pytest.mark.long
 def test_an_optimizer_refers_to_a_model_that_its_slow_cell_did_not_change(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(NET, "torch.manual_seed(1)\nmodel = Net()")
     slowly(kernel, "optimizer = torch.optim.Adam(model.parameters())")
@@ -84,6 +86,7 @@ def test_an_optimizer_refers_to_a_model_that_its_slow_cell_did_not_change(kernel
     assert replayed(program, SAME, WEIGHTS) == kernel.live(SAME, WEIGHTS)
 
 
+@pytest.mark.long
 def test_a_model_that_cannot_be_pickled_gets_its_weights(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(NET, "model = Net()\nmodel.register_forward_hook(lambda *_: None)")
     slowly(kernel, "optimizer = torch.optim.Adam(model.parameters())\n" + TRAINING + "\ndel optimizer")
@@ -92,6 +95,7 @@ def test_a_model_that_cannot_be_pickled_gets_its_weights(kernel: Kernel, replaye
     assert replayed(program, WEIGHTS, "len(model._forward_hooks)") == kernel.live(WEIGHTS, "len(model._forward_hooks)")
 
 
+@pytest.mark.long
 def test_schedules_and_generators_go_on_where_they_were(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         NET,
@@ -252,6 +256,7 @@ def test_a_secret_deep_in_an_object_does_not_travel(kernel: Kernel) -> None:
     assert program.row("cell [3]").note.startswith("`client` is needed and cannot travel")
 
 
+@pytest.mark.long
 def test_what_is_over_the_room_is_made_again_and_travels_when_declared(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run("import torch")
     slowly(kernel, "model = torch.nn.Linear(4096, 4200)")

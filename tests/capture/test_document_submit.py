@@ -134,6 +134,7 @@ def test_a_refused_token_is_told_before_sending(send: Send, home: Home, monkeypa
     assert f"{runtime.url} refuses the token" in answer["master_problem"]
 
 
+@pytest.mark.long
 def test_a_literal_document_is_submitted_without_running_it(send: Send, tmp_path: Path) -> None:
     first = send("inspect", SETUP, TRIAL, CONFIG, EXPLORED, CREATE)
     assert first["must_run"] == []
@@ -201,6 +202,7 @@ def test_both_ways_give_the_same_bundle(send: Send) -> None:
     ran.kill()
 
 
+@pytest.mark.long
 def test_earlier_calls_train_nothing_and_declared_values_travel(send: Send, tmp_path: Path) -> None:
     """In the process that runs the cells first: an earlier call gives a stand-in, the last one what it was given."""
     trial = TRIAL.replace("2 * x + 1", "slope * x + 1")
@@ -324,6 +326,7 @@ def execute(home: Home, tmp_path: Path) -> Iterator[Callable[..., str]]:
     manager.cleanup_resources()
 
 
+@pytest.mark.long
 def test_here_trains_in_the_kernel_until_the_call_has_run(send: Send, execute: Callable[..., str]) -> None:
     sources = [SETUP, TRIAL, CONFIG, EXPLORED, "experiment = det.experimental.create(Line, config)"]
     here = send("inspect", *sources)["here"]

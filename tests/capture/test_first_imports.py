@@ -47,6 +47,7 @@ answer = [before, len(told), drawn, {draw}]"""
     assert drawn == again
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_state_waits_for_the_framework_that_the_program_imports() -> None:
     state = """
@@ -79,6 +80,7 @@ from det_native.capture.log import current_log
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
@@ -273,6 +275,7 @@ answer.append(first_imports.seconds)"""
     assert fresh(code, tmp_path, f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{_HEAD}") == [3, 7]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("above", "counts"), [("import slow_library", True), ("open('x', 'w')", False)])
 def test_what_the_first_cell_imports_above_det_native_counts_as_imports(

@@ -91,6 +91,7 @@ def test_what_a_cell_has_written_since_that_stays_behind_travels(kernel: Kernel,
     assert sent(found) == ["d/x.txt"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "cell",
     [
@@ -103,6 +104,7 @@ def test_what_was_there_before_travels(cell: str, kernel: Kernel) -> None:
     assert sent(captured(kernel, cell)) == ["x.txt"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "cell",
     [
@@ -129,6 +131,7 @@ def test_a_folder_that_was_there_before_travels(kernel: Kernel, replayed: Replay
     assert replayed(found, "x", "y") == kernel.live("x", "y")
 
 
+@pytest.mark.long
 def test_what_somebody_else_has_written_since_travels(kernel: Kernel) -> None:
     kernel.cells(
         IMPORTS, "os.makedirs('d', exist_ok=True)\nopen('d/x.txt', 'w').write('1')\nx = open('d/x.txt').read()"
@@ -138,17 +141,20 @@ def test_what_somebody_else_has_written_since_travels(kernel: Kernel) -> None:
     assert sent(kernel.found()) == ["d/x.txt"]
 
 
+@pytest.mark.long
 def test_what_a_command_made_travels(kernel: Kernel, replayed: Replayed) -> None:
     found = captured(kernel, "os.makedirs('d', exist_ok=True)\n!echo 1 > d/x.txt\nx = open('d/x.txt').read()")
     assert sent(found) == ["d/x.txt"]
     assert replayed(found, "x") == kernel.live("x")
 
 
+@pytest.mark.long
 def test_what_a_training_made_travels(kernel: Kernel) -> None:
     cell = "os.makedirs('d', exist_ok=True)\nfit(None, local=True)\nopen('d/x.txt', 'w').write('1')\nd = 'd'"
     assert sent(captured(kernel, cell, "x = d, open('d/x.txt').read()")) == ["d/x.txt"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(
     "cell",
@@ -172,6 +178,7 @@ def test_a_cell_that_is_run_again_can_be_submitted_again(
         assert replayed(found, "x") == kernel.live("x")
 
 
+@pytest.mark.long
 def test_everything_in_one_cell(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run(f"{IMPORTS}\nos.makedirs('d')\n{SAVED}\nfit(x)")
     found = kernel.found()
@@ -179,6 +186,7 @@ def test_everything_in_one_cell(kernel: Kernel, replayed: Replayed) -> None:
     assert replayed(found, "x") == kernel.live("x")
 
 
+@pytest.mark.long
 def test_a_folder_elsewhere_is_not_named_as_missing_there(kernel: Kernel) -> None:
     folder = kernel.folder.parent / "elsewhere"
     cell = f"os.makedirs({str(folder)!r})\nPath({str(folder / 'x.txt')!r}).write_text('1')"
@@ -186,6 +194,7 @@ def test_a_folder_elsewhere_is_not_named_as_missing_there(kernel: Kernel) -> Non
     assert [row.what for row in found.rows if row.status == "not sent"] == []
 
 
+@pytest.mark.long
 def test_a_cell_whose_file_is_read_says_so_and_of_one_that_stays_behind_the_file_travels(kernel: Kernel) -> None:
     kernel.cells("open('quick.txt', 'w').write('7')", "n = open('quick.txt').read()")
     kernel.slowly("open('slow.txt', 'w').write('8')")

@@ -30,6 +30,7 @@ def test_display_cells_shell_lines_and_installs_are_not_needed(kernel: Kernel, r
     assert replayed(found, "x", "y") == {"x": "[1]", "y": "[3]"}
 
 
+@pytest.mark.long
 def test_pip_installs_become_requirements(kernel: Kernel) -> None:
     kernel.run("get_ipython().register_magic_function(print, magic_name='pip')", silent=True)
     kernel.run("%pip install --no-index --quiet 'numpy>1'\nx = 1")
@@ -39,6 +40,7 @@ def test_pip_installs_become_requirements(kernel: Kernel) -> None:
     assert "numpy>1" not in str(found.program)
 
 
+@pytest.mark.long
 def test_a_value_from_the_shell_travels(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("files = !echo a.csv", "first = files[0]", "fit(files, first)")
     found = kernel.found()
@@ -46,6 +48,7 @@ def test_a_value_from_the_shell_travels(kernel: Kernel, replayed: Replayed) -> N
     assert replayed(found, "list(files)", "first") == {"list(files)": "['a.csv']", "first": "'a.csv'"}
 
 
+@pytest.mark.long
 def test_a_value_from_the_shell_may_be_declared(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("files = !echo a.csv", "names = list(files)", "fit(names, values=['names'])")
     found = kernel.found()
@@ -53,12 +56,14 @@ def test_a_value_from_the_shell_may_be_declared(kernel: Kernel, replayed: Replay
     assert replayed(found, "names") == {"names": "['a.csv']"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("declared", ["", ", values=['listing']"])
 def test_a_bash_cell_that_a_name_depends_on(kernel: Kernel, replayed: Replayed, declared: str) -> None:
     kernel.cells("%%bash --out listing\necho a", "listing = listing.strip()", f"fit(listing{declared})")
     assert replayed(kernel.found(), "listing") == {"listing": "'a'"}
 
 
+@pytest.mark.long
 def test_what_a_magic_that_nobody_knows_did_is_told(kernel: Kernel) -> None:
     kernel.run(
         "import os\nfrom IPython.core.magic import register_cell_magic\n@register_cell_magic\n"
@@ -82,6 +87,7 @@ def test_what_a_magic_that_nobody_knows_did_is_told(kernel: Kernel) -> None:
         )
 
 
+@pytest.mark.long
 def test_a_cell_that_only_shows_or_writes_a_file_is_no_matter(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "%%html\n<b>x</b>", "%%markdown\n# x", "%%writefile size.txt\n3", "x = int(open('size.txt').read())", "fit(x)"
@@ -101,6 +107,7 @@ def test_python_in_place_of_a_bash_cell_is_sent(kernel: Kernel, replayed: Replay
     assert replayed(kernel.found(), "listing") == {"listing": "'a\\n'"}
 
 
+@pytest.mark.long
 def test_tags_leave_out_and_force_in(kernel: Kernel, replayed: Replayed) -> None:
     kernel.run("x = 1")
     kernel.run("x = 2", tags=("det-skip",))
@@ -126,6 +133,7 @@ def test_a_needed_name_in_a_skipped_cell_only(kernel: Kernel) -> None:
     assert "Remove the tag det-skip from that cell." in error
 
 
+@pytest.mark.long
 def test_durations_and_reasons_stand_in_the_report(kernel: Kernel) -> None:
     kernel.cells("import time\ntime.sleep(0.3)\nx = 1", "fit(x)")
     row = kernel.found().row("cell [2]")
@@ -133,6 +141,7 @@ def test_durations_and_reasons_stand_in_the_report(kernel: Kernel) -> None:
     assert row.note.startswith("ran before the call; took 0.")
 
 
+@pytest.mark.long
 def test_cells_that_ran_before_the_import_count_as_successful_and_say_so(kernel: Kernel) -> None:
     kernel.begin(kernel.folder, imported=False)
     kernel.cells("early = 1", "broken = 2\n1 / 0", "import det_native", "from det_stand_in import fit", "fit(early)")
@@ -142,6 +151,7 @@ def test_cells_that_ran_before_the_import_count_as_successful_and_say_so(kernel:
     assert any("ran before det_native was imported" in warning for warning in found.warnings)
 
 
+@pytest.mark.long
 def test_what_network_and_shell_calls_gave_travels(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import os, subprocess, urllib.request",
@@ -164,6 +174,7 @@ def test_what_network_and_shell_calls_gave_travels(kernel: Kernel, replayed: Rep
     )
 
 
+@pytest.mark.long
 def test_what_the_history_gave_travels_and_is_not_there_itself(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells("1 + 1", "x = _\ny = [x]", "fit(y)")
     assert replayed(kernel.found(), "y") == {"y": "[2]"}
@@ -172,6 +183,7 @@ def test_what_the_history_gave_travels_and_is_not_there_itself(kernel: Kernel, r
     assert "Cell [6] uses `_`, the notebook's history." in kernel.found().error
 
 
+@pytest.mark.long
 def test_a_cell_that_took_long_stays_behind(kernel: Kernel, replayed: Replayed) -> None:
     kernel.slowly("table = [1]", 75.4)
     kernel.run("fit(table)")
@@ -182,6 +194,7 @@ def test_a_cell_that_took_long_stays_behind(kernel: Kernel, replayed: Replayed) 
     assert replayed(found, "table") == {"table": "[1]"}
 
 
+@pytest.mark.long
 def test_a_cell_that_took_long_and_runs_again_is_warned_about(kernel: Kernel) -> None:
     kernel.slowly("table = (one for one in [1])", 75.4)
     kernel.run("fit(table)")
@@ -194,6 +207,7 @@ def test_a_cell_that_took_long_and_runs_again_is_warned_about(kernel: Kernel) ->
     assert "took 1 min 15 s" in found.row("cell [2]").note
 
 
+@pytest.mark.long
 def test_a_cell_that_only_sets_an_item_ran_twice_before_the_import(kernel: Kernel, replayed: Replayed) -> None:
     kernel.begin(kernel.folder, imported=False)
     again = "cfg['size'] = 64"

@@ -311,6 +311,7 @@ def test_functions_of_torch_that_change_a_model(kernel: Kernel, replayed: Replay
     assert replayed(found, "net.weight.tolist()") == kernel.live("net.weight.tolist()")
 
 
+@pytest.mark.long
 def test_a_variable_of_tensorflow_is_changed(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import tensorflow as tf\nstep = tf.Variable(0)",

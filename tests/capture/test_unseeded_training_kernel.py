@@ -35,6 +35,7 @@ def test_the_training_stays_behind_and_its_weights_travel(kernel: Kernel, replay
     assert replayed(found, SHOWN) == kernel.live(SHOWN)
 
 
+@pytest.mark.long
 def test_a_training_with_more_in_its_cell_runs_again_and_gets_the_weights(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(SETUP, DATA, f"{MODEL}\n{COMPILE}\n{TRAIN}", TRAIN, "model.layers[0].trainable = False", "fit(model)")
     shown = (SHOWN, "model.layers[0].trainable", "int(model.optimizer.iterations)")
@@ -56,6 +57,7 @@ def test_models_that_share_its_layers_get_them(kernel: Kernel, replayed: Replaye
     assert replayed(found, SHOWN) == kernel.live(SHOWN)
 
 
+@pytest.mark.long
 def test_a_seeded_training_is_repeated(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(SETUP, "keras.utils.set_random_seed(3)", DATA, MODEL, COMPILE, TRAIN, "fit(model, x, y)")
     found = kernel.found()
@@ -63,6 +65,7 @@ def test_a_seeded_training_is_repeated(kernel: Kernel, replayed: Replayed) -> No
     assert replayed(found, SHOWN) == kernel.live(SHOWN)
 
 
+@pytest.mark.long
 def test_weights_that_are_too_large_are_told_with_what_to_do(kernel: Kernel) -> None:
     large = MODEL.replace("Dense(3)", "Dense(4_000_000)")
     kernel.cells(SETUP, DATA, large, "model.compile('sgd', 'mse')", TRAIN, "fit(model, x, y, wider=True)")

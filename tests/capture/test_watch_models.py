@@ -58,6 +58,7 @@ def test_training_another_model_and_looking_at_one_changes_nothing_of_it(keras: 
         assert not effects.unclear, source
 
 
+@pytest.mark.long
 def test_every_attribute_of_a_model_counts_but_the_caches(keras: Any) -> None:
     model = compiled(keras)
     attributes = vars(model)

@@ -362,6 +362,7 @@ NODES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("many", "one", "change", "shown"),
     [
@@ -386,6 +387,7 @@ def test_an_element_of_a_value_that_is_too_large_to_be_seen_whole(
     assert replayed(found, shown) == kernel.live(shown)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "other",
     [

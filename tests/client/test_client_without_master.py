@@ -72,6 +72,7 @@ def test_a_local_training_and_the_command_need_no_package_of_a_master(tmp_path: 
     assert "Usage: cli up" in run(COMMANDS, tmp_path)
 
 
+@pytest.mark.long
 def test_starting_a_master_without_its_packages_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "_packages_of_master", lambda: ["sqlalchemy", "no-such-package", "fastapi"])
     with pytest.raises(

@@ -217,6 +217,7 @@ class TestStarting:
         assert not home.runtime.exists()
         assert home.token.exists()
 
+    @pytest.mark.long
     @pytest.mark.parametrize("left", ["the number of another process", "garbage"])
     def test_what_a_dead_master_left_is_not_believed(self, home: Home, left: str) -> None:
         stale = RuntimeFile(
@@ -232,6 +233,7 @@ class TestStarting:
         with pytest.raises(MasterUnreachableError, match="det up"):
             connect(start=False)
 
+    @pytest.mark.long
     def test_a_start_that_fails_shows_the_end_of_the_log(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DET_SLOTS", "many")
         with pytest.raises(MasterStartError, match=r"(?s)did not start.*'many' is no number of slots"):
@@ -281,6 +283,7 @@ class TestCommand:
         assert failed.stderr.count("\n") == 1
         assert det("logs").returncode == 1
 
+    @pytest.mark.long
     @pytest.mark.parametrize("how", [(), ("--kill",)])
     def test_up_and_down(self, det: Det, home: Home, how: tuple[str, ...]) -> None:
         up = det("up")

@@ -89,6 +89,7 @@ def test_a_model_lives_from_python(named_master: Master) -> None:
         det.model("figures")
 
 
+@pytest.mark.long
 def test_determineds_client_finds_models(named_master: Master) -> None:
     importlib.import_module("det_native.compat")
     from determined.experimental import Determined, ModelOrderBy, ModelSortBy
@@ -192,6 +193,7 @@ def test_a_checkpoint_is_noted_pinned_verified_and_deleted(named_master: Master,
         first.pin()
 
 
+@pytest.mark.long
 def test_what_is_known_of_a_checkpoint(named_master: Master, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     number, _ = trained(named_master)

@@ -154,6 +154,7 @@ def test_who_takes_the_port_of_a_killed_master_hears_no_token(home: Home, port: 
     session.close()
 
 
+@pytest.mark.long
 def test_a_stranger_cannot_pass_the_introduction_on_to_the_master(home: Home, port: int) -> None:
     start(home, port)
     said: list[bytes] = []
@@ -188,6 +189,7 @@ def test_a_stranger_cannot_pass_the_introduction_on_to_the_master(home: Home, po
     assert token_of(home).encode() not in heard
 
 
+@pytest.mark.long
 def test_a_port_that_was_asked_for_serves_whoever_knows_the_token(home: Home, port: int) -> None:
     runtime = start(home, port)
     for name in ("127.0.0.1", "localhost"):
@@ -229,6 +231,7 @@ def test_a_proof_is_of_one_connection(home: Home, port: int) -> None:
         assert other.post(f"{url}/introduction", json=mirrored, timeout=PATIENCE).status_code == 401
 
 
+@pytest.mark.long
 def test_another_user_cannot_take_the_socket_and_is_told_nothing_at_one(
     home: Home, port: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -253,6 +256,7 @@ def test_another_user_cannot_take_the_socket_and_is_told_nothing_at_one(
         open_to_all.rmdir()
 
 
+@pytest.mark.long
 def test_beyond_plain_tcp_the_certificate_says_who_it_is(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

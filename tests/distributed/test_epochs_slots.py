@@ -47,6 +47,7 @@ def test_training_passes_are_divided_and_evaluations_are_not(pair: Ended) -> Non
         assert result["sizes"] == [(20, 20), (40, 40)] * 3
 
 
+@pytest.mark.long
 def test_a_slot_that_leaves_the_loop_ends_it_for_all_after_that_epoch(pair: Ended) -> None:
     first, second = pair.results("left")
     assert first["batches"] == second["batches"] == 10

@@ -76,6 +76,7 @@ def test_weights_that_have_parted_are_told_at_the_end(pair: Ended) -> None:
         assert output.count("The weights of the trial's slots have parted") == 1
 
 
+@pytest.mark.long
 def test_the_comparison_tells_slots_that_train_alone(tmp_path: Path) -> None:
     run = plain_loops.PlainRun(tmp_path / "half")
     plain_loops.plain(run)
@@ -83,6 +84,7 @@ def test_the_comparison_tells_slots_that_train_alone(tmp_path: Path) -> None:
     assert largest_difference(run.result()["models"], whole["models"]) > 1e-3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PARTING)
 def test_slots_that_go_different_ways_are_told_so(tmp_path: Path, name: str) -> None:
     batch, words = PARTING[name]

@@ -63,6 +63,7 @@ def test_a_slot_that_leaves_out_the_step_of_a_batch_is_told_in_the_next(tmp_path
         assert kind == "RankLostError" or "in another batch than another slot: one of them has left out a batch" in text
 
 
+@pytest.mark.long
 def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path) -> None:
     case = {"trial": "LeavesOut", "made": {"batches": 8, "hparams": {"left_out": 7}}}
     ended = run_ranks(tmp_path, {"leaves_out": case}, long_seconds=1.0)
@@ -75,18 +76,21 @@ def test_slots_that_would_wait_for_each_other_for_ever_say_where(tmp_path: Path)
         assert kind == "RankLostError" or places in text
 
 
+@pytest.mark.long
 def test_a_slot_that_is_only_slow_is_waited_for(tmp_path: Path) -> None:
     ended = run_ranks(tmp_path, {"slow": {"trial": "Slow", "made": {"batches": 2}}}, long_seconds=0.5)
     assert ended.codes == [0, 0], "\n".join(ended.outputs)
     assert largest_difference(*(one["models"] for one in ended.results("slow"))) == 0
 
 
+@pytest.mark.long
 def test_the_first_process_does_not_wait_for_ever(tmp_path: Path) -> None:
     ended = run_ranks(tmp_path, {"plain": {"trial": "PlainTrial"}}, deadline=1.0, ranks=[0])
     assert ended.error(0)[0] == "RankLostError"
     assert "Not all 2 processes of the trial were there within 1 seconds" in ended.error(0)[1]
 
 
+@pytest.mark.long
 def test_the_others_do_not_wait_for_ever_for_the_first(tmp_path: Path) -> None:
     patience = pytest.raises(RankLostError, match=r"did not say within 0\.05 seconds where to meet \(in .*meeting\)")
     with patience, joined(gang(tmp_path, 1), deadline=0.05):

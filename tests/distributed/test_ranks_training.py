@@ -133,6 +133,7 @@ def test_horovod_trains_as_torch_does(pair_of: Callable[[str], Ended]) -> None:
         assert largest_difference(by_horovod["models"], by_torch["models"]) <= 2e-6, name
 
 
+@pytest.mark.long
 @NEEDS_HOROVOD
 def test_three_slots_over_horovod_train_as_one_with_the_same_batches(tmp_path: Path) -> None:
     made = {"batch_size": 33}  # 11 records for each, and no epoch ends

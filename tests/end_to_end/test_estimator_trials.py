@@ -118,6 +118,7 @@ def kernel(cluster: Cluster) -> Iterator[Kernel]:
         yield opened
 
 
+@pytest.mark.long
 def test_it_trains_here_and_there_survives_a_kill_and_serves(
     kernel: Kernel, cluster: Cluster, gate: Gate, tmp_path: Path
 ) -> None:

@@ -88,6 +88,7 @@ def test_two_processes_share_the_data_and_report_once(undisturbed: int, cluster:
     assert {line.split(" records")[0] for line in printed if "records" in line} == {"[rank 0]", "[rank 1]"}
 
 
+@pytest.mark.long
 def test_a_killed_rank_takes_the_other_with_it_and_the_trial_goes_on(
     kernel: Kernel, undisturbed: int, cluster: Cluster, gate: Gate
 ) -> None:

@@ -72,6 +72,7 @@ def test_unseeded_draws_are_the_notebooks(kernel: Kernel, cluster: Cluster) -> N
     assert "in the notebook" not in str(experiment.logs())
 
 
+@pytest.mark.long
 def test_small_data_that_only_the_notebook_has_are_put_right(kernel: Kernel, cluster: Cluster) -> None:
     split = kernel.run(SPLIT).number
     kernel.run(MODEL)
@@ -86,6 +87,7 @@ def test_small_data_that_only_the_notebook_has_are_put_right(kernel: Kernel, clu
     assert row.note in line
 
 
+@pytest.mark.long
 def test_large_data_that_only_the_notebook_has_are_an_error_whose_remedy_works(
     kernel: Kernel, cluster: Cluster
 ) -> None:
@@ -172,6 +174,7 @@ model.compile(tf.keras.optimizers.Adam(1 / len(os.getcwd())), "sparse_categorica
 """
 
 
+@pytest.mark.long
 def test_other_layers_and_settings_are_an_error(kernel: Kernel, cluster: Cluster) -> None:
     for cell in ("import os", SPLIT, OTHER_LAYERS):
         kernel.run(cell)

@@ -139,6 +139,7 @@ experiment = model.fit(x, y, batch_size=64)
 """
 
 
+@pytest.mark.long
 def test_on_the_cluster_too_fit_is_keras(keras_kernel: Kernel, keras_cluster: Cluster) -> None:
     keras_kernel.run(GUESS)
     cell = keras_kernel.run(GUESS_FIT)

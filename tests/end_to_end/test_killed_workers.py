@@ -51,6 +51,7 @@ CREATE_FORKING = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_forked_process_that_comes_back_into_the_training_reports_nothing(
     kernel: Kernel, torch_end: Any, cluster: Cluster, fails: bool

@@ -121,6 +121,7 @@ def test_processes_that_a_trial_has_scattered_end_with_it(kernel: Kernel, cluste
     assert ended(again, ExperimentState.COMPLETED).restarts == 0
 
 
+@pytest.mark.long
 def test_loud_output_is_cut_in_the_middle(kernel: Kernel, cluster: Cluster) -> None:
     experiment = cluster.attach(kernel.submit_with(LOUD))
     trial = ended(experiment, ExperimentState.COMPLETED)

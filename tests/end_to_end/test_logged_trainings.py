@@ -188,6 +188,7 @@ class Logs(PyTorchTrial):
 """
 
 
+@pytest.mark.long
 def test_what_is_logged_after_the_last_checkpoint_is_that_of_the_run_that_goes_on(
     torch_cells: Kernel, cluster: Cluster, gate: Gate
 ) -> None:
@@ -250,6 +251,7 @@ history = model.fit(x, y, epochs=2, batch_size=8, callbacks=[Notes()], verbose=0
 """
 
 
+@pytest.mark.long
 def test_a_callback_of_keras_logs_and_what_it_shows_on_a_worker_is_kept(keras_cells: Kernel) -> None:
     keras_cells.run(CALLBACK.format(options="config=configuration()"))
     rows, media = logged(keras_cells)
@@ -278,6 +280,7 @@ def test_a_callback_of_keras_logs_and_what_it_shows_on_a_worker_is_kept(keras_ce
     assert "CurvesFigure" in told
 
 
+@pytest.mark.long
 def test_in_the_kernel_figures_stay_under_the_cell_and_what_is_logged_is_kept(keras_cells: Kernel) -> None:
     keras_cells.run("%matplotlib inline")
     cell = keras_cells.run(CALLBACK.format(options="config=configuration(), local=True"))
@@ -328,6 +331,7 @@ def test_a_trial_class_of_keras_logs_from_its_context(keras_cells: Kernel) -> No
     assert media[-1][2] == 8
 
 
+@pytest.mark.long
 def test_the_command_lists_and_writes_what_was_logged(keras_cells: Kernel, keras_cluster: Cluster) -> None:
     keras_cells.run(CALLBACK.format(options="config=configuration()"))
     logged(keras_cells)

@@ -78,6 +78,7 @@ def test_trials_are_trained_on_where_they_were(cluster: Cluster, kernel: Kernel)
     assert best.detail().batches == 16
 
 
+@pytest.mark.long
 def test_a_search_goes_on_as_if_the_master_had_not_been_killed(cluster: Cluster, kernel: Kernel) -> None:
     kernel.run(SEARCHED)
     number = kernel.submit(f"experiment = det.experimental.create(Searched, {ADAPTIVE})")

@@ -161,6 +161,7 @@ def _intrude(folder: Path, trace: Path) -> None:
     CheckpointStorage(str(folder.parent)).publish(again, manifest.model_copy(update={"files": ()}))
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_somebody_has_changed_is_never_opened(
     kernel: Kernel, torch_end: Any, cluster: Cluster, gate: Gate, tmp_path: Path
 ) -> None:
@@ -201,6 +202,7 @@ def _damage(path: Path, how: str) -> None:
         path.write_bytes(content[:-7] + bytes([content[-7] ^ 1]) + content[-6:])
 
 
+@pytest.mark.long
 def test_damaged_files_are_named_and_another_checkpoint_takes_their_place(
     kernel: Kernel, torch_end: Any, cluster: Cluster, gate: Gate, tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ def test_neither_a_killed_worker_nor_a_killed_master_leaves_a_gap_or_a_repeat(
     assert not any("memory_bytes" in row for row in experiment.trials[0].metrics("training"))
 
 
+@pytest.mark.long
 def test_each_process_of_a_trial_tells_what_it_uses(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
     experiment = cluster.attach(
         kernel.submit_with(CREATE.format(name="Ranked", resources=TWO), stops="4", port=gate.port)

@@ -132,6 +132,7 @@ class Telling(ToyTrial):
 """
 
 
+@pytest.mark.long
 def test_a_framework_gets_a_process_of_its_own_for_a_local_run_if_it_asks(kernel: Kernel, cluster: Cluster) -> None:
     for cell in (SETUP, CONFIG, STATE):
         kernel.run(cell)
@@ -178,6 +179,7 @@ def test_a_class_that_it_refuses_is_refused_in_the_kernel(kernel: Kernel) -> Non
         assert done.error == "TrialDefinitionError: Wrong.train_batch must be a method."
 
 
+@pytest.mark.long
 def test_a_package_replaced_between_two_runs_of_a_trial_is_told(
     kernel: Kernel, cluster: Cluster, gate: Gate, installed: Path
 ) -> None:

@@ -105,6 +105,7 @@ eval_spec = eval_spec._replace(exporters=(exporter, Own()))
 """
 
 
+@pytest.mark.long
 def test_the_rest_of_a_cell_stays_here_and_the_pair_is_unpacked(cluster: Cluster) -> None:
     before, _, _ = UNCHANGED.partition("result = tf.estimator.train_and_evaluate")
     with running_kernel(cluster, "notebook") as kernel:

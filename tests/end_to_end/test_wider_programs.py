@@ -107,6 +107,7 @@ def test_the_wider_program_has_what_nobody_saw(kernel: Kernel, cluster: Cluster,
     assert any("number ** 2" in cell["source"] for cell in written["cells"])
 
 
+@pytest.mark.long
 def test_if_the_wider_one_differs_too_the_error_names_the_value(kernel: Kernel, cluster: Cluster) -> None:
     trial = ended(_submit(kernel, cluster, BEHIND.format(value="os.getpid()")), ExperimentState.ERROR)
     assert trial.error is not None
@@ -127,6 +128,7 @@ def test_a_slow_cell_that_fails_there_is_told_with_the_difference(kernel: Kernel
     assert "RuntimeError: not here" in str(experiment.logs())
 
 
+@pytest.mark.long
 def test_all_processes_of_a_trial_take_the_same_program(kernel: Kernel, cluster: Cluster) -> None:
     settings = '{"resources": {"slots_per_trial": 2}}'
     experiment = _submit(kernel, cluster, BEHIND.format(value=1000.0), settings=settings)

@@ -107,6 +107,7 @@ class Killed(FineTuned):
         super().step(batch, report=report)
 
 
+@pytest.mark.long
 def test_a_trial_that_was_killed_after_its_changes_ends_with_the_same_bits(tmp_path: Path) -> None:
     whole = FineTuned(tmp_path / "whole", epochs=2, **PERIODS)
     whole.train()

@@ -274,6 +274,7 @@ def test_another_process_attaches_and_sees_the_same(attached: Executed, tmp_path
         det.attach(999)
 
 
+@pytest.mark.long
 def test_handles_print_how_they_stand(attached: Executed) -> None:
     experiment = det.attach("1")
     assert (experiment.id, repr(experiment)) == (1, "Experiment(1)")
@@ -304,6 +305,7 @@ def test_events_are_replayed_to_their_end(attached: Executed) -> None:
     assert list(source.events(2, after=events[-2].id)) == events[-1:]
 
 
+@pytest.mark.long
 def test_the_token_is_nowhere_to_be_seen(attached: Executed) -> None:
     token = read_token(attached.home)
     assert token

@@ -320,6 +320,7 @@ def test_one_process_with_all_slots_is_not_the_kernel_either(kernel: Kernel) -> 
     assert re.search(r"done local-\d+ Completed", printed), printed
 
 
+@pytest.mark.long
 def test_error_of_one_rank_comes_back_with_cell_and_line(kernel: Kernel) -> None:
     kernel.run(BROKEN)
     printed = kernel.run(RUN_BROKEN)
@@ -331,6 +332,7 @@ def test_error_of_one_rank_comes_back_with_cell_and_line(kernel: Kernel) -> None
     assert det.attach(kept[1]).state == ExperimentState.ERROR
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_is_told_with_rank_signal_and_memory(kernel: Kernel) -> None:
     kernel.run(KILLED)
     printed = kernel.run(RUN_KILLED)
@@ -338,11 +340,13 @@ def test_a_process_that_is_killed_is_told_with_rank_signal_and_memory(kernel: Ke
     assert re.search(told, printed), printed
 
 
+@pytest.mark.long
 def test_an_error_of_ours_comes_back_as_what_it_is(kernel: Kernel) -> None:
     printed = kernel.run(WRONG_METRIC)
     assert re.search(r"caught TrialDefinitionError \| [^\n]*acuracy[^\n]* \| \['Trial 1 failed", printed), printed
 
 
+@pytest.mark.long
 def test_files_that_processes_write_lie_where_plain_code_puts_them(kernel: Kernel) -> None:
     kernel.run(WRITING)
     printed = kernel.run(RUN_WRITING)
@@ -359,6 +363,7 @@ def test_a_value_made_of_an_earlier_result_travels_as_it_is(kernel: Kernel) -> N
     assert "done 10.0" in kernel.run(RUN_SECOND), kernel.printed
 
 
+@pytest.mark.long
 def test_interrupt_ends_it_with_a_checkpoint(kernel: Kernel) -> None:
     kernel.interrupt_once("under way")
     printed = kernel.run(ENDLESS)
@@ -423,6 +428,7 @@ def test_a_quick_check_stays_here_on_one_slot(native: Kernel) -> None:
     assert "size 4" in printed
 
 
+@pytest.mark.long
 def test_processes_end_soon_after_their_kernel_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -96,6 +96,7 @@ def test_an_iterator_around_the_loop_that_ends_is_as_a_break(end: Any) -> None:
     assert [row["batch"] for row in experiment.trials[0].metrics("validation")] == [3, 4]
 
 
+@pytest.mark.long
 def test_a_loop_whose_parts_are_collected_from_the_inside_ends_as_a_break() -> None:
     """The garbage collector closes what is in a cycle in any order: the controller's batches before their iterator."""
     line, inner = Line(), []
@@ -183,6 +184,7 @@ FAILURES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fail", FAILURES, ids=lambda fail: fail.__name__)
 def test_an_exception_around_the_loop_is_an_error(fail: Any) -> None:
     with pytest.raises(OSError, match="in "):
@@ -191,6 +193,7 @@ def test_an_exception_around_the_loop_is_an_error(fail: Any) -> None:
     assert det.attach("local-1").state is ExperimentState.ERROR
 
 
+@pytest.mark.long
 def test_a_break_validates_and_a_validation_that_was_just_made_is_not_made_again() -> None:
     for left, validated in ((2, [3]), (3, [3, 4]), (0, [1])):
         line = Line()

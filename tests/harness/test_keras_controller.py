@@ -111,6 +111,7 @@ def test_an_argument_of_fit_gives_what_plain_keras_gives(name: str, tmp_path: Pa
     assert all(np.allclose(mine, other, atol=1e-6) for mine, other in zip(trained(), weights, strict=True))
 
 
+@pytest.mark.long
 def test_a_sequence_read_by_threads_gives_the_same_and_hears_of_every_epochs_end_once(tmp_path: Path) -> None:
     expected = fresh_model().fit(Halves(), epochs=3, shuffle=False, validation_data=Halves(), verbose=0)
     sequence, held_out = Halves(), Halves()
@@ -150,6 +151,7 @@ def test_several_inputs_by_name_and_weights_for_one_of_two_outputs(tmp_path: Pat
     assert close(history.history, expected.history)
 
 
+@pytest.mark.long
 def test_shuffling_orders_every_epoch_anew_and_takes_every_row_once(tmp_path: Path) -> None:
     seen: list[list[float]] = []
 

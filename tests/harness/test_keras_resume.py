@@ -73,6 +73,7 @@ def test_a_checkpoint_at_an_epochs_end_continues_with_the_next(tmp_path: Path) -
     assert resumed.history == whole.history
 
 
+@pytest.mark.long
 def test_a_checkpoint_before_the_last_validation_is_validated_after_a_restart(tmp_path: Path) -> None:
     _, whole = run("arrays", tmp_path)
     _, resumed = run("arrays", tmp_path, resume=whole.outcome.batches)
@@ -171,6 +172,7 @@ def halved(directory: Path, epochs: int, resume: int | None = None) -> Any:
     return session.runs[-1]
 
 
+@pytest.mark.long
 def test_a_trial_goes_on_from_before_the_end_of_its_training_and_its_weights_are_those_after(tmp_path: Path) -> None:
     short = halved(tmp_path / "trial", 2)
     folder = tmp_path / "trial" / str(short.outcome.batches)
@@ -187,6 +189,7 @@ def test_a_trial_goes_on_from_before_the_end_of_its_training_and_its_weights_are
     assert not equal_weights(whole.model, short.model)
 
 
+@pytest.mark.long
 def test_means_that_an_optimizer_puts_into_the_model_at_the_end_are_those_that_are_loaded(tmp_path: Path) -> None:
     session = Session(tmp_path)
     optimizer = tf.keras.optimizers.Adam(0.01, use_ema=True)
@@ -205,6 +208,7 @@ class Worse(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow ha
         self.model.set_weights([weight * (3.0 if epoch else 1.0) for weight in self.model.get_weights()])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["epoch", "validation", "end"])
 def test_the_number_of_the_last_checkpoint_is_of_the_weights_that_early_stopping_has_put_back(
     tmp_path: Path, moment: str
@@ -234,6 +238,7 @@ def test_the_number_of_the_last_checkpoint_is_of_the_weights_that_early_stopping
     assert not hasattr(model, "_eval_data_handler")
 
 
+@pytest.mark.long
 def test_weights_of_the_end_have_no_number_without_data_to_validate_them(tmp_path: Path) -> None:
     session = Session(tmp_path)
     model = session.context.wrap_model(make_model(optimizer=tf.keras.optimizers.Adam(0.01, use_ema=True)))

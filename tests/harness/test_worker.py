@@ -141,6 +141,7 @@ Spool.append = deadly
     return [first, data, cell(3, hooks[moment]), *others]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["published", "reported"])
 def test_a_checkpoint_whose_worker_was_killed_stays_only_if_it_was_reported(
     moment: str, tmp_path: Path, starter: Starter
@@ -214,6 +215,7 @@ def test_sigterm_checkpoints_and_ends(worker: Worker, master: ReportsMaster) -> 
     assert saved.batch == end.batch > 0
 
 
+@pytest.mark.long
 def test_sigterm_to_the_loader_workers_too_ends_as_well(worker: Worker, master: ReportsMaster) -> None:
     loading = """
 class Loads(Digits):
@@ -287,6 +289,7 @@ def test_an_error_before_training_and_one_of_the_worker(worker: Worker) -> None:
     assert "Python 3.1" in worker.output(old)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "broken",
     [
@@ -318,6 +321,7 @@ class Breaks(Digits):
     assert "train(Breaks)" in worker.output(job)
 
 
+@pytest.mark.long
 def test_the_same_kind_of_error_raised_by_the_users_own_code_is_the_users(worker: Worker) -> None:
     raising = """
 from det_native.errors import StorageError

@@ -79,6 +79,7 @@ def test_a_number_of_a_config_option_is_that_number(tmp_path: Path, text: str, v
     assert type(written["learning_rate"]) is type(value)
 
 
+@pytest.mark.long
 def test_the_trial_is_given_the_number_of_a_config_option(tmp_path: Path) -> None:
     (tmp_path / "model_def.py").write_text(TRIAL)
     printed = created(tmp_path, "--local", "--config", "hyperparameters.learning_rate=1e-3", code=0)
@@ -93,6 +94,7 @@ def test_a_module_that_a_framework_has_no_more_is_named(tmp_path: Path) -> None:
     assert "not installed" not in printed
 
 
+@pytest.mark.long
 def test_advice_on_the_real_determined_does_not_go_in_a_circle(tmp_path: Path) -> None:
     (tmp_path / "model_def.py").write_text("from determined.pytorch import PyTorchTrial, reset_parameters\n" + TRIAL)
     without = created(tmp_path, "--local")
@@ -109,6 +111,7 @@ def test_advice_on_the_real_determined_does_not_go_in_a_circle(tmp_path: Path) -
     assert "as it is" not in beside
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "entrypoint",
     [
@@ -141,6 +144,7 @@ def test_an_entrypoint_that_names_nothing_says_how_a_script_is_named(tmp_path: P
     assert "det experiment create" not in printed
 
 
+@pytest.mark.long
 def test_a_script_that_fails_has_not_passed_the_quick_check(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("1 / 0\n")
     printed = created(tmp_path, "--local", "--test", entrypoint="train.py")

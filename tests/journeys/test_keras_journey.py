@@ -252,6 +252,7 @@ def _is_bar(data: dict[str, str]) -> bool:
     return "progressbar" in data.get("text/html", "")
 
 
+@pytest.mark.long
 def test_a_progress_bar_reads_well_without_widgets(notebook: Notebook) -> None:
     bars = [data["text/plain"] for ran in notebook.cells for data in ran.shown if _is_bar(data)]
     assert bars
@@ -280,6 +281,7 @@ stopped = model.fit(x_train, y_train, validation_data=(x_val, y_val), verbose=0,
 """
 
 
+@pytest.mark.long
 def test_the_stop_button_ends_a_local_fit_with_its_history(notebook: Notebook) -> None:
     seen: list[str] = []
 

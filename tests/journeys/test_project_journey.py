@@ -209,6 +209,7 @@ def _program(home: Home, experiment_id: object) -> list[object]:
     return list(HttpSource(connect(start=False)).bundle(experiment_id).program.cells)
 
 
+@pytest.mark.long
 def test_a_script_keeps_its_arguments(project: Path, script: Script, at_home: Home) -> None:
     done = script("train.py", "--lr", "0.25", folder=project)
     experiment = det.experimental.attach(submitted(done.stdout)).wait()
@@ -219,6 +220,7 @@ def test_a_script_keeps_its_arguments(project: Path, script: Script, at_home: Ho
     assert {row.what for row in experiment.report if row.how == "file"} == {"train.py", "models.py", "data/points.csv"}
 
 
+@pytest.mark.long
 def test_a_plain_ipython_session_submits_what_was_typed(project: Path, script: Script, at_home: Home) -> None:
     typed = "\n".join(
         [
@@ -244,6 +246,7 @@ def test_a_command_overrides_what_would_be_sent(notebook: Notebook) -> None:
     assert value(notebook, "other.trials[0].hparams['lr']") == 0.1, "the configuration is the one that was submitted"
 
 
+@pytest.mark.long
 def test_code_for_determined_runs_in_a_cell_and_in_a_script(
     notebook: Notebook, project: Path, script: Script, at_home: Home
 ) -> None:

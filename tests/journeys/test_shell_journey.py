@@ -86,6 +86,7 @@ def damage(blobs: Path) -> None:
         path.write_bytes(content)
 
 
+@pytest.mark.long
 def test_damaged_blobs_of_an_unchanged_directory_are_sent_again(
     det: Det, tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -172,6 +173,7 @@ def test_what_is_typed_wrong_is_told_in_a_sentence(det: Det, tmp_path: Path, wor
     assert told in " ".join(det("experiment", "create", *words, code=code).split())
 
 
+@pytest.mark.long
 def test_a_shell_completes_the_commands(script: Script, environment: dict[str, str], tmp_path: Path) -> None:
     environment |= {"_DET_COMPLETE": "bash_complete", "COMP_WORDS": "det experiment c", "COMP_CWORD": "2"}
     try:
@@ -197,6 +199,7 @@ main()
 """
 
 
+@pytest.mark.long
 def test_the_framework_need_not_be_installed_where_it_is_submitted(script: Script, tmp_path: Path) -> None:
     folder = write_directory(tmp_path / "mnist")
     command = ("-c", WITHOUT.format(hidden=["torch", "torchvision"]), "e", "create", "mnist/const.yaml", "mnist")

@@ -168,6 +168,7 @@ def test_5_an_error_in_train_batch(torch: Notebook) -> None:
     assert restarts == "0"
 
 
+@pytest.mark.long
 def test_6_out_of_memory(torch: Notebook) -> None:
     made, waited, number = failed(torch, "return torch.zeros(10**15)")
     experiment = number.split()[0]
@@ -221,6 +222,7 @@ def test_7_a_loss_that_becomes_nan_where_the_training_goes_on(torch: Notebook) -
     )
 
 
+@pytest.mark.long
 def test_8_a_file_that_was_deleted(torch: Notebook) -> None:
     torch.run("np.save('kept.npy', np.ones(3))\nimport os")
     path = Path(torch.folder) / "data.npy"
@@ -244,6 +246,7 @@ def test_8_a_file_that_was_deleted(torch: Notebook) -> None:
     )
 
 
+@pytest.mark.long
 def test_9_a_kernel_that_is_restarted(
     torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
 ) -> None:
@@ -265,6 +268,7 @@ def test_9_a_kernel_that_is_restarted(
     )
 
 
+@pytest.mark.long
 def test_10_two_notebooks(
     torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
 ) -> None:

@@ -176,6 +176,7 @@ class TestOrder:
             assert share == [*whole[:count][rank::3], *whole[count:][rank::3]]
 
 
+@pytest.mark.long
 def test_the_decorators_choose_the_order() -> None:
     def epochs(decorate: Any) -> tuple[list[int], list[int]]:
         found = values(decorate(numbers)().repeat(2))
@@ -192,6 +193,7 @@ def test_the_decorators_choose_the_order() -> None:
         context().experimental.cache_train_dataset("numbers", "v1", skip_shuffle_at_epoch_end=True)
 
 
+@pytest.mark.long
 def test_each_process_of_a_trial_gets_its_share() -> None:
     shares = [
         values(context(rank=rank, size=2).experimental.cache_train_dataset("numbers", "v1", True)(numbers)())
@@ -203,6 +205,7 @@ def test_each_process_of_a_trial_gets_its_share() -> None:
     assert values(everything) == list(range(COUNT))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", Order)
 def test_reading_goes_on_at_the_very_record(order: Order, tmp_path: Path) -> None:
     records = write(tmp_path)
@@ -440,6 +443,7 @@ class Cached(TFKerasTrial):
 class TestTrial:
     """Whole trials."""
 
+    @pytest.mark.long
     def test_later_trials_read_what_the_first_has_written(self) -> None:
         made.clear()
         histories = []
@@ -453,6 +457,7 @@ class TestTrial:
         loaded = experiment.top_checkpoint().load()
         assert loaded.evaluate(X, Y, verbose=0)[0] == pytest.approx(min(histories[0]), rel=1e-5)
 
+    @pytest.mark.long
     def test_repeating_it_is_told(self) -> None:
         class Repeated(Cached):
             def build_training_data_loader(self) -> Any:
@@ -462,6 +467,7 @@ class TestTrial:
             experiment = det.experimental.create(Repeated, CONFIG, local=True)  # epochs of 44 // 8 batches
         assert len(experiment.trials[0].metrics("training")) == 10
 
+    @pytest.mark.long
     def test_a_record_damaged_on_disk_is_told_by_name(self) -> None:
         class Damaged(Cached):
             def keras_callbacks(self) -> list[Any]:

@@ -160,6 +160,7 @@ class AugmentedTrial(TFKerasTrial):
         return X_VAL[..., None], Y_VAL
 
 
+@pytest.mark.long
 def test_a_sequence_with_augmentation() -> None:
     model = trained(AugmentedTrial, configuration("val_accuracy", epochs=10, dropout=0.3))
     assert model.evaluate(X_VAL[..., None], Y_VAL, verbose=0)[1] > SMALLEST_ACCURACY
@@ -210,6 +211,7 @@ class MixedTrial(TFKerasTrial):
         return [tf.keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.95)]
 
 
+@pytest.mark.long
 def test_a_training_step_of_its_own() -> None:
     model = trained(MixedTrial, configuration("val_accuracy", epochs=15))
     assert isinstance(model, MixedModel)

@@ -248,6 +248,7 @@ def autoencoder() -> Any:
     return Autoencoder()
 
 
+@pytest.mark.long
 def test_a_variational_autoencoder_gets_a_tensor_and_trains_as_in_plain_keras() -> None:
     arguments = {"x": X, "epochs": 3, "batch_size": 10}
     ours = fitted(autoencoder, arguments, wrap=True)
@@ -266,6 +267,7 @@ DATA: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DATA)
 def test_a_train_step_sees_what_keras_passes(name: str) -> None:
     class Looking(tf.keras.Model):  # type: ignore[misc]  # TensorFlow has no types
@@ -322,6 +324,7 @@ def duel(config: Any = None, **arguments: Any) -> Any:
     return model
 
 
+@pytest.mark.long
 def test_without_a_loss_the_first_metric_is_taken_after_the_first_batch_and_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -341,6 +344,7 @@ def test_without_a_loss_the_first_metric_is_taken_after_the_first_batch_and_name
     assert [int(one.iterations) for one in (loaded.d_optimizer, loaded.g_optimizer, loaded.optimizer)] == [10, 10, 0]
 
 
+@pytest.mark.long
 def test_sample_weights_without_targets_change_nothing_as_in_keras() -> None:
     with pytest.warns(UserWarning, match="sample_weight has no effect without y"):
         weighted = duel(validation_data=(X,), sample_weight=np.zeros(len(X)), shuffle=False)
@@ -360,6 +364,7 @@ class Scored(Duel):
         self.scored = tf.Variable(0.0, trainable=False)
 
 
+@pytest.mark.long
 def test_greater_values_of_an_accuracy_that_nobody_named_are_better(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,6 +381,7 @@ def test_of_a_validation_too_the_first_metric_is_taken() -> None:
     assert experiment.top_checkpoint().metrics.keys() == {"val_realism"}
 
 
+@pytest.mark.long
 def test_a_metric_that_was_asked_for_is_missed_after_the_first_batch() -> None:
     with pytest.raises(TrialDefinitionError, match=r"'loss', but the training of model.fit\(\) reports d_loss, g_loss"):
         duel({"searcher": {"name": "single", "metric": "loss", "max_length": {"epochs": 2}}})
@@ -446,6 +452,7 @@ def test_weights_of_classes_count_whatever_the_data_are(kind: str) -> None:
     assert ours[0].history["loss"] != pytest.approx(unweighted.history["loss"])
 
 
+@pytest.mark.long
 def test_a_metric_of_several_values_is_in_the_history_and_in_the_rows(caplog: pytest.LogCaptureFixture) -> None:
     def compiled_with(model: Any) -> Any:
         loss = tf.keras.losses.CategoricalCrossentropy(from_logits=True)

@@ -49,6 +49,7 @@ def found(folder: Path) -> Any:
     return json.loads((folder / "found.json").read_text())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", graph_program.KINDS)
 def test_each_kind_of_data_trains_and_continues_bit_equal(kind: str, found: Any) -> None:
     whole = found[kind]["whole"]

@@ -288,6 +288,7 @@ class TestDatasetFeed:
         ),
     }
 
+    @pytest.mark.long
     @pytest.mark.parametrize("name", pipelines)
     def test_any_batch_is_reached_again(self, name: str, tmp_path: Path) -> None:
         def feed() -> DatasetFeed:

@@ -137,6 +137,7 @@ def settings_of_tensorflow() -> Any:
     tf.debugging.set_log_device_placement(logged)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("settings_of_tensorflow")
 @pytest.mark.parametrize("soft", [True, False])
 def test_session_config_is_given_to_eager_tensorflow(soft: bool, caplog: pytest.LogCaptureFixture) -> None:
@@ -188,6 +189,7 @@ def made_by_config(trial_class: type[TFKerasTrial]) -> Any:
     return trial_class(trial_class.trial_context_class.from_config(config))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [made_by_call, made_by_config])
 def test_an_instance_outside_any_run_trains_in_plain_keras(make: Any) -> None:
     trial = make(Small)
@@ -200,6 +202,7 @@ def test_an_instance_outside_any_run_trains_in_plain_keras(make: Any) -> None:
     assert trial.session_config().allow_soft_placement
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [made_by_call, made_by_config])
 def test_an_instance_is_eager_whatever_its_class_switches(make: Any, caplog: pytest.LogCaptureFixture) -> None:
     trial = make(Switching)
@@ -221,6 +224,7 @@ def test_an_instance_of_an_unfinished_class_is_told() -> None:
         made_by_call(Empty)
 
 
+@pytest.mark.long
 def test_a_class_of_a_directory_is_trained_by_its_name_and_by_the_entrypoint(tmp_path: Path) -> None:
     (tmp_path / "keras_definition.py").write_text(
         "from pathlib import Path\n"

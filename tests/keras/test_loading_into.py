@@ -108,6 +108,7 @@ class Items(keras.utils.Sequence if hasattr(keras.utils, "Sequence") else keras.
         return X[part], Y[part, 0].astype("float64")
 
 
+@pytest.mark.long
 def test_a_model_that_is_trained_on_a_sequence_has_its_metrics_and_is_evaluated() -> None:
     model = made()
     model.compile("sgd", "mse", metrics=["mae"])
@@ -121,6 +122,7 @@ def test_a_model_that_is_trained_on_a_sequence_has_its_metrics_and_is_evaluated(
     assert fresh.evaluate(X, Y, verbose=0) == model.evaluate(X, Y, verbose=0)
 
 
+@pytest.mark.long
 def test_what_layers_draw_begins_after_a_compilation_as_in_the_process_that_trained() -> None:
     """Also those with a seed of their own, which give each operation of a graph the next one."""
 
@@ -172,6 +174,7 @@ class Pair(keras.Model):  # type: ignore[misc, name-defined]  # TensorFlow has n
         return {"loss": loss}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="its step is written in TensorFlow")
 def test_optimizers_of_a_step_of_ones_own_are_made_and_filled() -> None:
     model, fresh = Pair(), Pair()
@@ -184,6 +187,7 @@ def test_optimizers_of_a_step_of_ones_own_are_made_and_filled() -> None:
     assert int(fresh.second_optimizer.iterations) == 15
 
 
+@pytest.mark.long
 def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     experiment = trained(compiled(made()))
     wide, other = compiled(made(7)), compiled(made(), keras.optimizers.SGD(0.1))
@@ -202,6 +206,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     assert_equal(values_of(other), before[1])
 
 
+@pytest.mark.long
 def test_what_fails_while_it_is_read_changes_nothing() -> None:
     """Of the same weights in another order of layers, only reading tells."""
     inputs = keras.Input((6,))
@@ -225,6 +230,7 @@ def texts_and_model() -> tuple[Any, Any]:
     return texts, compiled(keras.Sequential([keras.Input((1,), dtype="string"), *inner]))
 
 
+@pytest.mark.long
 @only_keras_2
 def test_a_table_of_words_in_the_model_is_no_variable() -> None:
     texts, model = texts_and_model()

@@ -98,6 +98,7 @@ def test_a_cell_with_a_metric_that_nobody_has_named_runs_again_and_again() -> No
         assert [name for name in history if "auc" in name] == ["auc", "val_auc"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_what_callbacks_monitor_and_read_is_there_in_each_run_of_a_cell() -> None:
     for _ in range(2):
@@ -107,6 +108,7 @@ def test_what_callbacks_monitor_and_read_is_there_in_each_run_of_a_cell() -> Non
         assert reading.read == history.history["val_auc"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_several_metrics_of_a_kind_are_numbered_as_in_a_new_process() -> None:
     areas = tf.keras.metrics.AUC
@@ -116,6 +118,7 @@ def test_several_metrics_of_a_kind_are_numbered_as_in_a_new_process() -> None:
         assert history["auc"] != history["auc_1"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_metrics_of_several_outputs_have_the_names_that_are_asked_for() -> None:
     for _ in range(2):
@@ -123,6 +126,7 @@ def test_metrics_of_several_outputs_have_the_names_that_are_asked_for() -> None:
         assert [name for name in history if "auc" in name and "val" not in name] == ["head0_auc", "head1_auc_1"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_what_nobody_asks_for_has_the_name_of_keras_and_is_found_by_any_number() -> None:
     run_cell()

@@ -62,6 +62,7 @@ def test_a_metric_of_a_callback_that_is_only_recorded_stands_in_the_epochs_last_
     assert all("score" not in row for row in experiment.metrics("validation"))
 
 
+@pytest.mark.long
 def test_a_name_that_nobody_adds_is_an_error_at_the_end_of_the_first_epoch() -> None:
     with pytest.raises(TrialDefinitionError, match="is 'scores'") as caught:
         trained("scores", validates=False)

@@ -42,6 +42,7 @@ def losses(how: str, home: Path) -> Any:
     return json.loads(lines[-1].removeprefix("LOSSES "))
 
 
+@pytest.mark.long
 def test_local_training_has_the_losses_of_plain_keras(tmp_path: Path) -> None:
     plain, local = (losses(how, tmp_path / how) for how in ("plain", "local"))
     for kind in SAME:

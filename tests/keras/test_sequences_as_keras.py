@@ -183,6 +183,7 @@ def test_it_trains_as_with_plain_keras_and_goes_on_after_a_pause(kind: str, tmp_
         assert stopped.schedule.progress.batches == batches
 
 
+@pytest.mark.long
 def test_a_sequence_that_grows_has_epochs_of_its_length(tmp_path: Path) -> None:
     run, call = trained(trainings_in(tmp_path), Growing, validated=False, shuffle=False)
     assert call.training.x.read == [0, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 3, 4]
@@ -190,6 +191,7 @@ def test_a_sequence_that_grows_has_epochs_of_its_length(tmp_path: Path) -> None:
     assert run.schedule.periods.length == 12
 
 
+@pytest.mark.long
 def test_steps_per_epoch_leave_a_sequence_that_grows_alone(tmp_path: Path) -> None:
     _, call = trained(trainings_in(tmp_path), Growing, validated=False, shuffle=False, steps_per_epoch=3)
     assert call.training.x.read == [0, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 3, 4]  # Keras reads up to two ahead
@@ -222,6 +224,7 @@ def test_looking_at_a_sequence_for_the_cluster_leaves_it_as_it_was() -> None:
     assert np.array_equal(other[0][0], OwnStreams()[0][0])
 
 
+@pytest.mark.long
 def test_a_number_that_cannot_be_kept_is_told_and_the_rest_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Locked(OwnStreams):
         def __getitem__(self, number: int) -> Any:
@@ -344,6 +347,7 @@ class Restoring(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlo
         self.model.set_weights([weights * 0.5 for weights in self.model.get_weights()])
 
 
+@pytest.mark.long
 def test_validating_a_checkpoint_once_more_leaves_the_validation_data_as_keras_has_them(tmp_path: Path) -> None:
     begin()
     model = make_model()

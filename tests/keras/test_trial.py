@@ -104,6 +104,7 @@ def test_each_kind_of_data_trains_and_comes_back(kind: str) -> None:
     assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(history[1], rel=1e-5)
 
 
+@pytest.mark.long
 def test_a_checkpoint_is_loaded_where_the_data_are_not() -> None:
     class Trial(Small):
         there = True
@@ -132,6 +133,7 @@ class Threads(Rows):
         return super().__getitem__(number)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [(2, 0), (0, 3)])
 def test_validation_data_are_read_in_as_many_threads_as_their_adapter_says(workers: tuple[int, int]) -> None:
     training, validation = Threads(), Threads()
@@ -151,6 +153,7 @@ def test_validation_data_are_read_in_as_many_threads_as_their_adapter_says(worke
         assert bool(started) == (count > 1), sequence.names
 
 
+@pytest.mark.long
 @only_keras_2
 def test_validation_data_are_read_in_processes_where_their_adapter_says_so() -> None:
     asked: list[Any] = []
@@ -176,6 +179,7 @@ def test_validation_data_are_read_in_processes_where_their_adapter_says_so() -> 
     assert asked == [(True, 2, False)] * 2
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_training() -> None:
     ends = [det.experimental.create(Small, CONFIG, local=True).history["val_loss"] for _ in range(2)]
     assert ends[0] == ends[1]
@@ -183,6 +187,7 @@ def test_the_same_seed_gives_the_same_training() -> None:
     assert other.history["val_loss"] != ends[0]
 
 
+@pytest.mark.long
 def test_a_quick_check_a_search_and_an_instance() -> None:
     checked = det.experimental.create(Small, CONFIG, local=True, test=True)
     assert [row["batch"] for row in checked.trials[0].metrics("training")] == [1]
@@ -195,6 +200,7 @@ def test_a_quick_check_a_search_and_an_instance() -> None:
     assert trial.build_model().count_params() == 6 * 4 + 4 + 4 * 3 + 3
 
 
+@pytest.mark.long
 def test_early_stopping_ends_the_trial() -> None:
     class Stopping(Small):
         def keras_callbacks(self) -> list[Any]:
@@ -206,6 +212,7 @@ def test_early_stopping_ends_the_trial() -> None:
     assert len(experiment.history["val_loss"]) == 2
 
 
+@pytest.mark.long
 def test_what_configure_fit_says_reaches_keras() -> None:
     class Weighted(Small):
         def __init__(self, context: Any) -> None:
@@ -273,6 +280,7 @@ WRONG: list[tuple[str, Any, type[DetError], str]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "body", "kind", "told"), WRONG)
 def test_what_is_wrong_is_told_before_the_training(method: str, body: Any, kind: type[DetError], told: str) -> None:
     wrong = type("Wrong", (Small,), {method: body})
@@ -319,6 +327,7 @@ def test_native_parallel_is_refused(config: dict[str, Any], kind: type[DetError]
         det.experimental.create(Small, CONFIG | config, local=True)
 
 
+@pytest.mark.long
 def test_a_metric_that_the_training_alone_can_tell_is_missed_after_its_first_validation() -> None:
     class Own(tf.keras.Model):
         def __init__(self) -> None:

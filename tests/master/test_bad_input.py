@@ -99,6 +99,7 @@ def test_names_that_are_too_long_together_are_refused_in_a_sentence(master: Mast
     worker.train(1, 1)
 
 
+@pytest.mark.long
 def test_many_rows_with_long_names_are_read_back_in_little_memory(master: Master) -> None:
     worker = begun(master)
     names = [f"{number:02d}" + "m" * 10_000 for number in range(25)]

@@ -225,6 +225,7 @@ def trained(master: Master, s3: S3, bucket: str, proxy: FaultProxy) -> tuple[int
     return number, uuid
 
 
+@pytest.mark.long
 def test_a_deletion_says_that_the_storage_cannot_be_reached_and_is_finished_once_it_can(
     tmp_path: Path, s3: S3, det: Det, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +248,7 @@ def test_a_deletion_says_that_the_storage_cannot_be_reached_and_is_finished_once
         assert "removed yet" not in det(master, "status")[1]
 
 
+@pytest.mark.long
 def test_who_asks_for_a_checkpoint_hears_soon_that_its_storage_is_silent(
     master: Master, s3: S3, det: Det, tmp_path: Path
 ) -> None:

@@ -153,6 +153,7 @@ def test_a_run_that_is_not_placed_yet_says_what_it_waits_for(master: Master, lau
     _waits(master, number, "")
 
 
+@pytest.mark.long
 def test_trouble_of_the_cluster_is_told_starts_nothing_and_leaves_live_runs_alone(
     master: Master, launcher: ClusterLauncher
 ) -> None:

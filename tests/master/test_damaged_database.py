@@ -151,6 +151,7 @@ def det(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_from_the_shell_a_damaged_master_is_restored(tmp_path: Path) -> None:
     home = tmp_path / "home"

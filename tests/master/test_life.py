@@ -280,6 +280,7 @@ def test_deletion_removes_every_trace_but_what_others_need(any_master: Master) -
     assert bundle_of(master, own)
 
 
+@pytest.mark.long
 def test_what_somebody_needs_is_not_deleted(any_master: Master) -> None:
     master = any_master
     number, uuid = trained(master)
@@ -316,6 +317,7 @@ def test_two_that_delete_at_once_and_the_second_hears_of_it(master: Master) -> N
     assert all("was deleted on" in each.text for each in answers if each.status_code == 404)
 
 
+@pytest.mark.long
 def test_a_deletion_that_was_cut_off_is_brought_to_its_end(tmp_path: Path, database_url: str) -> None:
     launcher = MemoryLauncher()
     with running_master(tmp_path / "home", database_url=database_url, launcher=launcher) as master:
@@ -349,6 +351,7 @@ def test_a_program_that_a_schedule_submits_stays_without_the_experiment_that_had
     assert master.create(bundle_id=bundle)["id"] > number
 
 
+@pytest.mark.long
 def test_a_client_that_was_told_a_blob_is_there_sends_it_again(master: Master) -> None:
     content = b"c" * 900
     sha256 = hashlib.sha256(content).hexdigest()
@@ -361,6 +364,7 @@ def test_a_client_that_was_told_a_blob_is_there_sends_it_again(master: Master) -
     assert (refused.status_code, refused.json()["missing"]) == (409, [sha256])
 
 
+@pytest.mark.long
 def test_what_a_worker_stores_again_stays_while_it_may_report_it(master: Master) -> None:
     content = b"c" * 900
     sha256 = hashlib.sha256(content).hexdigest()
@@ -372,6 +376,7 @@ def test_what_a_worker_stores_again_stays_while_it_may_report_it(master: Master)
     master.client.post(f"/api/v1/experiments/{going}/kill")
 
 
+@pytest.mark.long
 def test_fewer_checkpoints_stay_and_what_that_frees_is_told(any_master: Master) -> None:
     master = any_master
     storage = {"save_trial_latest": 3, "save_trial_best": 3}
@@ -411,6 +416,7 @@ def test_storage_that_cannot_be_written_is_refused_at_submit(master: Master, tmp
     assert list((tmp_path / "new").rglob("*.det-native-writable")) == []
 
 
+@pytest.mark.long
 def test_a_configuration_of_a_newer_version_is_refused_by_its_field(master: Master) -> None:
     body = {"protocol": PROTOCOL, "config": configuration(quantum={"qubits": 3}), "bundle_id": master.bundle()}
     assert "quantum" in error(master.client.post("/api/v1/experiments", json=body), 422)

@@ -96,6 +96,7 @@ def test_who_stops_a_master_is_told_of_the_trials_that_wait(proxy: Proxy) -> Non
     assert told.endswith("stops. 2 running trials go on. 1 trial waits until a master runs again: `det up`.\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["pause", "resume", "stop", "kill"])
 def test_a_lost_reply_to_a_command_is_asked_for_again(proxy: Proxy, verb: str) -> None:
     number = proxy.master.create()["id"]

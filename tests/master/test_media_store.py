@@ -105,6 +105,7 @@ def test_a_run_that_continues_keeps_what_was_logged_at_its_beginning(fixture: Fi
     assert rows(fixture) == [(2, {"f1": 0.2}), (4, {"f1": 0.4, "lr": 0.1}), (5, {"lr": 0.2}), (6, {"f1": 0.9})]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_curves_are_those_of_the_rows_however_often_rows_are_merged(fixture: Fixture, seed: int) -> None:
     chance = random.Random(seed)

@@ -70,6 +70,7 @@ def test_the_interface_keeps_to_its_description(served_master: Master) -> None:
     assert each_case(served_master, check) > 20
 
 
+@pytest.mark.long
 def test_without_a_token_only_health_and_an_introduction_answer(served_master: Master) -> None:
     def check(case: schemathesis.Case) -> None:
         response = case.call()

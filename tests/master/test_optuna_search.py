@@ -116,6 +116,7 @@ def test_a_master_that_restarts_knows_whom_the_pruner_has_stopped(tmp_path: Path
         assert second.until_state(1, "COMPLETED")["trials"] == 3
 
 
+@pytest.mark.long
 def test_a_validation_that_no_master_has_told_the_pruner_is_told_by_the_next(tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
     with running_master(tmp_path, slots=1) as first:
@@ -223,6 +224,7 @@ def test_a_search_whose_pruner_breaks_ends_in_an_error(tmp_path: Path, monkeypat
         assert "ZeroDivisionError: division by zero" in ended["error"]["message"]
 
 
+@pytest.mark.long
 def test_a_search_that_cannot_be_continued_keeps_no_other_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from master_parts import Worker, running_master
 from store_parts import Fixture
 
@@ -105,6 +106,7 @@ def test_a_burst_keeps_its_beginning_and_its_end(database: Database, tmp_path: P
     assert abs(told * (1 << 20) - (whole - len(numbers) * (len(LINE) + 7))) < 1 << 18
 
 
+@pytest.mark.long
 def test_output_that_never_ends_stays_within_the_limit(database: Database, tmp_path: Path) -> None:
     stored = Stored(database, tmp_path)
     for part in range(60):
@@ -145,6 +147,7 @@ def test_characters_count_by_their_bytes(database: Database, tmp_path: Path) -> 
     assert 0 < float(stored.marker.split()[6]) - before < 1.5  # a megabyte was added
 
 
+@pytest.mark.long
 def test_the_room_of_output_that_is_deleted_is_given_back(tmp_path: Path) -> None:
     with running_master(tmp_path / "home") as master:
         ended = master.create()

@@ -250,6 +250,7 @@ def test_of_every_route_it_is_decided_whether_a_session_opens_it(master: Master)
     assert {re.sub(r":path\}", "}", each) for each in closed} == NOT_FOR_PAGES
 
 
+@pytest.mark.long
 def test_a_session_opens_no_other_route(master: Master, browser: Browser) -> None:
     for method, path in all_requests(master):
         if path.startswith("/api/") and path != "/api/v1/health" and not page_routes.is_for_pages(method, path):

@@ -293,6 +293,7 @@ def test_files_of_a_checkpoint_are_those_of_its_manifest(master: Master) -> None
     assert master.get(f"/trials/{job.trial_id}/checkpoints")[0] == master.get(f"/checkpoints/{uuid}")
 
 
+@pytest.mark.long
 def test_logs_are_read_from_either_end(master: Master) -> None:
     master.create()
     (job,) = master.world.wait_for_jobs(1)

@@ -348,6 +348,7 @@ def leave(job: TrialJob, reports: list[dict[str, Any]]) -> None:
     (spool / "000000000002.jsonl").write_text("".join(json.dumps(report) + "\n" for report in reports))
 
 
+@pytest.mark.long
 def test_workers_that_end_with_the_master_cost_no_restart(tmp_path: Path) -> None:
     with running_master(tmp_path / "home") as first:
         experiment = first.create()

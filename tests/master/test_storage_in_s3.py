@@ -98,6 +98,7 @@ def test_bundles_go_there_and_one_that_is_known_costs_no_request(tmp_path: Path,
         assert master.get(f"/bundles/{bundle_id}/created")["id"] == bundle_id
 
 
+@pytest.mark.long
 def test_what_the_home_has_from_before_goes_on_there(tmp_path: Path, s3: S3) -> None:
     bucket = s3.bucket()
     with running_master(tmp_path / "home") as master:
@@ -142,6 +143,7 @@ def written(master: Master, trial: int, path: str) -> bytes:
     return answer.content
 
 
+@pytest.mark.long
 def test_files_go_with_their_experiment_and_what_nobody_needs_is_cleaned(
     tmp_path: Path, s3: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +188,7 @@ def test_a_storage_that_cannot_be_used_is_told_at_the_start(tmp_path: Path, s3: 
         assert "\n" not in str(told.value)
 
 
+@pytest.mark.long
 def test_a_wrong_key_is_told_at_the_start(tmp_path: Path) -> None:
     with running_s3(free_requests=0) as strict, pytest.raises(MasterStartError) as told:
         build_with(tmp_path / "home", **place(strict, "any"))
@@ -250,6 +253,7 @@ def _closed_port() -> int:
         return int(server.getsockname()[1])
 
 
+@pytest.mark.long
 def test_a_storage_that_is_away_later_is_told_to_who_asks(
     tmp_path: Path, s3: S3, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -13,7 +13,6 @@ pytestmark = [pytest.mark.slow, only_keras_2]
 #: Those of `make test`.
 FIRST = (
     "keras2_everything_in_one_cell",
-    "keras2_files_best_model",
     "keras2_out_of_order",
 )
 #: Those of `make soak`.

@@ -15,7 +15,7 @@ from notebook_run import Kernels
 from same_values import difference
 
 #: Those of `make test`; some are killed, and trained on two slots, in `make lanes`. All others are in `make soak`.
-FIRST = ("gan", "early_stopping")
+FIRST = ("early_stopping",)
 #: Those that are on two slots in `make lanes`.
 TWO = ("early_stopping",)
 KILLED = ("early_stopping",)

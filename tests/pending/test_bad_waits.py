@@ -152,6 +152,7 @@ def test_a_damaged_checkpoint_is_told_once(kernel: Kernel, cluster: Cluster, dam
     kernel.run("loss = loss_here()")
 
 
+@pytest.mark.long
 def test_a_model_that_is_built_anew_waits_for_nothing(kernel: Kernel) -> None:
     kernel.run(BEGIN.format(""))
     kernel.run(FIT.format(""))
@@ -161,6 +162,7 @@ def test_a_model_that_is_built_anew_waits_for_nothing(kernel: Kernel) -> None:
     assert "the experiment's has weight (1, 4), this one has weight (7, 4). experiment.top_checkpoint().load()" in error
 
 
+@pytest.mark.long
 def test_searched_hyperparameters_that_change_the_layers_are_said(kernel: Kernel) -> None:
     # The better trial is the second, of which the kernel has another one.
     kernel.run("smaller = True")
@@ -195,6 +197,7 @@ thread.join()
 """
 
 
+@pytest.mark.long
 def test_a_thread_has_the_trained_weights(kernel: Kernel) -> None:
     kernel.run(BEGIN.format("local=True"))
     kernel.run(FIT.format(""))

@@ -87,6 +87,7 @@ def test_a_file_of_before_is_never_taken_for_the_result(kernel: Kernel, gate: Ga
     assert seen(kernel, "json.load(open('out/epoch_1.json'))") == {"epoch": 1}
 
 
+@pytest.mark.long
 def test_code_that_reads_no_file_of_it_does_not_wait(kernel: Kernel, gate: Gate) -> None:
     kernel.run(loop(gate.port))
     visitor = gate.next()
@@ -97,11 +98,13 @@ def test_code_that_reads_no_file_of_it_does_not_wait(kernel: Kernel, gate: Gate)
     assert "Files of experiment" in kernel.run("found = [open(f'out/epoch_{n}.json').read() for n in range(3)]").text
 
 
+@pytest.mark.long
 def test_the_rest_of_the_cell_has_them(kernel: Kernel) -> None:
     kernel.run(f"{loop()}\nhere = sorted(os.listdir('out'))")
     assert seen(kernel, "here") == ["epoch_0.json", "epoch_1.json", "epoch_2.json"]
 
 
+@pytest.mark.long
 def test_commands_of_a_shell_read_files(kernel: Kernel, gate: Gate) -> None:
     kernel.run("OUT = 'out'")
     kernel.run(loop(gate.port))
@@ -128,6 +131,7 @@ def test_functions_and_values_lead_to_files_too(kernel: Kernel, gate: Gate) -> N
     assert seen(kernel, "read") == {"epoch": 2}
 
 
+@pytest.mark.long
 def test_what_has_changed_meanwhile_stays(kernel: Kernel, gate: Gate) -> None:
     kernel.run(loop(gate.port))
     visitor = gate.next()
@@ -140,6 +144,7 @@ def test_what_has_changed_meanwhile_stays(kernel: Kernel, gate: Gate) -> None:
     assert seen(kernel, f"torch.load('best (experiment {number}).pt')") == {"epoch": 2}
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_the_cell_alone_and_forget_goes_on(kernel: Kernel, gate: Gate) -> None:
     kernel.run("torch.save({'epoch': 'stale'}, 'best.pt')")
     kernel.run(loop(gate.port))
@@ -175,6 +180,7 @@ def test_a_killed_training_leaves_what_it_has_written(kernel: Kernel, gate: Gate
     visitor.line.close()
 
 
+@pytest.mark.long
 def test_a_file_over_the_limit_stays_and_reading_an_old_one_is_refused(kernel: Kernel) -> None:
     kernel.run("os.environ['DET_FILES_HOME_MB'] = '2'\nopen('large.bin', 'w').write('old')")
     kernel.run(loop(large=True))
@@ -219,6 +225,7 @@ def test_trainings_of_one_function_run_at_one_time(kernel: Kernel, gate: Gate) -
     assert seen(kernel, "read") == 1
 
 
+@pytest.mark.long
 def test_of_a_search_no_old_file_is_taken_for_the_result(kernel: Kernel) -> None:
     kernel.run("torch.save({'epoch': 'stale'}, 'best.pt')")
     kernel.run("config['searcher'] = {'name': 'random', 'max_trials': 2, 'metric': 'loss'}\n")

@@ -86,6 +86,7 @@ def test_a_name_that_only_the_loop_sets_is_waited_for(kernel: Kernel) -> None:
     assert float(ran.text.rpartition("LAST")[2].partition("\n")[0]) == kernel.value("train_losses[-1]")
 
 
+@pytest.mark.long
 def test_what_is_bound_anew_before_it_is_read_is_the_users(kernel: Kernel, gate: Gate) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     kernel.run(BEFORE)
@@ -108,6 +109,7 @@ def test_names_of_a_function_come_home_while_it_waits(kernel: Kernel) -> None:
     assert kernel.value("[found[0], found[1] == min(train_losses), found[2] is train_losses]") == [12, True, True]
 
 
+@pytest.mark.long
 def test_what_is_too_large_or_cannot_be_pickled_is_told_where_it_is_read(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     kernel.run(BEFORE)
@@ -138,6 +140,7 @@ def test_a_later_training_may_read_what_a_loop_has_set(kernel: Kernel) -> None:
     assert kernel.value("seen[-1] == first") is True
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_goes_on_with_the_names(kernel: Kernel, tmp_path: Path) -> None:
     flag = tmp_path / "killed"
     kernel.run(f"config['max_restarts'] = 1\nimport os\nflag = {str(flag)!r}")

@@ -171,6 +171,7 @@ def test_stopping_changes_nothing(tmp_path: Path, compiled: bool, stop: int) -> 
     assert rows == rows_of(parts)
 
 
+@pytest.mark.long
 def test_models_keep_their_methods_and_are_compiled_at_their_call(tmp_path: Path) -> None:
     run = LocalRun(tmp_path, optimizations=TRACED, batches=5)
     run.run(WithOwn)
@@ -194,6 +195,7 @@ class AmpOfWeights(Amp):
     level = "O3"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trial", [Amp, AmpOfWeights])
 def test_with_mixed_precision(tmp_path: Path, trial: type[Amp]) -> None:
     plain = LocalRun(tmp_path / "plain", batches=10)
@@ -230,6 +232,7 @@ class WrongShapes(WithOwn):
         return {"loss": self.model(batch[0][:, :5]).sum()}
 
 
+@pytest.mark.long
 def test_what_the_compiler_refuses_is_said_with_the_way_out(tmp_path: Path) -> None:
     run = LocalRun(tmp_path, optimizations={"torch_compile": {"fullgraph": True, "backend": "eager"}})
     with pytest.raises(
@@ -301,6 +304,7 @@ class OfTwoKinds(OfManySizes):
     kinds = 2
 
 
+@pytest.mark.long
 def test_after_eight_forms_a_model_goes_on_uncompiled(tmp_path: Path) -> None:
     run = LocalRun(tmp_path, optimizations=TRACED, batches=12)
     limit = torch._dynamo.config.recompile_limit
@@ -310,17 +314,20 @@ def test_after_eight_forms_a_model_goes_on_uncompiled(tmp_path: Path) -> None:
     assert torch._dynamo.config.recompile_limit == limit
 
 
+@pytest.mark.long
 def test_each_further_model_has_eight_forms_more(tmp_path: Path) -> None:
     LocalRun(tmp_path, optimizations=TRACED, batches=7).run(OfTwoKinds)
     assert graphs() >= 14
 
 
+@pytest.mark.long
 def test_with_dynamic_sizes_one_form_is_enough(tmp_path: Path) -> None:
     run = LocalRun(tmp_path, optimizations={"torch_compile": {"backend": "aot_eager", "dynamic": True}}, batches=12)
     run.run(OfManySizes)
     assert graphs() <= 3  # training, validation
 
 
+@pytest.mark.long
 def test_too_many_forms_of_one_that_must_be_whole_are_said_in_words(tmp_path: Path) -> None:
     run = LocalRun(tmp_path, optimizations={"torch_compile": {"fullgraph": True, "backend": "eager"}}, batches=12)
     with pytest.raises(TrialDefinitionError, match=r"(?s)OfManySizes cannot be compiled.*`dynamic: true` compiles for"):
