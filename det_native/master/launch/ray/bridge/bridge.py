@@ -235,8 +235,10 @@ class Bridge:
                 run.missing([rank], HEAD_RESTARTED, interrupted=HEAD_RESTARTED)
             elif place is not None and place["node"] not in self._watch.present:
                 run.missing([rank], f"the machine {place['name']} is gone")
+            elif nodes or run.agents:
+                run.missing([rank], "it ended while the master was away")
             else:
-                run.missing([rank], "it ended while the master was away" if nodes or run.agents else NOT_BEGUN)
+                run.missing([rank], NOT_BEGUN, begun=False)
 
     async def _until_heard(self, node_ids: set[str]) -> None:
         """Wait for the agents of these machines, as long as the machines live: only they know what still runs."""
