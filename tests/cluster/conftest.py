@@ -18,8 +18,8 @@ from rig import RayMaster, cluster_of, end_of, submit  # noqa: E402
 
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-#: Whoever takes a machine away gives it so long.
-DRAIN_SECONDS = "20"
+#: Whoever takes a machine away gives it so long. It ends as soon as nothing runs there.
+DRAIN_SECONDS = "100"
 
 
 @pytest.fixture(scope="session")

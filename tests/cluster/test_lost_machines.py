@@ -63,7 +63,10 @@ def test_a_machine_that_hangs(
     assert "is gone. Restart 1 of at most 1." in log_of(experiment)
     # What has been away for so long is no machine of the cluster any more, and nothing of it works on.
     hung.go_on()
-    until(lambda: not any("det_harness" in line_of(process) for process in hung.living()))
+    until(
+        lambda: not any("det_harness" in line_of(process) for process in hung.living()),
+        lambda: [(process, line_of(process)) for process in hung.living()],
+    )
     ray.kill_node(hung)
 
 

@@ -59,6 +59,8 @@ class Agent:
         How many of each framework it has ready.
     silent : bool
         Whether it has not answered for some seconds.
+    dismissed : bool
+        Whether it is to end, since its machine is being drained.
     """
 
     node_id: str
@@ -69,6 +71,7 @@ class Agent:
     lost: str = ""
     standbys: dict[str, int] = field(default_factory=dict)
     silent: bool = False
+    dismissed: bool = False
     # The numbers of what it has asked and has no answer to yet.
     asked: set[int] = field(default_factory=set)
 
@@ -181,6 +184,22 @@ class Agents:
             return_exceptions=True,
         )
         return [answer for answer in answers if not isinstance(answer, BaseException)]
+
+    def dismiss(self, node_id: str) -> None:
+        """End the agent of a machine that is being drained, once it has no processes: Ray ends what is idle then."""
+        agent = self.living.get(node_id)
+        if agent is not None and not agent.dismissed:
+            agent.dismissed = True
+            self._spawn(self._dismiss(agent))
+
+    async def _dismiss(self, agent: Agent) -> None:
+        try:
+            if await agent.call("runs"):
+                agent.dismissed = False  # too early
+            else:
+                await self._cluster.end_actor(agent.handle)
+        except (AgentLostError, DetError, RayError) as error:
+            logger.info("the agent of %s is not ended: %s", agent.name, error)
 
     async def close(self, *, kill_workers: bool) -> None:
         """Stop the standbys, and the workers if asked; agents without workers end."""

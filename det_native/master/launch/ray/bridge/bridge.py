@@ -337,9 +337,13 @@ class Bridge:
 
     def _on_drain(self, machine: Machine) -> None:
         """Have the runs on a machine that will be gone soon end: they go on elsewhere."""
-        for run in list(self._runs.values()):
-            if any(agent.node_id == machine.info.id for agent in run.agents.values()):
-                run.drain(_is_drained(machine.info.name), machine.seconds or 0.0)
+        here = [
+            run for run in self._runs.values() if any(agent.node_id == machine.info.id for agent in run.agents.values())
+        ]
+        for run in here:
+            run.drain(_is_drained(machine.info.name), machine.seconds or 0.0)
+        if not here and all(run.agents for run in self._runs.values()):  # and none is about to begin there
+            self._agents.dismiss(machine.info.id)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)
