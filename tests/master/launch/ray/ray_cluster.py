@@ -133,7 +133,7 @@ class RayCluster:
             "RAY_worker_niceness": "0",
             # One process is started when it is wanted; by default there is one for each CPU from the start.
             "RAY_enable_worker_prestart": "0",
-            # A node that is gone is noticed after two seconds; that hangs, after ten: all of a busy machine do for some.
+            # A node that is gone is noticed after two seconds, one that hangs after ten: a busy one answers late.
             "RAY_health_check_period_ms": "500",
             "RAY_health_check_failure_threshold": "3",
             "RAY_health_check_timeout_ms": "3000",
