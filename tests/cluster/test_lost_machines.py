@@ -46,7 +46,7 @@ def test_a_machine_that_loses_its_power(
     assert "at batch 6." in told
 
 
-@pytest.mark.soak
+@pytest.mark.long
 def test_a_machine_that_hangs(
     master: RayMaster, ray: RayCluster, kernel: Kernel, gate: Gate, undisturbed_end: Any
 ) -> None:
@@ -70,7 +70,7 @@ def test_a_machine_that_hangs(
     ray.kill_node(hung)
 
 
-@pytest.mark.soak
+@pytest.mark.long
 def test_a_machine_that_is_drained(
     master: RayMaster, ray: RayCluster, kernel: Kernel, gate: Gate, undisturbed_end: Any
 ) -> None:
@@ -94,7 +94,7 @@ def test_a_machine_that_is_drained(
     ray.kill_node(drained)
 
 
-@pytest.mark.soak
+@pytest.mark.long
 def test_an_object_store_that_is_full(
     master: RayMaster, ray: RayCluster, kernel: Kernel, gate: Gate, undisturbed_end: Any
 ) -> None:

@@ -87,7 +87,7 @@ def _kill(kind: str, master: RayMaster, ray: RayCluster, choice: random.Random) 
 @pytest.mark.parametrize(
     "kills",
     [
-        pytest.param(FEW_KILLS, marks=[pytest.mark.long, pytest.mark.timeout(900)]),
+        pytest.param(FEW_KILLS, marks=[pytest.mark.soak, pytest.mark.timeout(900)]),
         pytest.param(SOAK_KILLS, marks=[pytest.mark.soak, pytest.mark.timeout(6 * 3600)]),
     ],
     ids=["few", "many"],
