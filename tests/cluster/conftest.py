@@ -12,48 +12,34 @@ import pytest
 _TESTS = Path(__file__).parents[1]
 sys.path += [str(_TESTS / place) for place in ("end_to_end", "master/launch", "master/launch/ray")]
 
-from faults import Gate, Kernel, ended, running_kernel  # noqa: E402 (a folder of tests is no package)
+from faults import Gate, Kernel, ended  # noqa: E402 (a folder of tests is no package)
 from ray_cluster import RayCluster  # noqa: E402
-from rig import CELLS, ENTRY, MACHINES, RayMaster, end_of, submit  # noqa: E402
+from rig import RayMaster, cluster_of, end_of, submit  # noqa: E402
 
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-#: Whoever takes a machine away gives it so long.
-DRAIN_SECONDS = "20"
+#: Whoever takes a machine away gives it so long. It ends as soon as nothing runs there.
+DRAIN_SECONDS = "100"
 
 
 @pytest.fixture(scope="session")
-def session_ray() -> Iterator[RayCluster]:
-    """The cluster."""
-    ray = RayCluster(
-        1,
-        DET_AGENT_ENTRY=ENTRY,
-        RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=DRAIN_SECONDS,
-    )
-    try:
-        for _ in range(MACHINES - 1):
-            ray.add_node(1)
-        yield ray
-    finally:
-        ray.stop()
+def session_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RayCluster, RayMaster, Kernel]]:
+    """All of it."""
+    drain = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": DRAIN_SECONDS}
+    with cluster_of(tmp_path_factory.mktemp("ray"), **drain) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
-def session_master(session_ray: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayMaster]:
+def session_master(session_cluster: tuple[RayCluster, RayMaster, Kernel]) -> RayMaster:
     """The master."""
-    master = RayMaster(tmp_path_factory.mktemp("ray-master"), session_ray)
-    try:
-        master.start("torch")
-        yield master
-    finally:
-        master.take_down()
+    return session_cluster[1]
 
 
 @pytest.fixture(scope="session")
-def session_kernel(session_master: RayMaster) -> Iterator[Kernel]:
+def session_kernel(session_cluster: tuple[RayCluster, RayMaster, Kernel]) -> Kernel:
     """The kernel."""
-    with running_kernel(session_master, "notebook", *CELLS) as kernel:
-        yield kernel
+    return session_cluster[2]
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +47,7 @@ def undisturbed_end(session_kernel: Kernel, session_master: RayMaster) -> Any:
     """What the training comes to if nobody disturbs it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(session_master.home.path))
+        session_master.made_whole()
         experiment = submit(session_master, session_kernel)
         ended(experiment, ExperimentState.COMPLETED)
         return end_of(session_kernel, experiment)
@@ -83,9 +70,9 @@ def kernel(session_kernel: Kernel, master: RayMaster) -> Iterator[Kernel]:
 
 
 @pytest.fixture
-def ray(session_ray: RayCluster) -> RayCluster:
+def ray(session_master: RayMaster) -> RayCluster:
     """The cluster."""
-    return session_ray
+    return session_master.ray
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -77,7 +78,7 @@ class RayMaster(Cluster):
     def made_whole(self) -> None:
         """Have the cluster be as at the beginning: a head and as many other machines, all with a free slot."""
         for node in list(self.ray.nodes):
-            if not node.processes():  # it has ended by itself
+            if node.leaves or not node.processes():  # a test that has failed leaves it, or it has ended by itself
                 self.ray.kill_node(node)
         if self.ray.head not in self.ray.nodes:
             self.ray.start_head()
@@ -91,17 +92,26 @@ class RayMaster(Cluster):
 
 
 @contextmanager
-def cluster_of(folder: Path, *, redis: str, head_slots: int) -> Iterator[tuple[RayCluster, RayMaster, Kernel]]:
-    """Run a cluster of its own for the block, with two machines beside the head, and a master and a kernel on it."""
+def cluster_of(
+    folder: Path, head_slots: int = 1, *, redis: str = "", **environment: str
+) -> Iterator[tuple[RayCluster, RayMaster, Kernel]]:
+    """Run a cluster for the block, with two machines beside the head, and a master and a kernel on it.
+
+    All of that is started at the same time, once there is a head.
+    """
     with ExitStack() as stack:
-        ray = RayCluster(head_slots, redis=redis, DET_AGENT_ENTRY=ENTRY)
+        ray = RayCluster(head_slots, redis=redis, DET_AGENT_ENTRY=ENTRY, **environment)
         stack.callback(ray.stop)
-        for _ in range(2):
-            ray.add_node(1)
         master = RayMaster(folder / "ray-master", ray)
         stack.callback(master.take_down)
-        master.start("torch")
-        yield ray, master, stack.enter_context(running_kernel(master, "notebook", *CELLS))
+        with ThreadPoolExecutor() as threads:
+            # Ray cannot start two at a time on a machine.
+            nodes = threads.submit(lambda: [ray.add_node(1) for _ in range(MACHINES - 1)])
+            started = threads.submit(master.start, "torch")
+            kernel = stack.enter_context(running_kernel(master, "notebook", *CELLS))
+        nodes.result()
+        started.result()
+        yield ray, master, kernel
 
 
 def line_of(process: psutil.Process) -> str:

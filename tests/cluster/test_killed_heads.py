@@ -53,8 +53,9 @@ def redis(tmp_path: Path) -> Iterator[str]:
     process.wait()
 
 
+@pytest.mark.soak
 def test_with_redis_machines_train_on(redis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
-    with cluster_of(tmp_path, redis=redis, head_slots=0) as (ray, master, kernel):
+    with cluster_of(tmp_path, head_slots=0, redis=redis) as (ray, master, kernel):
         monkeypatch.setenv("DET_HOME", str(master.home.path))
         experiment = submit(master, kernel, stops="8 13", port=gate.port)
         both = visitors(gate)

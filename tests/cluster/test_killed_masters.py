@@ -15,7 +15,7 @@ from rig import RayMaster, end_of, let_go, log_of, only_trial, submit, until, vi
 from det_native.schema.processes import wait_until_gone
 from det_native.schema.states import ExperimentState
 
-pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("killed", ["master", "bridge"])

@@ -46,7 +46,7 @@ def test_a_machine_that_loses_its_power(
     assert "at batch 6." in told
 
 
-@pytest.mark.soak
+@pytest.mark.long
 def test_a_machine_that_hangs(
     master: RayMaster, ray: RayCluster, kernel: Kernel, gate: Gate, undisturbed_end: Any
 ) -> None:
@@ -63,11 +63,14 @@ def test_a_machine_that_hangs(
     assert "is gone. Restart 1 of at most 1." in log_of(experiment)
     # What has been away for so long is no machine of the cluster any more, and nothing of it works on.
     hung.go_on()
-    until(lambda: not any("det_harness" in line_of(process) for process in hung.living()))
+    until(
+        lambda: not any("det_harness" in line_of(process) for process in hung.living()),
+        lambda: [(process, line_of(process)) for process in hung.living()],
+    )
     ray.kill_node(hung)
 
 
-@pytest.mark.soak
+@pytest.mark.long
 def test_a_machine_that_is_drained(
     master: RayMaster, ray: RayCluster, kernel: Kernel, gate: Gate, undisturbed_end: Any
 ) -> None:
@@ -91,7 +94,7 @@ def test_a_machine_that_is_drained(
     ray.kill_node(drained)
 
 
-@pytest.mark.soak
+@pytest.mark.long
 def test_an_object_store_that_is_full(
     master: RayMaster, ray: RayCluster, kernel: Kernel, gate: Gate, undisturbed_end: Any
 ) -> None:

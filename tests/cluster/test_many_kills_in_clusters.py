@@ -1,6 +1,6 @@
 """Machines, heads, agents, workers, bridges and masters are killed at random under a search: every trial ends the same.
 
-``DET_SOAK_CLUSTER_KILLS`` says how often (20 by default), ``DET_SOAK_SEED`` repeats a run.
+``DET_SOAK_CLUSTER_KILLS`` says how often in the soak (20 by default), ``DET_SOAK_SEED`` repeats a run.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from det_native.client.handles import Experiment
 from det_native.schema.processes import wait_until_gone
 from det_native.schema.states import ExperimentState
 
-pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(6 * 3600)]
+pytestmark = [pytest.mark.slow]
 
-KILLS = int(os.environ.get("DET_SOAK_CLUSTER_KILLS", "20"))
+FEW_KILLS = 3
+SOAK_KILLS = int(os.environ.get("DET_SOAK_CLUSTER_KILLS", "20"))
 KINDS = ("machine", "agent", "worker", "bridge", "master", "head")
 TRIALS = 6
 
@@ -83,7 +84,15 @@ def _kill(kind: str, master: RayMaster, ray: RayCluster, choice: random.Random) 
     return True
 
 
-def test_every_trial_of_a_search_ends_the_same(master: RayMaster, ray: RayCluster, kernel: Kernel) -> None:
+@pytest.mark.parametrize(
+    "kills",
+    [
+        pytest.param(FEW_KILLS, marks=[pytest.mark.soak, pytest.mark.timeout(900)]),
+        pytest.param(SOAK_KILLS, marks=[pytest.mark.soak, pytest.mark.timeout(6 * 3600)]),
+    ],
+    ids=["few", "many"],
+)
+def test_every_trial_of_a_search_ends_the_same(master: RayMaster, ray: RayCluster, kernel: Kernel, kills: int) -> None:
     seed = drawn_seed()
     choice = random.Random(seed)
     kernel.run(LASTING)
@@ -99,9 +108,9 @@ def test_every_trial_of_a_search_ends_the_same(master: RayMaster, ray: RayCluste
 
     expected = ends(submit())
     with counted("machines, agents, workers, bridges, masters and heads of a Ray cluster killed", seed) as tries:
-        while tries.tried < KILLS:
+        while tries.tried < kills:
             search = submit()
-            while tries.tried < KILLS and not search.state.terminal:
+            while tries.tried < kills and not search.state.terminal:
                 time.sleep(choice.uniform(0, 4))  # kills come whenever they come
                 kind = choice.choice(KINDS)
                 if _kill(kind, master, ray, choice):

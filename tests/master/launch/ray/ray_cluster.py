@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -34,6 +35,8 @@ class RayNode:
     def __init__(self, pid: int, node_id: str, pipes: subprocess.Popen[str]) -> None:
         self.pid = pid
         self.id = node_id
+        #: Whether it hangs, or was told to end: it is no whole machine of the cluster any more.
+        self.leaves = False
         self._pipes = pipes
         self._hung: list[psutil.Process] = []
 
@@ -51,12 +54,13 @@ class RayNode:
 
     def hang(self) -> None:
         """Stop all its processes, as if the machine had been frozen."""
+        self.leaves = True
         self._hung = self.processes()
         _signal(self._hung, signal.SIGSTOP)
 
     def living(self) -> list[psutil.Process]:
         """Return those of its processes that live, after it was stopped."""
-        return [process for process in self._hung if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+        return [process for process in self._hung if _lives(process)]
 
     def go_on(self) -> None:
         """Have it go on."""
@@ -64,6 +68,7 @@ class RayNode:
 
     def shut_down(self) -> None:
         """Tell it to end, as whoever takes the machine away does: Ray drains it first."""
+        self.leaves = True
         os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
@@ -92,6 +97,13 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 class RayCluster:
@@ -133,10 +145,10 @@ class RayCluster:
             "RAY_worker_niceness": "0",
             # One process is started when it is wanted; by default there is one for each CPU from the start.
             "RAY_enable_worker_prestart": "0",
-            # A node that is gone is noticed after two seconds.
+            # A node that is gone is noticed after two seconds, one that hangs after ten: a busy one answers late.
             "RAY_health_check_period_ms": "500",
             "RAY_health_check_failure_threshold": "3",
-            "RAY_health_check_timeout_ms": "1000",
+            "RAY_health_check_timeout_ms": "3000",
             "RAY_health_check_initial_delay_ms": "0",
             **environment,
         }
@@ -149,7 +161,7 @@ class RayCluster:
             arguments["ray_client_server_port"] = free_port()
             self.client_address = f"ray://127.0.0.1:{arguments['ray_client_server_port']}"
         self.nodes: list[RayNode] = []
-        self._made = 0
+        self._numbers = itertools.count()
         self._of_head = arguments
         self._environment_of_head = {"RAY_REDIS_ADDRESS": redis} if redis else {}
         self.head = self._start(head=True, **arguments)
@@ -190,9 +202,8 @@ class RayCluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start(self, without: Path | None = None, **arguments: Any) -> RayNode:
-        self._made += 1
         hiding = [] if without is None else _hiding(without)
-        log = self.folder / f"node-{self._made}.log"
+        log = self.folder / f"node-{next(self._numbers)}.log"
         with log.open("wb") as errors:
             process = subprocess.Popen(
                 [*hiding, sys.executable, str(HERE / "ray_node.py"), json.dumps(arguments)],
@@ -207,5 +218,6 @@ class RayCluster:
         process.wait()
         line = process.stdout.readline().split()
         assert line, log.read_text()
-        self.nodes.append(RayNode(int(line[0]), line[1], process))
-        return self.nodes[-1]
+        node = RayNode(int(line[0]), line[1], process)
+        self.nodes.append(node)
+        return node

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
+
+_LOOK_SECONDS = 0.2
 
 
 def main() -> None:
@@ -28,7 +31,9 @@ def main() -> None:
         params.dashboard_agent_listen_port = None
     node = Node(params, head=head, shutdown_at_exit=True, spawn_reaper=True)
     print(os.getpid(), node.node_id, flush=True)
-    sys.stdin.read()
+    # A Raylet that ends must be gone for its workers to end, too, and no zombie.
+    while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
+        node.dead_processes()
 
 
 if __name__ == "__main__":

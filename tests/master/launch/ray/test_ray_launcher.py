@@ -216,6 +216,30 @@ def devices(launcher: RayLauncher, run_id: str, rank: int = 0) -> str:
 
 
 @pytest.mark.long
+def test_a_run_that_is_to_begin_on_a_machine_that_has_gone_is_given_back(own: Make, ray_cluster: RayCluster) -> None:
+    """Ray does not know yet that it is gone, and would wait for its slots for ever."""
+    third = ray_cluster.add_node(1)
+    launcher = own()
+    until(lambda: (launcher.poll(), len(launcher.slots()) == 7)[1], launcher)
+    [name] = [node.name for node in launcher.nodes() if node.id == third.id]
+    third.hang()
+    launcher.start("r1", trial_job(launcher._home.path / "runs", "r1", "leave"), KIND, slots=[f"{name}/0"])
+    ended = exits(launcher, "r1")["r1"]
+    assert (ended.detail, ended.interrupted) == (f"the machine {name} is gone",) * 2
+    assert not ended.begun
+    ray_cluster.kill_node(third)
+    until(lambda: (launcher.poll(), len(launcher.slots()) == 6)[1], launcher)
+
+
+@pytest.mark.long
+def test_a_run_that_the_master_had_not_handed_over_has_not_begun(launcher: RayLauncher, tmp_path: Path) -> None:
+    """The master ended between storing it and telling the bridge."""
+    assert launcher.adopt("r9", {"ray": "r9", "directory": str(tmp_path / "r9"), "ranks": 1, "slots": []})
+    ended = exits(launcher, "r9")["r9"]
+    assert (ended.code, ended.begun) == (None, False)
+
+
+@pytest.mark.long
 class TestRayLauncher(LauncherContract):
     """The contract."""
 

@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,8 @@ _START_SECONDS = 180.0
 _RETRY_SECONDS = 1.0
 _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 1.0
+_REST_SECONDS = 300.0
+_HUNG_SECONDS = 300.0
 # An agent that could not be started is tried again so many seconds later: at first, and at most.
 _AGAIN_SECONDS = (10.0, 60.0)
 _FOLDER = "~/.cache/det_native/agents"
@@ -59,6 +61,8 @@ class Agent:
         How many of each framework it has ready.
     silent : bool
         Whether it has not answered for some seconds.
+    dismissed : bool
+        Whether it is to end, since its machine is being drained, or may be given back.
     """
 
     node_id: str
@@ -69,6 +73,7 @@ class Agent:
     lost: str = ""
     standbys: dict[str, int] = field(default_factory=dict)
     silent: bool = False
+    dismissed: bool = False
     # The numbers of what it has asked and has no answer to yet.
     asked: set[int] = field(default_factory=set)
 
@@ -132,21 +137,23 @@ class Agents:
         self.living: dict[str, Agent] = {}
         self.troubles: dict[str, str] = {}
         self._again: dict[str, tuple[float, float]] = {}  # when one is tried again, and how long that was put off
+        self._idle_since: dict[str, float] = {}
+        #: What machines are like whose agents have ended so that an autoscaler may take them away.
+        self.resting: dict[str, AgentFacts] = {}
 
     def follow(self, machines: dict[str, Machine]) -> None:
         """Have an agent on each machine that lives; forget the others."""
         now = time.monotonic()
         for node_id, machine in machines.items():
-            if node_id in self.living or node_id in self._making or now < self._again.get(node_id, (0.0, 0.0))[0]:
-                continue
-            self._making[node_id] = asyncio.create_task(self._make(machine))
+            waits = node_id in self.resting or now < self._again.get(node_id, (0.0, 0.0))[0]
+            if not (waits or node_id in self.living or node_id in self._making):
+                self._making[node_id] = asyncio.create_task(self._make(machine))
         for node_id in [*self.living]:
             if node_id not in machines:
                 self._lose(self.living[node_id], f"the machine {self.living[node_id].name} is gone")
-        for node_id in [*self.troubles]:
-            if node_id not in machines:
-                del self.troubles[node_id]
-                self._again.pop(node_id, None)
+        for node_id in {*self.troubles, *self.resting} - machines.keys():
+            for kept in (self.troubles, self._again, self.resting, self._idle_since):
+                kept.pop(node_id, None)
 
     async def settled(self, node_ids: Collection[str] | None = None) -> None:
         """Wait until these machines have an agent, or trouble; all that are known by default.
@@ -184,6 +191,49 @@ class Agents:
             return_exceptions=True,
         )
         return [answer for answer in answers if not isinstance(answer, BaseException)]
+
+    def rest(self, idle: Collection[str]) -> None:
+        """End the agents of these machines once nothing has been there for minutes; to be told again and again.
+
+        To Ray a machine with an agent is busy, and an autoscaler would pay for it for ever.
+        """
+        now = time.monotonic()
+        for node_id in self._idle_since.keys() - set(idle):
+            del self._idle_since[node_id]
+        for node_id in idle:
+            agent = self.living.get(node_id)
+            if agent is None or agent.dismissed:
+                self._idle_since.pop(node_id, None)
+            elif now - self._idle_since.setdefault(node_id, now) > _REST_SECONDS:
+                agent.dismissed = True
+                self._spawn(self._dismiss(agent, rests=True))
+
+    def wake(self, machines: Iterable[Machine]) -> None:
+        """Have an agent on these machines again; see :meth:`settled`."""
+        for machine in machines:
+            if self.resting.pop(machine.info.id, None) is not None:
+                self._making[machine.info.id] = asyncio.create_task(self._make(machine))
+
+    def dismiss(self, node_id: str) -> None:
+        """End the agent of a machine that is being drained, once it has no processes: Ray ends what is idle then."""
+        agent = self.living.get(node_id)
+        if agent is not None and not agent.dismissed:
+            agent.dismissed = True
+            self._spawn(self._dismiss(agent))
+
+    async def _dismiss(self, agent: Agent, *, rests: bool = False) -> None:
+        try:
+            if await agent.call("runs"):
+                agent.dismissed = False  # too early
+                return
+            if rests and not agent.lost:
+                agent.lost = "it has ended, since nothing was there to do"
+                del self.living[agent.node_id]
+                self.resting[agent.node_id] = agent.facts
+            await agent.call("close", True)
+            await self._cluster.end_actor(agent.handle)
+        except (AgentLostError, DetError, RayError) as error:
+            logger.info("the agent of %s is not ended: %s", agent.name, error)
 
     async def close(self, *, kill_workers: bool) -> None:
         """Stop the standbys, and the workers if asked; agents without workers end."""
@@ -233,16 +283,21 @@ class Agents:
 
     async def _watch(self, agent: Agent) -> None:
         """Ask an agent for its standbys again and again: one that hangs is seen, and keeps nobody else waiting."""
+        answered = time.monotonic()
         while not agent.lost:
             try:
                 agent.standbys = await asyncio.wait_for(agent.call("standbys"), _ANSWER_SECONDS)
-                agent.silent = False
+                agent.silent, answered = False, time.monotonic()
             except AgentLostError:
                 return  # `_serve` sees to it
             except DetError as error:
                 logger.warning("the agent of %s: %s", agent.name, error)
             except (RayError, TimeoutError):
                 agent.silent = True
+                if time.monotonic() - answered > _HUNG_SECONDS:  # nobody could end the runs there
+                    logger.warning("the agent of %s hangs, and is ended with its workers", agent.name)
+                    answered = time.monotonic()
+                    await self._cluster.end_actor(agent.handle)
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _note_trouble(self, node_id: str, trouble: str) -> None:

@@ -114,7 +114,14 @@ class Bridge:
         self._known = asyncio.Event()
         self._machines = machines
         self._watch = Watch(
-            cluster, machines, self._agents, settings.who, emit, exposure=settings.exposure, on_drain=self._on_drain
+            cluster,
+            machines,
+            self._agents,
+            settings.who,
+            emit,
+            exposure=settings.exposure,
+            on_drain=self._on_drain,
+            idle=self._idle,
         )
         self._has_asked = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -197,7 +204,9 @@ class Bridge:
             return [self._spot_without_slots()]
         names = [slot.rpartition("/")[0] for slot in command.slots]
         by_name = {machine.info.name: machine for machine in self._watch.present.values()}
-        await self._agents.settled({by_name[name].info.id for name in names if name in by_name})
+        machines = [by_name[name] for name in dict.fromkeys(names) if name in by_name]
+        self._agents.wake(machines)
+        await self._agents.settled({machine.info.id for machine in machines})
         spots = []
         for name in dict.fromkeys(names):
             machine = by_name.get(name)
@@ -244,8 +253,10 @@ class Bridge:
                 run.missing([rank], HEAD_RESTARTED, interrupted=HEAD_RESTARTED)
             elif place is not None and place["node"] not in self._watch.present:
                 run.missing([rank], f"the machine {place['name']} is gone")
+            elif nodes or run.agents:
+                run.missing([rank], "it ended while the master was away")
             else:
-                run.missing([rank], "it ended while the master was away" if nodes or run.agents else NOT_BEGUN)
+                run.missing([rank], NOT_BEGUN, begun=False)
 
     async def _until_heard(self, node_ids: set[str]) -> None:
         """Wait for the agents of these machines, as long as the machines live: only they know what still runs."""
@@ -347,9 +358,24 @@ class Bridge:
 
     def _on_drain(self, machine: Machine) -> None:
         """Have the runs on a machine that will be gone soon end: they go on elsewhere."""
-        for run in list(self._runs.values()):
-            if any(agent.node_id == machine.info.id for agent in run.agents.values()):
-                run.drain(_is_drained(machine.info.name), machine.seconds or 0.0)
+        here = [
+            run for run in self._runs.values() if any(agent.node_id == machine.info.id for agent in run.agents.values())
+        ]
+        for run in here:
+            run.drain(_is_drained(machine.info.name), machine.seconds or 0.0)
+        if not here and all(run.agents for run in self._runs.values()):  # and none is about to begin there
+            self._agents.dismiss(machine.info.id)
+
+    def _idle(self) -> list[str]:
+        """Return the machines that an autoscaler may take away, as far as we are concerned."""
+        if not all(run.agents for run in self._runs.values()):  # it begins soon, somewhere
+            return []
+        used = {agent.node_id for run in self._runs.values() for agent in run.agents.values()}
+        return [
+            node_id
+            for node_id, machine in self._watch.present.items()
+            if machine.may_be_given_back and node_id not in used
+        ]
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)

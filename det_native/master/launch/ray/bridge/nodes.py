@@ -14,6 +14,8 @@ _SETTING = re.compile(r"(?:(cpu|cuda):)?(\d+)")
 #: How the resource begins that tells the type of the GPUs of a machine.
 ACCELERATOR = "accelerator_type:"
 _HEAD = "node:__internal_head__"
+# Autoscalers (KubeRay's, those of clouds) give it to the machines that they start.
+_GROUP = "ray.io/node-group"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,11 @@ class Machine:
     total: float
     head: bool
     seconds: float | None = None
+
+    @property
+    def may_be_given_back(self) -> bool:
+        """Whether an autoscaler has started it, and takes it away once nothing of Ray is on it."""
+        return not self.head and bool(self.info.labels.get(_GROUP))
 
     @property
     def resource(self) -> str:

@@ -182,7 +182,10 @@ class Run:
             if self.done.done():  # it was killed meanwhile
                 return
             await self._start_ranks(command, spots, devices, threads)
-        except (DetError, AgentLostError, RayError, ConnectionError, ValueError) as error:
+        except AgentLostError as error:
+            logger.warning("run %s does not start: %s", self.run_id, error)
+            self.missing(sorted(self.gang.living), str(error), begun=False, interrupted=str(error))
+        except (DetError, RayError, ConnectionError, ValueError) as error:
             logger.warning("run %s does not start: %s", self.run_id, error)
             self._failed(sorted(self.gang.living - set(self.agents)), str(error))
         except Exception as error:  # whatever it is, the run must not wait for ever
@@ -191,7 +194,13 @@ class Run:
             await self.tell("kill", self.run_id, 0.0)
 
     async def _reserve(self, command: StartRun, spots: Sequence[Spot]) -> dict[str, list[str]]:
-        """Hold the slots; return the devices on each machine, by its id, where Ray tells."""
+        """Hold the slots; return the devices on each machine, by its id, where Ray tells.
+
+        Raises
+        ------
+        AgentLostError
+            If a machine goes meanwhile: Ray would wait for it for ever.
+        """
         bundles = [
             Bundle(spot.machine.info.id, spot.machine.resource, spot.slots, spot.machine.share)
             for spot in spots
@@ -210,6 +219,8 @@ class Run:
         while not made:
             if self.done.done():
                 return {}
+            if lost := next((spot.agent.lost for spot in spots if spot.agent.lost), ""):
+                raise AgentLostError(lost)
             if time.monotonic() > patient_until and not told:
                 told = True
                 self.emit(Waiting(run_id=self.run_id, why=_waits(spots)))
@@ -235,7 +246,7 @@ class Run:
         jobs = placed_rank_jobs(command.job, [place for _, place in placed])
         self.agents.update({rank: spot.agent for rank, (spot, _) in enumerate(placed)})
         for agent in {spot.agent for spot, _ in placed if spot.agent.lost}:  # while the slots were being reserved
-            self.lost(agent)
+            self.lost(agent, agent.lost)
 
         async def start(rank: int) -> tuple[RankPlace, str] | None:
             agent = self.agents[rank]

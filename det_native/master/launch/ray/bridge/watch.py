@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ray.exceptions import RayError
@@ -48,6 +48,8 @@ class Watch:
         Says, as a sentence, why nothing more may be started on a cluster with such machines; empty if it may.
     on_drain : callable
         Called at each look with a machine that will be gone soon.
+    idle : callable
+        Returns the ids of machines where nothing is and nothing begins, and that an autoscaler may take away.
 
     Attributes
     ----------
@@ -67,9 +69,10 @@ class Watch:
         *,
         exposure: Callable[[Iterable[Mapping[str, Any]]], str],
         on_drain: Callable[[Machine], None],
+        idle: Callable[[], Collection[str]],
     ) -> None:
         self._cluster, self._machines, self._agents = cluster, machines, agents
-        self._who, self._emit, self._exposure, self._on_drain = who, emit, exposure, on_drain
+        self._who, self._emit, self._exposure, self._on_drain, self._idle = who, emit, exposure, on_drain, idle
         self.present: dict[str, Machine] = {}
         self.exposed = ""
         self._read: dict[str, Machine] = {}
@@ -159,6 +162,7 @@ class Watch:
         for machine in self.present.values():
             if machine.seconds is not None:
                 self._on_drain(machine)
+        self._agents.rest(self._idle())
         self.tell()
 
     def tell(self) -> None:
@@ -171,12 +175,13 @@ class Watch:
         nodes = []
         for node_id, machine in self.present.items():
             agent, trouble = self._agents.living.get(node_id), self._agents.troubles.get(node_id)
+            facts = self._agents.resting.get(node_id) if agent is None else agent.facts
             if machine.seconds is not None:
                 nodes.append(without_slots(machine.info, DRAINED))
             elif agent is not None and agent.silent:
                 nodes.append(without_slots(machine.info, SILENT))
-            elif agent is not None:
-                nodes.append(replace_info(machine.info, python=agent.facts.python, version=agent.facts.version))
+            elif facts is not None:
+                nodes.append(replace_info(machine.info, python=facts.python, version=facts.version))
             elif trouble is not None:
                 nodes.append(without_slots(machine.info, trouble))
             # Of a machine whose agent is being made nothing is told yet.

@@ -64,6 +64,8 @@ class Actor:
     async def do_runs(self) -> dict[str, list[int]]:
         return self.found_runs
 
+    async def do_close(self, kill_workers: bool) -> None: ...
+
     async def do_standbys(self) -> dict[str, int]:
         return {"torch": 1}
 
@@ -128,7 +130,7 @@ class Rig:
 
 def machine(node_id: str) -> Machine:
     info = NodeInfo(id=node_id, name=f"name-{node_id}", address="127.0.0.1", slots=2, free=2, device="cpu")
-    return Machine(info, 1.0, head=False)
+    return Machine(info, 1.0, 2.0, head=False)
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -222,6 +224,23 @@ def test_an_agent_that_hangs_is_silent_and_the_others_are_not(monkeypatch: pytes
     run(test)
 
 
+def test_an_agent_that_hangs_for_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents_module, "_ANSWER_SECONDS", 0.02)
+    monkeypatch.setattr(agents_module, "_HUNG_SECONDS", 0.2)
+
+    async def test() -> None:
+        hung = Actor()
+        rig = Rig(hung)
+        rig.follow("a")
+        await rig.agents.settled()
+        hung.hangs = {"standbys"}
+        await until(lambda: rig.agents.living["a"].silent)
+        assert rig.cluster.ended == []
+        await until(lambda: rig.cluster.ended == [hung])
+
+    run(test)
+
+
 def test_an_agent_that_could_not_be_started_is_tried_again() -> None:
     async def test() -> None:
         rig = Rig(ValueError("no room on the disk"), unavailable(), Actor())
@@ -287,6 +306,42 @@ def test_a_machine_that_is_made_ready_keeps_only_those_waiting_who_need_it() -> 
         needs_it = asyncio.create_task(rig.agents.settled())
         await asyncio.sleep(0)
         assert not needs_it.done()
+
+    run(test)
+
+
+def test_where_nothing_is_for_long_the_agent_ends_and_comes_again_for_the_next_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agents_module, "_REST_SECONDS", 0.05)
+
+    async def test() -> None:
+        first, second = Actor(), Actor(runs={"run": [0]})
+        rig = Rig(first, second)
+        rig.follow("a")
+        await rig.agents.settled()
+        while "a" not in rig.agents.resting:
+            rig.agents.rest(["a"])
+            await asyncio.sleep(0.005)
+        await until(lambda: rig.cluster.ended == [first])
+        rig.follow("a")
+        await rig.agents.settled()
+        assert not rig.agents.living, "none is made as long as nobody wants it"
+        assert rig.agents.resting["a"] == first.found_facts
+        assert rig.lost == []
+        rig.agents.wake([machine("a"), machine("b")])
+        await rig.agents.settled({"a"})
+        assert rig.agents.living["a"].handle is second
+        assert not rig.agents.resting
+        # Where a run is, of which the bridge has not heard, it stays.
+        for _ in range(20):
+            rig.agents.rest(["a"])
+            await asyncio.sleep(0.005)
+        assert rig.cluster.ended == [first]
+        # What is not idle at one look begins to count anew.
+        rig.agents.rest([])
+        rig.follow()
+        assert not rig.agents.resting
 
     run(test)
 
