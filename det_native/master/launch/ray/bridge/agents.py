@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import os
@@ -297,7 +298,8 @@ class Agents:
                 if time.monotonic() - answered > _HUNG_SECONDS:  # nobody could end the runs there
                     logger.warning("the agent of %s hangs, and is ended with its workers", agent.name)
                     answered = time.monotonic()
-                    await self._cluster.end_actor(agent.handle)
+                    with contextlib.suppress(RayError, ConnectionError):  # it is tried again
+                        await self._cluster.end_actor(agent.handle)
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _note_trouble(self, node_id: str, trouble: str) -> None:
