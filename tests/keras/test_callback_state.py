@@ -122,8 +122,9 @@ def test_a_run_that_continues_ends_as_one_that_was_never_interrupted(
     assert_same(at_8, whole, state)
     # Once more, from a checkpoint of a continued run.
     assert_same(training.native(callbacks, resume=at_8.saved_at(12)), whole, state)
-    assert "survive" not in caplog.text
-    assert "restored" not in caplog.text
+    # What TensorFlow says when Python frees what other tests have left, is not of this training.
+    told = [record.getMessage() for record in caplog.records if not record.name.startswith("tensorflow")]
+    assert not any("survive" in line or "restored" in line for line in told)
 
 
 @pytest.mark.long
