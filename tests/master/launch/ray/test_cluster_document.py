@@ -80,7 +80,7 @@ def head(ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
         yield seen
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # it does not pass: where the master is another user's, Ray's driver may not write into its session
 def test_a_master_on_the_head_is_started_through_ssh(head: SshMachine, tmp_path: Path) -> None:
     assert f"```\n{ON_HEAD}\n```" in (ROOT / "docs" / "remote.md").read_text("utf-8")
 
