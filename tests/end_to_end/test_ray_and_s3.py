@@ -38,6 +38,8 @@ class Reading(ToyTrial):
         if batch_idx == 6:
             seen = pathlib.Path("seen.csv")  # each run has a folder of its own
             gate(self.context.get_hparam("port"), seen.read_text() if seen.exists() else "again")
+        if batch_idx == 7:
+            pathlib.Path("last.csv").write_text("written")
         return super().train_batch(batch_idx)
 """
 CREATE = """
@@ -122,7 +124,8 @@ def test_all_goes_to_the_bucket_from_the_machines_themselves_and_the_other_one_g
     assert trial.detail().restarts == 1, "a machine that dies may have died of what it ran"
     assert all(each.verify() for each in trial.checkpoints)
     [file] = experiment.artifacts
-    assert file.download(tmp_path / "seen").read_text() == "content"
+    assert file.path == "last.csv", "a trial has the files of its newest run"
+    assert file.download(tmp_path / "last").read_text() == "written"
     assert {medium.content() for medium in trial.media} == {b"logged"}
     keys = [key.split("/") for key in s3.sizes(bucket)]
     assert {(key[0], key[1]) for key in keys} == {("all", "blobs"), ("all", "data"), ("all", "checkpoints")}
@@ -131,7 +134,7 @@ def test_all_goes_to_the_bucket_from_the_machines_themselves_and_the_other_one_g
     assert not [
         path for name in ("blobs", "checkpoints", "data") for path in (home / name).rglob("*") if path.is_file()
     ]
-    assert not list((home / "runs").glob("*/work/seen.csv"))
+    assert not [*(home / "runs").glob("*/work/seen.csv"), *(home / "runs").glob("*/work/last.csv")]
     for path in home.rglob("*.log"):
         assert SECRET not in path.read_text()
 

@@ -21,8 +21,6 @@ from s3_server import KEY, S3, SECRET, running_s3
 
 from det_native.schema.states import ExperimentState
 
-pytestmark = pytest.mark.soak
-
 ROOT = Path(__file__).parents[2]
 SETUP = """
 import det_native as det
@@ -64,6 +62,7 @@ def cluster(s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     made.take_down()
 
 
+@pytest.mark.long
 def test_everything_lies_in_the_bucket_and_nothing_shows_its_keys(
     cluster: Cluster, s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +99,7 @@ def test_everything_lies_in_the_bucket_and_nothing_shows_its_keys(
     assert {key.split("/")[1] for key in s3.sizes(bucket)} <= {"blobs"}
 
 
+@pytest.mark.soak
 def test_data_that_are_cut_on_their_way_to_the_bucket_go_on_where_they_were(
     cluster: Cluster, s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,8 +60,7 @@ def run(folder: Path, on: Sequence[int]) -> list[dict[str, Any]]:
     return [json.loads((folder / f"found.{rank}.json").read_text()) for rank in range(len(on))]
 
 
-@pytest.mark.slow
-@pytest.mark.soak
+@pytest.mark.long
 def test_a_worker_on_another_machine_trains_the_variables_of_the_chiefs(tmp_path: Path) -> None:
     chief, *_ = found = run(tmp_path, (0, 1, 0))
     assert chief["batches"] >= 40

@@ -82,7 +82,8 @@ class Machine:
         """Wait until the master has so many machines with slots; return them."""
         deadline = time.monotonic() + PATIENCE
         while True:
-            machines: list[dict[str, Any]] = json.loads(self._bash("det nodes --json"))
+            printed = self._bash("det nodes --json")
+            machines: list[dict[str, Any]] = json.loads(printed.splitlines()[-1])  # there may be warnings before it
             if len([machine for machine in machines if machine["slots"]]) == count:
                 return machines
             assert time.monotonic() < deadline, machines

@@ -43,7 +43,7 @@ def _join_and_leave(cluster: RayCluster, launcher: RayLauncher, runs: Path, addr
         until(lambda: (launcher.poll(), condition())[1], launcher)
 
     def start(run_id: str, action: str) -> None:
-        launcher.start(run_id, trial_job(runs, run_id, action), KIND, slots=[launcher.slots()[0].id])
+        launcher.start(run_id, trial_job(runs, run_id, action, text="said"), KIND, slots=[launcher.slots()[0].id])
 
     wait_for(lambda: len(launcher.slots()) == 2)
     start("earlier", "wait")
@@ -51,11 +51,11 @@ def _join_and_leave(cluster: RayCluster, launcher: RayLauncher, runs: Path, addr
     joined = cluster.add_node(2, address=address)
     wait_for(lambda: bool(launcher.trouble()))
     _tell(trouble=launcher.trouble())
-    start("refused", "place")
+    start("refused", "say")
     _tell(refused=dataclasses.asdict(exits(launcher, "refused")["refused"]))
     cluster.kill_node(joined)
     wait_for(lambda: not launcher.trouble())
-    start("later", "place")
+    start("later", "say")
     _tell(later=exits(launcher, "later")["later"].code, earlier="earlier" in launcher._runs)
 
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,10 +55,11 @@ def short_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.soak  # it has not passed yet: Ray's nodes did not start in time on a machine under load
+@pytest.mark.soak
+@pytest.mark.timeout(600)  # twenty commands, each of which imports much
 def test_its_commands_run(short_folder: Path) -> None:
     command = [sys.executable, str(RUNS_COMMANDS), str(short_folder), ADDRESS]
-    done = run_alone(*command, folder=short_folder, environment=os.environ, seconds=280)
+    done = run_alone(*command, folder=short_folder, environment=os.environ, seconds=560)
     assert done.returncode == 0, done.stdout
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     printed = {each["ran"]: each["printed"] for each in told}
@@ -78,14 +80,18 @@ def head(ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
         yield seen
 
 
-@pytest.mark.soak  # it has not passed yet: Ray's nodes did not start in time on a machine under load
+@pytest.mark.soak  # it does not pass: where the master is another user's, Ray's driver may not write into its session
 def test_a_master_on_the_head_is_started_through_ssh(head: SshMachine, tmp_path: Path) -> None:
     assert f"```\n{ON_HEAD}\n```" in (ROOT / "docs" / "remote.md").read_text("utf-8")
-    det = [sys.executable, "-m", "det_native.client.command"]
-    for command, told in ((ON_HEAD, "2 machines with 6 slots"), ("det -m ssh://user@head nodes", "zone=b")):
+
+    def run(command: str) -> str:
         words = command.replace("ssh://user@head", head.address).split()[1:]
-        done = subprocess.run(
-            [*det, *words], capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path, env=os.environ
-        )
+        det = [sys.executable, "-m", "det_native.client.command"]
+        done = subprocess.run([*det, *words], capture_output=True, text=True, timeout=200, check=False, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert told in done.stdout
+        return done.stdout
+
+    assert "The master runs at" in run(ON_HEAD)
+    deadline = time.monotonic() + 120
+    while "zone=b" not in (shown := run("det -m ssh://user@head nodes")):
+        assert time.monotonic() < deadline, shown

@@ -13,7 +13,7 @@ from own_machine import ADDRESS, run_alone
 PROGRAM = Path(__file__).with_name("exposed_cluster.py")
 
 
-@pytest.mark.soak  # it has not passed yet: Ray's nodes did not start in time on a machine under load
+@pytest.mark.long
 def test_a_machine_that_others_reach_stops_all_starts_until_it_has_left(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     command = [sys.executable, str(PROGRAM), str(tmp_path / "home"), ADDRESS]

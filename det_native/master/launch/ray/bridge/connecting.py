@@ -78,6 +78,8 @@ def connect(text: str, namespace: str, *, trusted: bool) -> Connection:
         # Ray would put this machine's own address in the place of loopback.
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ.setdefault("RAY_CLIENT_RECONNECT_GRACE_PERIOD", _CLIENT_SECONDS)
+    # At `host:port` Ray would want the same patch version, too; at `ray://` the same minor version is enough.
+    os.environ.setdefault("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "minor")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
 

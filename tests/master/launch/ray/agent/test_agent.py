@@ -32,7 +32,7 @@ from det_native.storage.datasets import DataStore
 from det_native.storage.file_states import BASELINE_NAME, Baseline, state_of
 
 pytestmark = pytest.mark.slow
-soak = pytest.mark.soak
+long = pytest.mark.long
 
 MakeAgent = Callable[..., NodeAgent]
 
@@ -77,7 +77,7 @@ def test_packages_of_a_run_are_installed_on_its_machine_once(
     assert "Makes an environment" not in texts[1]
 
 
-@soak
+@long
 def test_a_check_leaves_its_result(make_agent: MakeAgent, server: AskServer, home: Path) -> None:
     agent = make_agent()
     with ThreadBridge(server, [agent]) as bridge:
@@ -99,7 +99,7 @@ def folder_of(bridge: ThreadBridge, agent: NodeAgent, run_id: str) -> Path:
     return Path(bridge.call(agent.facts()).folder, "runs", run_id)
 
 
-@soak
+@long
 def test_output_follows_while_it_is_written_and_a_kill_reaches_all_processes(
     make_agent: MakeAgent, server: AskServer, home: Path
 ) -> None:
@@ -120,7 +120,7 @@ def test_output_follows_while_it_is_written_and_a_kill_reaches_all_processes(
         assert not any(psutil.pid_exists(child) for child in [pid, *children])
 
 
-@soak
+@long
 def test_a_bridge_may_lose_answers_and_go_and_nothing_is_lost(
     make_agent: MakeAgent, server: AskServer, home: Path
 ) -> None:
@@ -164,7 +164,7 @@ def test_files_of_a_gang_reach_the_other_machine_and_do_not_come_back(
         assert text_of(home / "runs/r1/rank-1/system.json") == "[1, 2]"
 
 
-@soak
+@long
 def test_files_that_a_killed_worker_had_not_reported_come_home(
     make_agent: MakeAgent, server: AskServer, home: Path, tmp_path: Path
 ) -> None:
@@ -195,7 +195,7 @@ def test_files_that_a_killed_worker_had_not_reported_come_home(
     assert (run / BASELINE_NAME).is_file()
 
 
-@soak
+@long
 def test_what_a_job_needs_is_brought_once_and_kept_for_the_next(
     make_agent: MakeAgent, server: AskServer, home: Path
 ) -> None:
@@ -234,7 +234,7 @@ async def _together(coroutines: list[Any]) -> list[Any]:
     return list(await asyncio.gather(*coroutines))
 
 
-@soak
+@long
 def test_a_job_whose_files_are_gone_or_damaged_does_not_start(
     make_agent: MakeAgent, server: AskServer, home: Path
 ) -> None:
@@ -254,7 +254,7 @@ def test_a_job_whose_files_are_gone_or_damaged_does_not_start(
         assert bridge.call(agent.runs()) == {}
 
 
-@soak
+@long
 def test_a_process_is_ended_while_its_files_are_brought(make_agent: MakeAgent, server: AskServer, home: Path) -> None:
     sha256 = hashlib.sha256(b"content").hexdigest()
     bundle = BUNDLE.model_copy(update={"files": (FileEntry(path="a", sha256=sha256, size=7),)})
@@ -278,7 +278,7 @@ def test_a_process_is_ended_while_its_files_are_brought(make_agent: MakeAgent, s
     assert orphaned.cancelled() or orphaned.exception() is not None
 
 
-@soak
+@long
 def test_an_earlier_checkpoint_is_brought_where_the_one_to_continue_from_is_damaged(
     make_agent: MakeAgent, server: AskServer, home: Path
 ) -> None:
@@ -341,7 +341,7 @@ def test_data_that_no_run_of_the_machine_links_to_go_once_they_are_old(tmp_path:
         lock.release()
 
 
-@soak
+@long
 def test_a_run_that_is_to_end_does_not_wait_for_ever_until_its_reports_are_taken(
     make_agent: MakeAgent, server: AskServer, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

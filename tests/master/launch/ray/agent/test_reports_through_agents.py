@@ -27,8 +27,6 @@ from det_native.storage.checkpoints import CheckpointStorage
 
 REPORT: TypeAdapter[Any] = TypeAdapter(Report)
 
-pytestmark = [pytest.mark.slow, pytest.mark.soak]
-
 
 @pytest.fixture
 def master(home: Path) -> Iterator[Master]:
@@ -90,6 +88,7 @@ def numbered(*sent: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"seq": number, **report} for number, report in enumerate(sent, 1)]
 
 
+@pytest.mark.long
 def test_a_checkpoint_is_reported_once_the_master_has_it(
     make_agent: Callable[..., NodeAgent],
     master: Master,
@@ -123,6 +122,7 @@ def test_a_checkpoint_is_reported_once_the_master_has_it(
     assert [row["batch"] for row in master.get(f"/trials/{job.trial_id}/metrics")] == [1, 2]
 
 
+@pytest.mark.soak
 def test_what_is_lost_on_the_machine_is_told_and_holds_nothing_up(
     make_agent: Callable[..., NodeAgent], master: Master, serving: AskServer, home: Path
 ) -> None:
@@ -161,6 +161,7 @@ def test_what_is_lost_on_the_machine_is_told_and_holds_nothing_up(
     assert master.get(f"/trials/{job.trial_id}/media") == []
 
 
+@pytest.mark.long
 def test_reports_that_are_left_are_sent_and_a_refusal_is_said_in_the_output(
     make_agent: Callable[..., NodeAgent], master: Master, serving: AskServer, home: Path
 ) -> None:
@@ -185,6 +186,7 @@ def test_reports_that_are_left_are_sent_and_a_refusal_is_said_in_the_output(
     assert "does not take what was left to report" in text_of(home / "runs" / fenced.run_id / "output.log")
 
 
+@pytest.mark.soak
 def test_without_a_bridge_workers_are_told_to_wait(
     make_agent: Callable[..., NodeAgent], master: Master, serving: AskServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +217,7 @@ class Refusing(AskServer):
         return Problem("A folder is in the way.") if isinstance(what, Publish) else await super().perform(what)
 
 
+@pytest.mark.soak
 def test_what_the_master_never_takes_is_said_and_given_up(
     make_agent: Callable[..., NodeAgent], master: Master, url: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

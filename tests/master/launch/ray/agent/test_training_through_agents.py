@@ -21,7 +21,7 @@ from det_native.schema.job import TrialJob
 from det_native.schema.manifests import BundleManifest, CallSite, Cell, CheckpointManifest, Interpreter, Program
 from det_native.storage.checkpoints import CheckpointStorage
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.long
 
 MakeAgent = Callable[..., NodeAgent]
 TORCH = Worker(framework="torch")
