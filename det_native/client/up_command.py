@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from det_native.schema.home import Home, read_runtime
 from det_native.schema.launchers import LAUNCHERS, LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from det_native.schema.rest import MasterInfo
 
@@ -51,6 +52,18 @@ def _ray_address(context: click.Context, parameter: click.Parameter, value: str 
         except ArgumentError as error:
             raise click.BadParameter(str(error)) from error
     return value
+
+
+def _check_ray_options(options: Mapping[str, Any]) -> None:
+    from det_native.errors import ArgumentError
+    from det_native.schema.launchers import LOCAL, check_ray_options
+
+    given = {"--ray-address": options["ray_address"] is not None, "--ray-trusted": bool(options["ray_trusted"])}
+    launcher = options["launcher"] or os.environ.get("DET_LAUNCHER") or LOCAL
+    try:
+        check_ray_options(launcher, [name for name, is_given in given.items() if is_given])
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from error
 
 
 @click.command()
@@ -121,6 +134,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         return
     if context.obj:
         raise click.UsageError(f"a master is named ({context.obj}); `det up` starts one on this machine only")
+    _check_ray_options(options)
     home = Home.default()
     arguments = [text for option in asked.items() for text in option if text]
     if on_login_node():

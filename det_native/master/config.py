@@ -17,7 +17,7 @@ from det_native.errors import ArgumentError
 from det_native.master.scheduling.facts import Policy
 from det_native.master.scheduling.plan import MOST_WITHOUT_SLOTS
 from det_native.schema.home import Home
-from det_native.schema.launchers import LAUNCHERS, check_ray_address
+from det_native.schema.launchers import LAUNCHERS, check_ray_address, check_ray_options
 from det_native.schema.sizes import parse_size
 from det_native.schema.storage_config import UrlStorage
 
@@ -133,7 +133,7 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--slots", default=environment.get("DET_SLOTS"))
     parser.add_argument("--launcher", default=environment.get("DET_LAUNCHER") or "local")
-    parser.add_argument("--ray-address", default=environment.get("DET_RAY_ADDRESS") or "auto", metavar="ADDRESS")
+    parser.add_argument("--ray-address", metavar="ADDRESS")
     parser.add_argument("--ray-trusted", action="store_true")
     parser.add_argument("--tls-cert", type=Path)
     parser.add_argument("--tls-key", type=Path)
@@ -149,7 +149,10 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         raise ArgumentError(f"scheduler: {found.scheduler!r} is none: set DET_SCHEDULER to {' or '.join(Policy)}.")
     if found.launcher not in LAUNCHERS:
         raise ArgumentError(f"DET_LAUNCHER must be {' or '.join(LAUNCHERS)}, not {found.launcher!r}.")
-    check_ray_address(found.ray_address)
+    given = {"--ray-address": found.ray_address is not None, "--ray-trusted": found.ray_trusted}
+    check_ray_options(found.launcher, [name for name, is_given in given.items() if is_given])
+    ray_address = found.ray_address or environment.get("DET_RAY_ADDRESS") or "auto"
+    check_ray_address(ray_address)
     if not str(found.without_slots).isdecimal():
         raise ArgumentError(f"DET_TRIALS_WITHOUT_SLOTS must be a whole number, not {found.without_slots!r}.")
     storage, storage_options = _storage(found.storage, environment, "STORAGE")
@@ -160,7 +163,7 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         port=found.port,
         slots=found.slots,
         launcher=found.launcher,
-        ray_address=found.ray_address,
+        ray_address=ray_address,
         ray_trusted=found.ray_trusted,
         certificate=found.tls_cert.absolute() if found.tls_cert else None,
         key=found.tls_key.absolute() if found.tls_key else None,

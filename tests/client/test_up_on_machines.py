@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from det_native.client.command import cli
 from det_native.client.up_command import say_cluster
 from det_native.schema.cluster import NodeInfo
 from det_native.schema.rest import MasterInfo, SlotInfo
@@ -34,3 +36,12 @@ BROKEN = NodeInfo(id="3", name="c", trouble="It has no det_native.")
 def test_it_says_what_can_be_used(info: MasterInfo, told: str, warned: str, capsys: pytest.CaptureFixture[str]) -> None:
     say_cluster(info)
     assert tuple(capsys.readouterr()) == (told, warned)
+
+
+@pytest.mark.parametrize("options", [["--ray-address", "head:6379"], ["--ray-trusted"]])
+def test_an_option_of_ray_alone_starts_nothing(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DET_LAUNCHER", raising=False)
+    result = CliRunner().invoke(cli, ["up", *options])
+    assert result.exit_code == 2
+    assert f"{options[0]} would have no effect" in result.output
+    assert "add --launcher ray, or leave it out." in result.output

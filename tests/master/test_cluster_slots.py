@@ -88,7 +88,7 @@ def test_a_machine_that_dies_is_waited_for(master: Master, launcher: ClusterLaun
     [job] = launcher.world.wait_for_jobs(1)
     launcher.set_machines({"gpu-2": 4})
     launcher.end(job.run_id, None, "the machine gpu-1 is gone")
-    _waits(master, number, "2 slots of H100: the cluster has none; Ray's autoscaler has been asked")
+    _waits(master, number, "2 slots of H100: the cluster has none (see `det nodes`); Ray's autoscaler has been asked")
     launcher.wait_until_wanted([SlotsWanted(slots=2, accelerator="H100")])
     launcher.set_machines(MACHINES)
     launcher.world.wait_for_jobs(2)
@@ -97,12 +97,15 @@ def test_a_machine_that_dies_is_waited_for(master: Master, launcher: ClusterLaun
 @pytest.mark.parametrize(
     ("resources", "text"),
     [
-        ({"accelerator": "B200"}, "1 slot of B200: the cluster has none; Ray's autoscaler has been asked"),
+        (
+            {"accelerator": "B200"},
+            "1 slot of B200: the cluster has none (see `det nodes`); Ray's autoscaler has been asked",
+        ),
         (
             {"accelerator": "h100", "slots_per_trial": 4},
             "4 slots of h100: the cluster has 2; Ray's autoscaler has been asked",
         ),
-        ({"node": "gpu-9"}, "1 slot on gpu-9: the cluster has none"),
+        ({"node": "gpu-9"}, "1 slot on gpu-9: the cluster has none (see `det nodes`)"),
         (
             {"is_single_node": True, "slots_per_trial": 6},
             "6 slots on one machine: the largest has 4; Ray's autoscaler has been asked",

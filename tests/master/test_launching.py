@@ -63,6 +63,21 @@ def test_what_is_no_address_of_a_cluster_is_refused(tmp_path: Path, address: str
         _config(tmp_path, "--launcher", "ray", "--ray-address", address)
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--ray-address", "head:6379"], "--ray-address would have no effect"),
+        (["--ray-trusted"], "or leave it out"),
+        (["--ray-trusted", "--ray-address", "auto"], "--ray-address and --ray-trusted would have no effect"),
+    ],
+)
+def test_options_of_ray_without_its_launcher_are_refused(tmp_path: Path, options: list[str], told: str) -> None:
+    with pytest.raises(ArgumentError, match=told):
+        _config(tmp_path, *options)
+    assert _config(tmp_path, *options, DET_LAUNCHER="ray").launcher == "ray"
+    assert _config(tmp_path, DET_RAY_ADDRESS="head:6379").launcher == "local"
+
+
 def test_an_unknown_launcher_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="DET_LAUNCHER must be local or ray"):
         _config(tmp_path, DET_LAUNCHER="slurm")

@@ -129,7 +129,8 @@ class _Told:
         if not len(self._shares.machines) and asked:
             return f"machines: the cluster has none{asked}"
         if head.slots > total:
-            return f"{_counted(head.slots)}{kind}: the cluster has {total or ('none' if kind else 0)}{asked}"
+            there = total or ("none (see `det nodes`)" if kind else 0)
+            return f"{_counted(head.slots)}{kind}: the cluster has {there}{asked}"
         return f"{_counted(head.slots)}{kind} on one machine: the largest has {usable.largest}{asked}"
 
     def _turn(self, usable: Usable) -> Pending | None:

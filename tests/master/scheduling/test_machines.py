@@ -235,8 +235,8 @@ def test_what_is_not_there_is_said_and_wanted_the_most_important_first() -> None
         8: "4 slots of H100: the cluster has 2; Ray's autoscaler has been asked",
         9: "2 of 2 slots of H100: #1 has them",
         10: "4 slots: its max_slots is 3",
-        11: "8 slots on zone=b: the cluster has none; Ray's autoscaler has been asked",
-        12: "1 slot on c: the cluster has none",
+        11: "8 slots on zone=b: the cluster has none (see `det nodes`); Ray's autoscaler has been asked",
+        12: "1 slot on c: the cluster has none (see `det nodes`)",
     }
     assert missing_slots(pending, running, machines) == [
         SlotsWanted(slots=4, accelerator="H100"),

@@ -10,6 +10,7 @@ from det_native.schema.home import Home
 from det_native.schema.private_files import write_private
 
 _MOST_NAMES = 1000
+_MOST_ADDRESSES = 100
 
 
 class Identity(BaseModel):
@@ -21,23 +22,27 @@ class Identity(BaseModel):
         Tells this home from others whose masters use the same cluster.
     names : dict of str to str
         Names of machines by Ray's ids, for slots to be called the same after a restart.
+    addresses : list of str
+        At which a cluster has answered this home; there are none of a home that an earlier version has made.
     """
 
     model_config = ConfigDict(extra="ignore")
 
     id: str = Field(default_factory=lambda: secrets.token_hex(6), pattern=r"^[0-9a-f]+$")
     names: dict[str, str] = Field(default_factory=dict)
+    addresses: list[str] = Field(default_factory=list)
 
     @property
     def namespace(self) -> str:
         """Ray's namespace of the actors."""
         return f"det_native-{self.id}"
 
-    def remember(self, home: Home, names: dict[str, str]) -> None:
-        """Add names of machines, and keep them."""
-        if any(self.names.get(node) != name for node, name in names.items()):
+    def remember(self, home: Home, names: dict[str, str], address: str) -> None:
+        """Add names of machines, and the address at which their cluster has answered, and keep them."""
+        if address not in self.addresses or any(self.names.get(node) != name for node, name in names.items()):
             kept = {node: name for node, name in self.names.items() if node not in names}
             self.names = dict([*kept.items(), *names.items()][-_MOST_NAMES:])
+            self.addresses = [*(known for known in self.addresses if known != address), address][-_MOST_ADDRESSES:]
             save(home, self)
 
 

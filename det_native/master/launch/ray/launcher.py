@@ -315,8 +315,8 @@ class RayLauncher:
 
     @property
     def was_reached(self) -> bool:
-        """Whether the cluster has answered, now or to an earlier master of this home."""
-        return self._connection.connected is not None or bool(self._identity.names)
+        """Whether a cluster has answered at its address, now or to an earlier master of this home."""
+        return self._connection.connected is not None or self.address in self._identity.addresses
 
     @property
     def dashboard(self) -> str:
@@ -380,7 +380,7 @@ class RayLauncher:
                 self._nodes = event.nodes
                 self._take_others(event.others)
                 self._connection.say_ready()
-                self._identity.remember(self._home, {node.id: node.name for node in event.nodes})
+                self._identity.remember(self._home, {node.id: node.name for node in event.nodes}, self.address)
                 self._tell_wanted()
                 self._changed = True
             case Started() if event.run_id in self._runs:
