@@ -30,7 +30,7 @@ CHECK := -m "not slow"
 QUICK := -m "not long and not soak" --hypothesis-profile quick
 LANES := -m "long and not soak" $(if $(PART),--part $(PART))
 SOAK := -m "soak"
-# `make lanes PART=2/4` runs a part of them: .ci/run has another part for each commit.
+# `make lanes PART=2/8` runs a part of them: .ci/run has another part for each commit.
 # What runs on Python 3.13 with Keras 3 too: in `make test`, and in `make lanes` the core and what trains.
 PYTEST313 := $(SPREAD) -p no:cacheprovider
 LANE313 := $(VENV313)/bin/python tools/lane.py $(SPREAD)
