@@ -15,7 +15,7 @@ from ray_cluster import RayCluster
 
 from det_native.schema.home import Home
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 QUICKSTART = Path(__file__).parents[4] / "notebooks" / "01_quickstart.ipynb"
 
