@@ -51,6 +51,7 @@ def training(screen: Screen, lab: Lab, name: str) -> Screen:
     return screen
 
 
+@pytest.mark.long
 def test_it_moves_and_acts_while_the_kernel_is_free_and_while_a_cell_runs(
     screen: Screen, lab: Lab, master: Session, keep: Keep
 ) -> None:

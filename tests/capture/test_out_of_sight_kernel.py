@@ -117,6 +117,7 @@ def test_changes_that_are_not_seen_in_the_line_are_made_again(
     assert replayed(found, "seen") == kernel.live("seen")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("setup", "look", "used"),
     [

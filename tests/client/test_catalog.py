@@ -161,6 +161,7 @@ def test_a_run_that_goes_on_cannot_be_paused_and_where_no_interrupt_reaches_it_n
         det.experiment("local-4")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_of_another_process_is_followed_and_stopped_by_the_command_line(tmp_path: Path) -> None:
     with local_training(tmp_path) as training:

@@ -199,6 +199,7 @@ class TestNamed:
 
 
 class TestStarting:
+    @pytest.mark.long
     def test_after_sigkill_the_next_has_the_same_address_and_token(
         self, home: Home, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -242,6 +243,7 @@ class TestStarting:
 
 
 class TestCommand:
+    @pytest.mark.long
     def test_it_shows_what_runs(self, det: Det, shared: Home) -> None:
         status = det("status")
         assert status.returncode == 0
@@ -263,6 +265,7 @@ class TestCommand:
         assert wrong.returncode == 2
         assert "'foo' is no number of slots" in wrong.stderr
 
+    @pytest.mark.long
     def test_errors_are_one_sentence(self, det: Det, shared: Home) -> None:
         missing = det("experiment", "kill", "7")
         assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
@@ -293,6 +296,7 @@ class TestCommand:
         assert (down.returncode, down.stderr) == (0, "")
         assert read_runtime(home) is None
 
+    @pytest.mark.long
     def test_a_port_that_the_running_master_does_not_have_is_an_error(self, det: Det, home: Home) -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
@@ -306,6 +310,7 @@ class TestCommand:
         assert "without --port 1 and --host localhost: `det down` first, then `det up " in other.stderr
         assert "runs already" in det("up").stdout
 
+    @pytest.mark.long
     def test_beyond_this_machine_only_with_tls(self, det: Det, home: Home) -> None:
         refused = det("up", "--host", "0.0.0.0")
         assert refused.returncode == 1
@@ -327,6 +332,7 @@ class TestProcesses:
             assert not is_alive(child.pid, mark)
             assert wait_until_gone(child.pid, mark, 0)
 
+    @pytest.mark.long
     def test_waiting_ends_when_time_is_up(self) -> None:
         mark = start_mark(os.getpid()) or ""
         assert not wait_until_gone(os.getpid(), mark, 0.05)

@@ -145,6 +145,7 @@ def test_systemd_starts_the_master_now_and_after_each_boot(machine: Machine) -> 
         assert "has stopped" in machine.det("down").stdout
 
 
+@pytest.mark.long
 def test_without_systemd_for_this_user_it_is_said_with_what_does_it(machine: Machine) -> None:
     programs(machine.folder / "bin", systemctl=NO_BUS)
     done = machine.det("up", "--service", "--slots", "2", CUDA_VISIBLE_DEVICES="3 %4")
@@ -168,6 +169,7 @@ def test_without_systemd_for_this_user_it_is_said_with_what_does_it(machine: Mac
             machine.det("down", "--kill")
 
 
+@pytest.mark.long
 def test_a_user_who_may_not_linger_is_told(machine: Machine) -> None:
     programs(machine.folder / "bin", loginctl="#!/bin/sh\necho Access denied >&2\nexit 1\n")
     try:
@@ -178,6 +180,7 @@ def test_a_user_who_may_not_linger_is_told(machine: Machine) -> None:
         machine.det("down")
 
 
+@pytest.mark.long
 def test_a_login_node_of_slurm_is_said(machine: Machine) -> None:
     programs(machine.folder / "bin")
     for name, text in (("sinfo", "#!/bin/sh\n"), ("scontrol", "#!/bin/sh\nexit 1\n")):

@@ -86,6 +86,7 @@ def test_a_stopped_master_is_told_and_a_waiting_command_goes_on_when_it_does(
     assert "does not answer" not in errors
 
 
+@pytest.mark.long
 def test_a_request_that_is_given_up_says_why(runtime: RuntimeFile) -> None:
     session = Session(runtime.url, Home.default().token.read_text().strip())
     os.kill(runtime.pid, signal.SIGSTOP)
@@ -95,6 +96,7 @@ def test_a_request_that_is_given_up_says_why(runtime: RuntimeFile) -> None:
     session.close()
 
 
+@pytest.mark.long
 def test_a_master_that_is_busy_with_the_request_is_not_told(
     runtime: RuntimeFile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -288,6 +288,7 @@ def test_beyond_plain_tcp_the_certificate_says_who_it_is(
         assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)
 
 
+@pytest.mark.long
 def test_a_session_takes_up_a_token_that_was_replaced(home: Home, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DET_HOME", str(home.path))
     kill(start(home, port))
@@ -302,6 +303,7 @@ def test_a_session_takes_up_a_token_that_was_replaced(home: Home, port: int, mon
     assert session.get("/master")["pid"] == again.pid
 
 
+@pytest.mark.long
 def test_the_home_of_an_older_master_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     home = Home.default()
     with socket.create_server(("127.0.0.1", 0)) as listening:

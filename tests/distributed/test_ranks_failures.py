@@ -54,6 +54,7 @@ def test_who_loses_a_peer_says_so_at_once(tmp_path: Path, how: str, code: int, s
     assert ("KeyError: 'lost label'" in ended.outputs[1]) is (how == "exception")
 
 
+@pytest.mark.long
 def test_a_slot_that_leaves_out_the_step_of_a_batch_is_told_in_the_next(tmp_path: Path) -> None:
     ended = run_ranks(tmp_path, {"leaves_out": {"trial": "LeavesOut", "made": {"hparams": {"left_out": 2}}}})
     assert ended.codes == [3, 3], "\n".join(ended.outputs)

@@ -97,6 +97,7 @@ def _until_it_waits(experiment: Experiment) -> str:
     return notice
 
 
+@pytest.mark.long
 def test_nothing_is_lost_and_what_is_asked_for_is_done(
     small_kernel: Kernel, torch_end: Any, small_cluster: Cluster, disk: SmallDisk, gate: Gate
 ) -> None:

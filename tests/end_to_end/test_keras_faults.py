@@ -14,6 +14,7 @@ from det_native.schema.states import ExperimentState
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_a_killed_worker_changes_nothing(
     keras_kernel: Kernel, keras_end: Any, keras_cluster: Cluster, gate: Gate
 ) -> None:

@@ -108,6 +108,7 @@ def create(**settings: object) -> str:
     return f"experiment = det.experimental.create(Counting, configuration({given}))"
 
 
+@pytest.mark.long
 def test_it_trains_there_though_the_connection_is_killed(laptop: Laptop, kernel: Kernel, gate: Gate) -> None:
     machine = laptop.machine
     number = kernel.submit(create(stops="4 8", port=gate.port))

@@ -161,6 +161,7 @@ def test_nothing_of_another_framework_is_imported_for_it(kernel: Kernel) -> None
     assert kernel.value("[name for name in ('torch', 'tensorflow') if name in __import__('sys').modules]") == []
 
 
+@pytest.mark.long
 def test_an_error_of_its_code_has_cell_and_line(kernel: Kernel, cluster: Cluster) -> None:
     kernel.run("import det_native as det\nfrom toy_framework.trial import ToyTrial")
     kernel.run(CONFIG)
@@ -172,6 +173,7 @@ def test_an_error_of_its_code_has_cell_and_line(kernel: Kernel, cluster: Cluster
     assert (error.type, error.line) == ("IndexError", 3)
 
 
+@pytest.mark.long
 def test_a_class_that_it_refuses_is_refused_in_the_kernel(kernel: Kernel) -> None:
     kernel.run("class Wrong(ToyTrial):\n    train_batch = None")
     for place in ("True", "False"):

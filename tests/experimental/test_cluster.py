@@ -295,6 +295,7 @@ def test_what_is_no_number_of_an_experiment_or_trial_is_refused(attached: Execut
         known.get_experiment("local-1")
 
 
+@pytest.mark.long
 def test_events_are_replayed_to_their_end(attached: Executed) -> None:
     source = HttpSource(connect(start=False))
     events = list(source.events(2))

@@ -83,6 +83,7 @@ def test_a_fork_that_ends_within_a_loop_does_not_end_the_training(tmp_path: Path
     assert done.returncode == 0
 
 
+@pytest.mark.long
 def test_a_script_ends_after_an_error_in_a_loader_worker(tmp_path: Path) -> None:
     done = run(tmp_path, BROKEN)
     assert done.returncode == 1

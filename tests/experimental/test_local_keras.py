@@ -111,6 +111,7 @@ def test_a_history_is_pickled_as_plain_keras_and_copied_as_it_is() -> None:
     assert loaded._repr_mimebundle_ is None
 
 
+@pytest.mark.long
 def test_the_experiment_has_the_same_shape_as_elsewhere() -> None:
     context = det.experimental.keras.init({"name": "line"}, local=True)
     history = fit(make_model(context), validation_data=(X, Y), epochs=3)
@@ -146,6 +147,7 @@ def undefined(true: Any, predicted: Any) -> Any:
     return tf.reduce_mean(predicted - true) * float("nan")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("validated", [True, False])
 def test_not_a_number_of_a_side_metric_is_recorded(validated: bool) -> None:
     context = det.experimental.keras.init(local=True)
@@ -163,6 +165,7 @@ def test_not_a_number_of_a_side_metric_is_recorded(validated: bool) -> None:
     assert np.isnan(experiment.history["added"][0])
 
 
+@pytest.mark.long
 def test_what_a_callback_adds_is_shown_where_trials_are_compared_by_it_without_validation() -> None:
     class AddsScore(tf.keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -174,6 +177,7 @@ def test_what_a_callback_adds_is_shown_where_trials_are_compared_by_it_without_v
     assert [row["score"] for row in rows if "score" in row] == [1.0, 2.0]
 
 
+@pytest.mark.long
 def test_hyperparameters_are_one_seeded_sample() -> None:
     config = {
         "hyperparameters": {"units": det.Integer(2, 99), "rate": det.Double(0, 1)},
@@ -189,6 +193,7 @@ def test_hyperparameters_are_one_seeded_sample() -> None:
     assert first.distributed.get_size() == 1
 
 
+@pytest.mark.long
 def test_without_a_seed_one_is_drawn_and_kept() -> None:
     config = {"hyperparameters": {"rate": det.Double(0, 1)}}
     first, second = (det.experimental.keras.init(config, local=True) for _ in range(2))
@@ -199,12 +204,14 @@ def test_without_a_seed_one_is_drawn_and_kept() -> None:
     assert again.get_hparam("rate") == first.get_hparam("rate")
 
 
+@pytest.mark.long
 def test_what_has_no_effect_for_keras_is_named() -> None:
     context = det.experimental.keras.init({"optimizations": {"torch_compile": True}}, local=True)
     with pytest.warns(UserWarning, match=r"optimizations.torch_compile \(for Keras: "):
         fit(make_model(context), epochs=1)
 
 
+@pytest.mark.long
 @only_keras_2
 def test_one_step_is_made_of_the_gradients_of_several_batches() -> None:
     context = det.experimental.keras.init({"optimizations": {"aggregation_frequency": 3}}, local=True)
@@ -215,6 +222,7 @@ def test_one_step_is_made_of_the_gradients_of_several_batches() -> None:
     assert int(model.optimizer.iterations) == 8
 
 
+@pytest.mark.long
 def test_a_configuration_that_speaks_wins_with_a_warning() -> None:
     config = {"searcher": {"name": "single", "metric": "val_mae", "max_length": {"epochs": 2}}}
     context = det.experimental.keras.init(config, local=True)
@@ -223,6 +231,7 @@ def test_a_configuration_that_speaks_wins_with_a_warning() -> None:
     assert len(history.history["loss"]) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [{"mode": "local"}, {"local": True, "test": True}])
 def test_minimal_loop(arguments: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     context = det.experimental.keras.init(None, **arguments)
@@ -249,6 +258,7 @@ def test_what_is_wrong_is_said_at_init() -> None:
         det.experimental.keras.init({"resources": {"slots_per_trial": 4, "native_parallel": True}})
 
 
+@pytest.mark.long
 def test_context_directory_is_the_working_directory_until_fit_returns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +278,7 @@ def test_context_directory_is_the_working_directory_until_fit_returns(
     assert Path.cwd() == tmp_path
 
 
+@pytest.mark.long
 def test_an_exception_leaves_the_kernel_usable(tmp_path: Path) -> None:
     class Broken(tf.keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -299,6 +310,7 @@ def test_ctrl_c_checkpoints_and_returns_the_history_so_far() -> None:
     assert len(experiment.history["loss"]) >= 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("restores", [False, True])
 def test_keras_loads_from_the_path_of_a_checkpoint_what_load_gives(restores: bool) -> None:
     context = det.experimental.keras.init(local=True)
@@ -314,6 +326,7 @@ def test_keras_loads_from_the_path_of_a_checkpoint_what_load_gives(restores: boo
     assert checkpoint.path.stat().st_mtime_ns == begun, "it is made once"
 
 
+@pytest.mark.long
 def test_the_number_of_the_last_checkpoint_is_that_of_the_best_weights_that_were_put_back() -> None:
     class Worse(tf.keras.callbacks.Callback):
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -344,6 +357,7 @@ class Own(tf.keras.Model):  # type: ignore[misc]
         return x
 
 
+@pytest.mark.long
 @only_keras_2
 def test_a_model_whose_class_cannot_be_made_from_a_file_has_a_path_too() -> None:
     context = det.experimental.keras.init(local=True)

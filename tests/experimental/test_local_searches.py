@@ -193,6 +193,7 @@ def test_an_interrupt_ends_the_search_with_a_checkpoint() -> None:
     assert 0 < detail.progress < 1
 
 
+@pytest.mark.long
 def test_a_trial_that_refuses_its_hyperparameters_is_replaced(capsys: pytest.CaptureFixture[str]) -> None:
     config = configuration("async_halving")
     config["hyperparameters"] |= {"highest": 0.7}
@@ -229,6 +230,7 @@ def pruned_decisions(config: dict[str, Any], every: int) -> list[tuple[dict[str,
     return found
 
 
+@pytest.mark.long
 def test_a_pruner_stops_trials_here_as_the_pure_searcher_says() -> None:
     pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
     pruner = {"name": "median", "n_startup_trials": 2}

@@ -76,6 +76,7 @@ def test_a_loop_goes_on_with_its_names(tmp_path: Path, train: Any, stop: int) ->
     assert resumed["final"]["0.weight"].data_ptr() == second.model[0].weight.data_ptr()
 
 
+@pytest.mark.long
 def test_what_cannot_be_kept_is_told_when_the_loop_begins(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     run = LoopRun(tmp_path)
     numbers, made = (number for number in range(100)), None

@@ -73,6 +73,7 @@ class WithUncompilable(Line):
         self.optimizer = self.context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
 
 
+@pytest.mark.long
 def test_what_the_compiler_refuses_is_said_where_the_loop_calls_the_model() -> None:
     line = WithUncompilable()
 

@@ -109,6 +109,7 @@ WAYS_OUT = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("leave", WAYS_OUT, ids=lambda leave: leave.__name__)
 def test_leaving_the_loop_ends_the_training_there(leave: Any) -> None:
     line = Line()

@@ -51,6 +51,7 @@ def test_a_script_that_trained_without_wrapping_is_told_at_its_end(tmp_path: Pat
     assert "net = context.wrap_model(net)" in stderr
 
 
+@pytest.mark.long
 def test_a_notebook_is_told_after_the_cell_that_trained_and_once(tmp_path: Path) -> None:
     cells = (BUILD.replace("def build", "import tensorflow as tf\ndef build", 1) + "old = build()\nfit(old)", BEGIN)
     code = in_cells(

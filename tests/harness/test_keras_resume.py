@@ -65,6 +65,7 @@ def _same_tally(resumed: Any, whole: Any) -> None:
     assert float(tally.variable) == float(expected.variable)
 
 
+@pytest.mark.long
 def test_a_checkpoint_at_an_epochs_end_continues_with_the_next(tmp_path: Path) -> None:
     _, whole = run("callbacks", tmp_path, every=20)
     assert whole.folders.saved[0] == 20
@@ -82,6 +83,7 @@ def test_a_checkpoint_before_the_last_validation_is_validated_after_a_restart(tm
     assert resumed.history == whole.history
 
 
+@pytest.mark.long
 def test_a_stopped_run_continues_where_it_stopped(tmp_path: Path) -> None:
     _, whole = run("arrays", tmp_path / "whole")
     session = Session(tmp_path / "cut")
@@ -117,6 +119,7 @@ def test_a_killed_process_is_continued_by_a_new_one(name: str, tmp_path: Path) -
     assert all(np.array_equal(mine, other) for mine, other in zip(arrays, expected, strict=True))
 
 
+@pytest.mark.long
 def test_loading_gives_the_trained_model_as_plain_keras(tmp_path: Path) -> None:
     _, whole = run("lazy_model_and_old_optimizer", tmp_path)
     last = tmp_path / str(whole.folders.saved[-1])
@@ -135,6 +138,7 @@ def test_loading_gives_the_trained_model_as_plain_keras(tmp_path: Path) -> None:
     assert len(loaded) == 1
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_other_layers_is_refused(tmp_path: Path) -> None:
     import tensorflow as tf
 
@@ -246,6 +250,7 @@ def test_weights_of_the_end_have_no_number_without_data_to_validate_them(tmp_pat
     assert list(session.folders.own_metrics.values()) == [{}]
 
 
+@pytest.mark.long
 def test_a_validation_generator_is_not_read_further_than_keras_reads_it(tmp_path: Path) -> None:
     x, y, x_val, y_val = digits()
     given: list[int] = []
@@ -262,6 +267,7 @@ def test_a_validation_generator_is_not_read_further_than_keras_reads_it(tmp_path
     assert len(given) <= 5
 
 
+@pytest.mark.long
 def test_an_end_that_changes_nothing_leaves_nothing(tmp_path: Path) -> None:
     session = Session(tmp_path)
     stopping = tf.keras.callbacks.EarlyStopping("loss", patience=5)

@@ -192,6 +192,7 @@ def test_a_run_reports_from_start_to_end(worker: Worker, master: ReportsMaster) 
     assert not any(Path(job.directory, "spool").iterdir())
 
 
+@pytest.mark.long
 def test_a_warning_of_tensorflow_stands_once_in_the_output() -> None:
     code = (
         "import tensorflow as tf\nfrom det_harness.worker.job import log_to_output\nlog_to_output()\n"
@@ -360,6 +361,7 @@ def test_a_bundle_is_checked_without_running_its_cells(worker: Worker) -> None:
     assert [one.where for one in result.problems] == ["cell [3], line 1"]
 
 
+@pytest.mark.long
 def test_a_checkpoint_loads_back_in_this_process(worker: Worker, tmp_path: Path, monkeypatch: Any) -> None:
     job = worker.job(worker.bundle())
     assert worker.run(job) == 0, worker.output(job)

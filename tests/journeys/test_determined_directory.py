@@ -170,6 +170,7 @@ def test_from_a_script_whose_output_goes_into_the_directory_that_is_sent(
     assert "entrypoint (" not in done.stderr
 
 
+@pytest.mark.long
 def test_from_a_notebook_beside_another_directory_of_the_same_names(notebook: Notebook) -> None:
     folder = write_directory(notebook.folder / "mnist")
     notebook.run("import det_native as det")

@@ -70,6 +70,7 @@ def test_a_cell_that_failed_and_was_mended_trains(prepared: Notebook, failed: st
     trains_as_here(prepared, train(), error)
 
 
+@pytest.mark.long
 def test_a_cell_that_was_too_large_to_send_trains(prepared: Notebook) -> None:
     with (prepared.folder / "recording.bin").open("wb") as file:
         file.truncate(200_000_000)

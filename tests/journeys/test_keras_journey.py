@@ -132,6 +132,7 @@ def test_local_and_cluster_give_the_same_numbers_by_the_same_line(notebook: Note
     assert value(notebook, "context.experiment is experiment")
 
 
+@pytest.mark.long
 def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook) -> None:
     first = notebook.run("model.predict(x_val[:1], verbose=0)")
     assert "weights loaded into `model`" in first.text
@@ -141,6 +142,7 @@ def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook) -> None:
     assert value(notebook, "model.evaluate(x_val, y_val, verbose=0)[0]") == pytest.approx(last, rel=1e-5)
 
 
+@pytest.mark.long
 def test_the_best_checkpoint_comes_back_as_the_trained_model(notebook: Notebook) -> None:
     loaded = notebook.run("checkpoint = experiment.top_checkpoint()\nbest = checkpoint.load()")
     assert not loaded.outputs, "what the replayed cells print, display and draw does not show here"
@@ -237,6 +239,7 @@ def test_a_loop_in_a_cell_makes_an_experiment_of_each_turn(notebook: Notebook) -
     assert by_loop[0] != by_loop[1] != by_loop[2]
 
 
+@pytest.mark.long
 def test_what_is_shown_stays_in_the_saved_notebook(notebook: Notebook) -> None:
     data = notebook.run("experiment").shown[-1]
     assert re.search(r"Experiment \d+", data["text/plain"])

@@ -165,6 +165,7 @@ def test_a_module_and_data_beside_the_notebook_travel_along(notebook: Notebook) 
     assert "in work ['data', 'models.py']" in notebook.run("slim.logs()").text
 
 
+@pytest.mark.long
 def test_a_context_directory_is_the_working_directory_here_and_there(notebook: Notebook) -> None:
     local = notebook.run("here = det.experimental.create(Fit, config, local=True, context_dir='project')")
     assert "in project ['data', 'notes.txt']" in local.stdout
@@ -185,6 +186,7 @@ def test_an_unchanged_context_directory_is_not_sent_again(notebook: Notebook) ->
     assert all(re.match(r"\d+ cells |cell \[", line) for line in new), "only text of cells is new"
 
 
+@pytest.mark.long
 def test_a_declared_array_is_sent_once(notebook: Notebook, at_home: Home) -> None:
     notebook.run("import numpy as np\nlarge = np.random.default_rng().integers(0, 256, 20_000_000, dtype='uint8')")
     notebook.run(
@@ -236,6 +238,7 @@ def test_a_plain_ipython_session_submits_what_was_typed(project: Path, script: S
     assert {row.what for row in experiment.report if row.how == "file"} == {"models.py", "data/points.csv"}
 
 
+@pytest.mark.long
 def test_a_command_overrides_what_would_be_sent(notebook: Notebook) -> None:
     ran = notebook.run(
         "other = det.experimental.create(Fit, {**config, 'name': 'other'}, command=['train.py', '--lr', '0.5'])\n"

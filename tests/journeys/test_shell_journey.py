@@ -103,6 +103,7 @@ def test_damaged_blobs_of_an_unchanged_directory_are_sent_again(
     assert "is Completed." in det("experiment", "create", *words)
 
 
+@pytest.mark.long
 def test_code_of_determined_that_refuses_hyperparameters_gets_others(det: Det, tmp_path: Path) -> None:
     write_directory(tmp_path / "mnist")
     code = tmp_path / "mnist/model_def.py"
@@ -155,6 +156,7 @@ def test_what_fails_or_is_stopped_ends_with_a_code(det: Det, tmp_path: Path) -> 
     assert f"Experiment {number} is Stopped." in det("experiment", "wait", number, code=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -157,6 +157,7 @@ def cell_of(notebook: Notebook, ran: Ran) -> int:
     return notebook.cells.index(ran) + 1
 
 
+@pytest.mark.long
 def test_5_an_error_in_train_batch(torch: Notebook) -> None:
     made, waited, number = failed(torch, "raise ValueError('the shapes differ')")
     experiment, _, restarts = number.split()
@@ -204,6 +205,7 @@ def test_7_a_loss_that_becomes_nan(torch: Notebook) -> None:
     assert f"DivergedError at batch 2: The loss became NaN. {causes}" in log
 
 
+@pytest.mark.long
 def test_7_a_loss_that_becomes_nan_where_the_training_goes_on(torch: Notebook) -> None:
     torch.run(
         "class Warned(Base):\n    def train_batch(self, batch, epoch_idx, batch_idx):\n"

@@ -184,6 +184,7 @@ def test_the_stop_button_ends_a_local_trial_with_a_checkpoint(notebook: Notebook
     assert value(notebook, "type(stopped.top_checkpoint().load()).__name__") == "Slow"
 
 
+@pytest.mark.long
 def test_the_stop_button_ends_the_waiting_only(notebook: Notebook) -> None:
     notebook.run("endless = det.experimental.create(Slow, one)")
     for asked in ("endless.wait()", "endless.history"):

@@ -375,6 +375,7 @@ def test_greater_values_of_an_accuracy_that_nobody_named_are_better(
     assert experiment.top_checkpoint().metrics == {"val_accuracy": max(experiment.history["val_accuracy"])}
 
 
+@pytest.mark.long
 def test_of_a_validation_too_the_first_metric_is_taken() -> None:
     experiment = duel(validation_data=(X,)).experiment
     assert experiment.config["searcher"]["metric"] == "val_realism"

@@ -288,6 +288,7 @@ def test_what_is_wrong_is_told_before_the_training(method: str, body: Any, kind:
         det.experimental.create(wrong, CONFIG, local=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("metric", "told"), [("accuracy", "set it to 'val_accuracy'"), ("val_acc", "val_loss, val_accuracy")]
 )

@@ -110,6 +110,7 @@ def test_the_token_of_a_run_opens_only_its_own_routes(master: Master) -> None:
     assert raw[0] == 404
 
 
+@pytest.mark.long
 def test_the_token_of_an_earlier_run_changes_nothing_any_more(master: Master) -> None:
     master.create()
     (job,) = master.world.wait_for_jobs(1)
@@ -120,6 +121,7 @@ def test_the_token_of_an_earlier_run_changes_nothing_any_more(master: Master) ->
     assert "not the current attempt" in answer.json()["error"]
 
 
+@pytest.mark.long
 def test_the_token_of_a_run_that_has_ended_reads_nothing(master: Master) -> None:
     number = master.create()["id"]
     (job,) = master.world.wait_for_jobs(1)
@@ -182,6 +184,7 @@ def test_bodies_have_a_limit(master: Master, monkeypatch: pytest.MonkeyPatch) ->
         assert (status, body["error"]) == (413, "The body is larger than 1 MiB.")
 
 
+@pytest.mark.long
 def test_a_refusal_is_short_whatever_was_sent(master: Master) -> None:
     answer = master.client.post("/api/v1/experiments", json={"x" * 1_000_000: 1})
     assert answer.status_code == 422
@@ -194,6 +197,7 @@ def test_a_refusal_is_short_whatever_was_sent(master: Master) -> None:
     assert (large.status_code, large.json()["error"]) == (413, "The body is larger than 8 MiB.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["../evil.py", "/etc/passwd", "a/../../b", "a\\b"])
 def test_a_bundle_whose_files_leave_its_folder_is_refused_at_once(master: Master, path: str) -> None:
     body = manifest().model_dump(mode="json")

@@ -39,6 +39,7 @@ def test_what_cannot_run_is_refused_at_submit(master: Master, config: dict[str, 
     assert master.get("/experiments") == []
 
 
+@pytest.mark.long
 def test_a_metric_with_a_name_of_ten_kilobytes_is_kept(master: Master) -> None:
     name = "m" * 10_000
     master.create()

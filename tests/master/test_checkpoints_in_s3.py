@@ -176,6 +176,7 @@ def test_what_cannot_be_written_to_is_refused_when_it_is_submitted(
     assert master.get("/experiments") == []
 
 
+@pytest.mark.long
 def test_a_master_has_a_place_for_all_checkpoints(tmp_path: Path, s3: S3) -> None:
     bucket = s3.bucket()
     settings = parse_arguments(

@@ -71,6 +71,7 @@ def test_many_rows_keep_their_extremes(fixture: Fixture) -> None:
     assert max(some(found["training", "late"].maximum)) == 20_000
 
 
+@pytest.mark.long
 def test_a_look_at_a_long_series_reads_what_it_shows_not_all_that_is_kept(fixture: Fixture) -> None:
     if not fixture.database.url.drivername.startswith("sqlite"):
         pytest.skip("SQLite alone counts its steps")
@@ -101,6 +102,7 @@ def some(values: list[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
+@pytest.mark.long
 def test_a_run_that_was_taken_over_from_does_not_make_the_rest_coarse(fixture: Fixture) -> None:
     rows = list(range(1, 5_001))
     fixture.run().say(metrics_report("training", rows, loss=[float(row) for row in rows]))
@@ -110,6 +112,7 @@ def test_a_run_that_was_taken_over_from_does_not_make_the_rest_coarse(fixture: F
     assert loss.mean == [1.0, 2.0, 3.0, 4.0, 5.0] + [0.5] * 40
 
 
+@pytest.mark.long
 @settings(
     max_examples=max(25, settings.default.max_examples // 8),  # each with a trial in the database
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -158,6 +161,7 @@ def test_the_best_trial_and_the_newest_ones_are_shown(database: Database, smalle
         assert trials.best_and_newest(connection, experiment, 50) == ids
 
 
+@pytest.mark.long
 def test_curves_over_http(master: Master) -> None:
     experiment = master.create({"searcher": {"name": "random", "max_trials": 2}})
     for job, loss in zip(master.world.wait_for_jobs(2), (0.25, 0.75), strict=True):
@@ -196,6 +200,7 @@ def test_curves_over_http(master: Master) -> None:
     assert master.client.get(f"/api/v1{path}", params={"buckets": 0}).status_code == 422
 
 
+@pytest.mark.long
 def test_very_many_curves_have_fewer_points_each(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     fixture = Fixture(database)
     ids = [fixture.trial_id, *(fixture.add_trial(request) for request in range(1, 4))]

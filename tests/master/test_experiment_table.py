@@ -106,6 +106,7 @@ def test_only_so_many_experiments_are_grouped_and_it_says_so(filled: Database) -
     assert (found.total, found.grouped) == (4, 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", ["", "hp:", "config", "state"])
 def test_a_grouping_that_is_not_known_is_refused_with_those_that_are(filled: Database, by: str) -> None:
     with pytest.raises(ArgumentError, match="there are name, project, framework, label and hp:<name>"):
@@ -131,6 +132,7 @@ def test_rows_have_what_columns_show_and_nothing_of_others(filled: Database) -> 
     assert (loss.last, loss.minimum, loss.maximum) == (4.0, 3.0, 4.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("order", "ids"),
     [
@@ -146,6 +148,7 @@ def test_all_ids_come_in_the_order_that_is_asked_for(filled: Database, order: st
     assert (first.ids, first.total) == (ids[:2], 4)
 
 
+@pytest.mark.long
 def test_the_routes_of_the_table_answer(master: Master) -> None:
     for number in range(3):
         master.create({"name": f"experiment {number}", "labels": ["baseline"] if number else []})
@@ -162,6 +165,7 @@ def test_the_routes_of_the_table_answer(master: Master) -> None:
     assert "does not parse at character 5" in answer.json()["error"]
 
 
+@pytest.mark.long
 def test_views_are_saved_replaced_and_deleted(master: Master) -> None:
     url = "/api/v1/experiment-views"
     name = "Best & newest / <b>"

@@ -245,6 +245,7 @@ def test_queries_divide_the_experiments(home: Home, query: str) -> None:
     assert sorted(some + others) == list(range(1, COUNT + 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "order",
     [
@@ -433,6 +434,7 @@ def test_a_damaged_row_does_not_hide_the_others(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.long
 def test_a_list_tells_how_many_there_are_and_where_it_goes_on(master: Master) -> None:
     for number in range(5):
         master.create({"name": f"experiment of number {number}"})
@@ -454,6 +456,7 @@ def test_a_list_tells_how_many_there_are_and_where_it_goes_on(master: Master) ->
     assert (of_trial["experiment_id"], of_trial["metrics"]) == (2, [])
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_a_question_is_one_sentence(master: Master) -> None:
     for name, value, sentence in (
         ("query", "val_loss <", "does not parse at character 11, where it ends: expected a value"),
@@ -468,6 +471,7 @@ def test_what_is_wrong_with_a_question_is_one_sentence(master: Master) -> None:
         assert sentence in answer.json()["error"]
 
 
+@pytest.mark.long
 def test_python_finds_experiments_of_the_master_and_runs_of_this_machine_together(
     master: Master, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_a_form_can_be_made_of_the_schema_of_a_configuration(any_master: Master)
     assert "searcher" in schema["properties"]
 
 
+@pytest.mark.long
 def test_what_people_write_of_an_experiment_is_kept_and_told(any_master: Master) -> None:
     master = any_master
     number, _ = trained(master)
@@ -155,6 +156,7 @@ def test_only_what_has_ended_is_archived(master: Master) -> None:
     assert "has ended" in error(patch(master, number, resources={"priority": 3}), 409)
 
 
+@pytest.mark.long
 def test_a_fork_is_the_same_program_with_another_configuration(master: Master) -> None:
     number, uuid = trained(master, SPACE)
     patch(master, number, name="digits", labels=["baseline"], project="vision")
@@ -202,6 +204,7 @@ def test_a_fork_that_cannot_be_is_refused_with_a_sentence(master: Master) -> Non
     assert len(master.get("/experiments")) == 1
 
 
+@pytest.mark.long
 def test_a_continuation_begins_with_the_last_checkpoint_and_its_optimizers(master: Master) -> None:
     number, uuid = trained(master, SPACE)
     made = post(master, f"{number}/continue", unit="batches", length=30)
@@ -229,6 +232,7 @@ def test_a_continuation_begins_with_the_last_checkpoint_and_its_optimizers(maste
     )
 
 
+@pytest.mark.long
 def test_what_is_made_of_an_experiment_does_not_wait_for_what_that_waited_for(master: Master) -> None:
     first, _ = trained(master)
     second, _ = trained(master, {"after": first})
@@ -305,6 +309,7 @@ def test_what_somebody_needs_is_not_deleted(any_master: Master) -> None:
     assert delete(master, number).status_code == 200
 
 
+@pytest.mark.long
 def test_two_that_delete_at_once_and_the_second_hears_of_it(master: Master) -> None:
     number, _ = trained(master)
     answers: list[httpx.Response] = []
@@ -338,6 +343,7 @@ def test_a_deletion_that_was_cut_off_is_brought_to_its_end(tmp_path: Path, datab
             assert connection.execute(select(deleted_experiments.c.id)).scalars().all() == [number]
 
 
+@pytest.mark.long
 def test_a_program_that_a_schedule_submits_stays_without_the_experiment_that_had_it(master: Master) -> None:
     bundle = bundle_of(master, b"scheduled")
     number, _ = trained(master, bundle_id=bundle)

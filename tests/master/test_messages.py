@@ -185,6 +185,7 @@ def test_what_happens_while_no_message_can_be_looked_after_is_told_by_the_next_m
     assert len(hooks.taken) == 1
 
 
+@pytest.mark.long
 def test_a_server_that_refuses_for_good_is_not_asked_again(tmp_path: Path, hooks: Hooks) -> None:
     hooks.refusals = [404]
     clock = Clock()
@@ -198,6 +199,7 @@ def test_a_server_that_refuses_for_good_is_not_asked_again(tmp_path: Path, hooks
     assert len(hooks.requests) == 1
 
 
+@pytest.mark.long
 def test_not_a_number_and_a_plateau_are_told_once_of_each_trial(tmp_path: Path, hooks: Hooks) -> None:
     with quiet(tmp_path / "home") as master:
         _, worker = trained(master, webhook=hooks.url, on=["nan", "plateau"], plateau={"validations": 2})
@@ -213,6 +215,7 @@ def test_not_a_number_and_a_plateau_are_told_once_of_each_trial(tmp_path: Path, 
         assert hooks.taken[0]["metric"] == {"name": "loss", "value": 0.4, "batch": 20}
 
 
+@pytest.mark.long
 def test_a_metric_that_is_not_a_number_is_told(tmp_path: Path, hooks: Hooks) -> None:
     with quiet(tmp_path / "home") as master:
         _, worker = trained(master, webhook=hooks.url, on=["nan"])
@@ -223,6 +226,7 @@ def test_a_metric_that_is_not_a_number_is_told(tmp_path: Path, hooks: Hooks) -> 
     assert [(body["event"], body["metric"]["batch"]) for body in hooks.taken] == [("nan", 1)]
 
 
+@pytest.mark.long
 def test_new_best_values_are_told_once_a_minute_at_most(tmp_path: Path, hooks: Hooks) -> None:
     clock = Clock()
     with quiet(tmp_path / "home", clock) as master:
@@ -293,6 +297,7 @@ def smtp_server() -> Iterator[tuple[int, list[Any]]]:
         controller.stop()
 
 
+@pytest.mark.long
 def test_an_e_mail_goes_to_a_real_server_that_refuses_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     with smtp_server() as (port, letters):
@@ -312,6 +317,7 @@ def test_an_e_mail_goes_to_a_real_server_that_refuses_it_first(tmp_path: Path, m
     assert f"Experiment {number} has completed" in content.get_payload()
 
 
+@pytest.mark.long
 def test_without_an_smtp_server_a_test_says_what_to_set(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     det = commands(master, monkeypatch)
     assert det("notify", "set", "--email", "user@example.org").exit_code == 0
@@ -327,6 +333,7 @@ def test_a_wrong_address_of_an_smtp_server_is_one_sentence_without_its_password(
     assert "hush" not in str(raised.value)
 
 
+@pytest.mark.long
 def test_a_second_notification_is_added_and_one_of_the_same_name_replaced(
     master: Master, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +358,7 @@ def test_a_second_notification_is_added_and_one_of_the_same_name_replaced(
     assert warning.startswith("Nothing can be sent to other@example.org, team@example.org yet")
 
 
+@pytest.mark.long
 def test_from_python_too_a_notification_says_that_it_replaces_and_cannot_be_sent(
     master: Master, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -374,6 +382,7 @@ def commands(master: Master, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
+@pytest.mark.long
 def test_the_user_is_told_of_every_experiment_from_the_command_line_on(
     master: Master, hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,6 +405,7 @@ def test_the_user_is_told_of_every_experiment_from_the_command_line_on(
     assert master.get("/settings/notify") == {"entries": []}
 
 
+@pytest.mark.long
 def test_wrong_entries_are_one_sentence(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     det = commands(master, monkeypatch)
     for words, said in (

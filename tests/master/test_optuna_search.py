@@ -72,6 +72,7 @@ def stopped_run(master: Master, number: int) -> Worker:
     return worker
 
 
+@pytest.mark.long
 def test_a_trial_that_the_pruner_stops_is_completed_and_the_next_begins(tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
     with running_master(tmp_path, slots=1) as master:
@@ -96,6 +97,7 @@ def test_a_trial_that_the_pruner_stops_is_completed_and_the_next_begins(tmp_path
         assert (found["failed_trials"], found["progress"]) == (0, 1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("left", ["worker lives", "worker is gone"])
 def test_a_master_that_restarts_knows_whom_the_pruner_has_stopped(tmp_path: Path, left: str) -> None:
     pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
@@ -135,6 +137,7 @@ def test_a_validation_that_no_master_has_told_the_pruner_is_told_by_the_next(tmp
         second.until("/trials/1", lambda trial: trial["state"] == "COMPLETED")
 
 
+@pytest.mark.long
 def test_several_metrics_are_told_and_the_first_is_the_experiments(tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
     metrics = ["loss", {"name": "speed", "smaller_is_better": False}]
@@ -152,6 +155,7 @@ def test_several_metrics_are_told_and_the_first_is_the_experiments(tmp_path: Pat
         assert found["best_validation"] == 0.2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("searcher", "what"),
     [
@@ -170,6 +174,7 @@ def test_what_optuna_cannot_run_is_refused_at_submit(tmp_path: Path, searcher: d
         assert what in response.text
 
 
+@pytest.mark.long
 def test_a_search_that_is_ended_has_not_done_the_trials_that_never_began(tmp_path: Path) -> None:
     pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
     with running_master(tmp_path, slots=1) as master:
@@ -190,6 +195,7 @@ def breaks(sampler: str, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getattr(optuna.samplers, sampler), when, refuse)
 
 
+@pytest.mark.long
 def test_a_search_whose_sampler_breaks_ends_in_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running_master(tmp_path, slots=3) as master:
         master.create({**CONFIG, "searcher": SEARCH})
@@ -207,6 +213,7 @@ def test_a_search_whose_sampler_breaks_ends_in_an_error(tmp_path: Path, monkeypa
         job_of(master, 3)
 
 
+@pytest.mark.long
 def test_a_search_whose_pruner_breaks_ends_in_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip install 'det-native[optuna]'")
     with running_master(tmp_path, slots=1) as master:

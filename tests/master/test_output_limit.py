@@ -85,6 +85,7 @@ def test_output_within_the_limit_is_all_there(database: Database, tmp_path: Path
     assert {line.stream for line in stored.lines()} == {"stdout"}
 
 
+@pytest.mark.long
 def test_a_burst_keeps_its_beginning_and_its_end(database: Database, tmp_path: Path) -> None:
     stored = Stored(database, tmp_path)
     stored.writer.write(0, 100)
@@ -131,6 +132,7 @@ def test_output_that_never_ends_stays_within_the_limit(database: Database, tmp_p
     assert float(stored.marker.split()[6]) >= float(before.split()[6])
 
 
+@pytest.mark.long
 def test_characters_count_by_their_bytes(database: Database, tmp_path: Path) -> None:
     stored = Stored(database, tmp_path)
     for part in range(60):

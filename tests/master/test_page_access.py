@@ -182,6 +182,7 @@ def test_signing_out_ends_it_for_all_tabs(browser: Browser) -> None:
     assert browser.status() == 401
 
 
+@pytest.mark.long
 def test_a_stream_of_events_ends_with_its_session(master: Master, browser: Browser) -> None:
     with browser.http.stream("GET", "/api/v1/events", headers=browser.headers) as events:
         assert events.status_code == 200

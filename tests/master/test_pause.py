@@ -194,6 +194,7 @@ def test_a_worker_that_does_not_end_is_killed_and_its_last_checkpoint_counts(
     assert "the one before counts" in master.get("/trials/1/logs")[0]["text"]
 
 
+@pytest.mark.long
 def test_a_restarted_master_keeps_the_pause(tmp_path: Path) -> None:
     config = {"searcher": {"name": "random", "max_trials": 3}, "max_restarts": 0}
     with running_master(tmp_path / "home") as first:
@@ -224,6 +225,7 @@ def test_a_restarted_master_keeps_the_pause(tmp_path: Path) -> None:
         assert [job.resume.batch for job in (third, fourth) if job.resume] == [7, 1]
 
 
+@pytest.mark.long
 def test_handles_and_the_command_pause_too(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     url = str(master.client.base_url)
     experiment, worker = begin(master)
@@ -262,6 +264,7 @@ def test_handles_and_the_command_pause_too(master: Master, monkeypatch: pytest.M
         handle.activate()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["stop", "cancel"])
 def test_what_is_stopped_ends_with_a_checkpoint_and_for_good(master: Master, name: str) -> None:
     experiment, worker = begin(master)
@@ -276,6 +279,7 @@ def test_what_is_stopped_ends_with_a_checkpoint_and_for_good(master: Master, nam
     assert len(master.world.jobs) == 1
 
 
+@pytest.mark.long
 def test_a_paused_experiment_is_stopped_at_once(master: Master) -> None:
     experiment, worker = begin(master)
     ask(master, experiment, "pause")
@@ -284,6 +288,7 @@ def test_a_paused_experiment_is_stopped_at_once(master: Master) -> None:
     assert ask(master, experiment, "stop")["state"] == "CANCELED"
 
 
+@pytest.mark.long
 def test_killing_what_is_being_stopped_ends_it_now(master: Master) -> None:
     experiment, worker = begin(master)
     worker.train(1, 2)
@@ -294,6 +299,7 @@ def test_killing_what_is_being_stopped_ends_it_now(master: Master) -> None:
     master.until_state(experiment["id"], "CANCELED")
 
 
+@pytest.mark.long
 def test_the_time_left_is_unknown_while_paused(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("det_native.schema.time_left.SHORTEST_SECONDS", 0.0)
     monkeypatch.setattr("det_native.schema.time_left.LEAST_GAINS", 0)

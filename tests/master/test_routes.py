@@ -81,6 +81,7 @@ def test_horovod_that_is_not_there_is_refused_with_what_to_run(master: Master, m
     assert master.client.post("/api/v1/experiments", json=alone).status_code == 201
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("packages", "status"), [({"torch": "2"}, 422), ({"torch": "2", "horovod": "0.28.1"}, 201)])
 def test_horovod_is_looked_for_in_the_python_of_the_workers(
     master: Master, tmp_path: Path, packages: dict[str, str], status: int
@@ -113,6 +114,7 @@ def test_other_refusals_of_an_experiment(master: Master) -> None:
     refused(master.client.post("/api/v1/experiments", content=b"{", headers={"Content-Type": "application/json"}), 422)
 
 
+@pytest.mark.long
 def test_unknown_things_are_not_found(master: Master) -> None:
     for path in ("/experiments/9", "/trials/9", "/trials/9/metrics", "/trials/9/series?name=x", "/trials/9/logs"):
         refused(master.client.get(f"/api/v1{path}"), 404)
@@ -130,6 +132,7 @@ def test_unknown_things_are_not_found(master: Master) -> None:
     refused(master.client.delete("/api/v1/experiments"), 405)
 
 
+@pytest.mark.long
 def test_experiments_are_listed_newest_first_in_pages(master: Master) -> None:
     ids = [master.create()["id"] for _ in range(3)]
     assert [one["id"] for one in master.get("/experiments", limit=2)] == ids[:0:-1]
@@ -194,6 +197,7 @@ def test_a_clock_that_is_set_back_puts_no_start_before_its_creation(
         assert each["created"] <= each["started"] <= each["ended"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("read", [True, False], ids=["read", "not read"])
 def test_a_bundle_with_damage_is_asked_for_again(master: Master, read: bool) -> None:
     contents = {hashlib.sha256(content).hexdigest(): content for content in (b"a = 1", b"b = 2")}
@@ -230,6 +234,7 @@ def test_a_bundle_with_damage_is_asked_for_again(master: Master, read: bool) -> 
         send()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["sent again", "killed"])
 def test_a_trial_whose_files_are_lost_waits_until_they_are_sent_again(master: Master, end: str) -> None:
     content = b"a = 1"
@@ -315,6 +320,7 @@ def test_logs_are_read_from_either_end(master: Master) -> None:
     refused(master.client.get("/api/v1/trials/1/logs?last=0"), 422)
 
 
+@pytest.mark.long
 def test_not_a_numbers_travel_as_strings(master: Master) -> None:
     master.create()
     (job,) = master.world.wait_for_jobs(1)

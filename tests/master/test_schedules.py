@@ -130,6 +130,7 @@ def test_a_time_that_was_missed_is_made_up_for_once_if_it_is_not_long_ago(tmp_pa
         assert missed["next"] == "2030-03-06T03:40:00.000Z"
 
 
+@pytest.mark.long
 def test_a_master_that_ends_before_it_notes_a_submission_submits_once(timed: Master, clock: Clock) -> None:
     schedule = made(timed, {"every": "1h"}, overlap=True)
     assert len(at(timed, clock, BEGIN + timedelta(hours=1))) == 1
@@ -149,6 +150,7 @@ def test_schedules_are_paused_resumed_and_cancelled(timed: Master, clock: Clock)
     assert at(timed, clock, BEGIN + timedelta(hours=9)) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("timing", "said"),
     [

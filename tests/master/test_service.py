@@ -116,6 +116,7 @@ def test_an_error_of_the_user_is_shown_at_once_retried_once_and_not_again(master
     assert any("same error came again at the same batch" in line for line in system_lines(master))
 
 
+@pytest.mark.long
 def test_an_error_that_moves_on_uses_up_the_restarts(master: Master) -> None:
     experiment = master.create({"max_restarts": 2})
     for attempt in (1, 2, 3):
@@ -127,6 +128,7 @@ def test_an_error_that_moves_on_uses_up_the_restarts(master: Master) -> None:
     assert any("no restarts left" in line for line in system_lines(master))
 
 
+@pytest.mark.long
 def test_a_killed_worker_continues_from_its_latest_checkpoint(master: Master) -> None:
     experiment = master.create()
     (job,) = master.world.wait_for_jobs(1)
@@ -154,6 +156,7 @@ def test_a_killed_worker_continues_from_its_latest_checkpoint(master: Master) ->
     assert len(master.get("/trials/1/metrics", kind="training")) == 100
 
 
+@pytest.mark.long
 def test_a_trial_knows_since_when_it_has_its_best_value(master: Master) -> None:
     experiment = master.create()
     (job,) = master.world.wait_for_jobs(1)
@@ -174,6 +177,7 @@ def test_a_trial_knows_since_when_it_has_its_best_value(master: Master) -> None:
     assert master.get("/trials/1")["best_at"] == second
 
 
+@pytest.mark.long
 def test_a_damaged_checkpoint_is_passed_over(master: Master) -> None:
     master.create({"checkpoint_storage": {"save_trial_latest": 9}})
     (job,) = master.world.wait_for_jobs(1)
@@ -193,6 +197,7 @@ def test_a_damaged_checkpoint_is_passed_over(master: Master) -> None:
     assert third.resume.uuid == good
 
 
+@pytest.mark.long
 def test_how_long_a_trial_is_its_worker_knows_best(master: Master) -> None:
     experiment = master.create()
     (job,) = master.world.wait_for_jobs(1)
@@ -207,6 +212,7 @@ def test_how_long_a_trial_is_its_worker_knows_best(master: Master) -> None:
     assert (trial["batches"], trial["target_batches"]) == (90, 90), "a loop that was left is done"
 
 
+@pytest.mark.long
 def test_reports_that_a_dead_worker_left_on_disk_are_taken(master: Master) -> None:
     experiment = master.create()
     (job,) = master.world.wait_for_jobs(1)
@@ -228,6 +234,7 @@ def test_reports_that_a_dead_worker_left_on_disk_are_taken(master: Master) -> No
     assert [row["batch"] for row in master.get("/trials/1/metrics", kind="training")] == [1, 2]
 
 
+@pytest.mark.long
 def test_reports_that_were_damaged_on_disk_are_not_taken_and_the_run_is_not_complete(master: Master) -> None:
     experiment = master.create()
     (job,) = master.world.wait_for_jobs(1)
@@ -298,6 +305,7 @@ def test_superfluous_checkpoints_are_deleted_at_the_end(master: Master) -> None:
     assert master.client.get(file.replace(kept[0]["uuid"], found[0]["uuid"])).status_code == 404
 
 
+@pytest.mark.long
 def test_a_quick_check_trains_one_batch_and_keeps_nothing(master: Master) -> None:
     experiment = master.create({"searcher": {"name": "random", "max_trials": 9}}, test=True)
     (job,) = master.world.wait_for_jobs(1)
@@ -314,6 +322,7 @@ def test_a_quick_check_trains_one_batch_and_keeps_nothing(master: Master) -> Non
     master.until(path, lambda found: [one["state"] for one in found] == ["DELETED"])
 
 
+@pytest.mark.long
 def test_a_second_master_takes_up_the_workers_of_the_first(tmp_path: Path) -> None:
     with running_master(tmp_path / "home") as first:
         experiment = first.create({"searcher": {"name": "random", "max_trials": 4}})
@@ -436,6 +445,7 @@ def test_a_bundle_whose_blobs_were_lost_is_to_be_sent_again(master: Master) -> N
     assert master.get(f"/bundles/{bundle}/created")["id"] == bundle
 
 
+@pytest.mark.long
 def test_the_log_tells_what_happened(master: Master, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="det_native.master")
     experiment = master.create({"max_restarts": 1, "name": "digits"})
@@ -466,6 +476,7 @@ def test_what_a_worker_dies_of_before_it_starts_is_told(master: Master) -> None:
     assert "the interpreter has no det_native" in error["message"]
 
 
+@pytest.mark.long
 def test_a_queued_experiment_tells_what_it_waits_for_until_it_runs(master: Master) -> None:
     gang = {"resources": {"slots_per_trial": 2}}
     first = master.create(gang)

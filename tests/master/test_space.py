@@ -154,6 +154,7 @@ def test_above_the_budget_what_nobody_needs_goes_and_nothing_else(master: Master
     assert stray not in master.service.blobs
 
 
+@pytest.mark.long
 def test_what_would_go_is_told_before_it_goes(master: Master, det: Det) -> None:
     _, run_id = completed(master)
     old = write(home_of(master) / "cache" / "checkpoints" / "old" / "weights", 5_000, days_old=9)
@@ -187,6 +188,7 @@ def test_while_trials_run_neither_their_folders_nor_cached_datasets_go(master: M
     assert Path(job.directory).exists()
 
 
+@pytest.mark.long
 def test_output_goes_after_as_many_days_as_the_configuration_says(master: Master) -> None:
     short, _ = completed(master, {"log_retention_days": 3})
     nested, _ = completed(master, {"retention_policy": {"log_retention_days": 30}}, 2)
@@ -232,6 +234,7 @@ def test_sizes_are_read_and_shown() -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_budget_of_a_running_master_is_changed_from_the_command_line(master: Master, det: Det) -> None:
     assert det("space", "--budget", "50GB", "--keep-output", "30").exit_code == 0
     assert master.get("/space/settings") == {

@@ -11,10 +11,7 @@ from notebook_run import Kernels, check, notebooks
 pytestmark = [pytest.mark.slow, only_keras_2]
 
 #: Those of `make test`.
-FIRST = (
-    "keras2_everything_in_one_cell",
-    "keras2_out_of_order",
-)
+FIRST = ("keras2_everything_in_one_cell",)
 #: Those of `make soak`.
 LAST = (
     "keras2_home_autoencoder",

@@ -69,6 +69,7 @@ def unlike(ended: Ended, expected: Ended, names: list[str], within: float = 0.0)
     return [f"{name}: plain and moved differ at {place}" for name, place in differences.items() if place]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", loops(FIRST))
 def test_a_moved_loop_comes_to_the_same_here_and_on_the_cluster(
     name: str, loop_kernels: Kernels, plain: Plain, tmp_path: Path

@@ -10,7 +10,7 @@ from notebook_run import Kernels, check, notebooks
 pytestmark = pytest.mark.slow
 
 #: Those of `make test`.
-FIRST = ("torch_defined_twice", "torch_everything_in_one_cell")
+FIRST = ("torch_everything_in_one_cell",)
 #: Those of `make soak`.
 LAST = (
     "torch_augmentation",
