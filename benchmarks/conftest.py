@@ -178,8 +178,8 @@ def _table() -> list[str]:
     rows = list(_measured())
     fresh = {_key(row): row for row in rows}
     kept = [fresh.get(_key(row), row) for row in _of_before]
-    known = {_key(row) for row in _of_before}
-    return [*_HEAD, *kept, *(row for row in rows if _key(row) not in known)]
+    earlier_keys = {_key(row) for row in _of_before}
+    return [*_HEAD, *kept, *(row for row in rows if _key(row) not in earlier_keys)]
 
 
 def _key(row: str) -> str:

@@ -82,7 +82,7 @@ def _part(text: str) -> tuple[int, int]:
     """Read ``2/4``."""
     number, _, parts = text.partition("/")
     if not (number.isdigit() and parts.isdigit() and 1 <= int(number) <= int(parts)):
-        raise argparse.ArgumentTypeError(f'{text!r} is no part: write the second of four as "2/4"')
+        raise argparse.ArgumentTypeError(f'{text!r} does not name a part; write "2/4" for the second of four')
     return int(number), int(parts)
 
 

@@ -23,7 +23,8 @@ _FOLDERS = frozenset({"", "file", "local"})
 def mark_of(address: str) -> str:
     """Return the mark of a folder, which is put there if it has none.
 
-    It is empty for what is no folder, and for a folder that takes none: whether others see that is not known then.
+    Empty where the address is not a folder, or the folder cannot be written to: whether other machines see the same
+    folder cannot be checked then.
     """
     if not _is_folder(address):
         return ""
@@ -116,7 +117,11 @@ def _try(folder: Folder) -> None:
 
 
 def _is_lasting(error: OSError) -> bool:
-    """Return whether it would be the same in an hour: access is refused, there is no bucket, there are no keys."""
+    """Return whether waiting does not help: access is refused, or the bucket or the keys are missing.
+
+    fsspec has no common error for missing keys. Those of S3 and of Google have "Credentials" in their names; where
+    another package says it in another way, the trial waits at its first checkpoint, and says why.
+    """
     names = {type(each).__name__ for each in (error, error.__cause__)}
     return isinstance(error, PermissionError | FileNotFoundError) or any("Credentials" in name for name in names)
 

@@ -15,8 +15,8 @@ from det_native.schema.rest import MasterInfo, SlotInfo
 
 def _info(*nodes: NodeInfo, **fields: Any) -> MasterInfo:
     slots = [SlotInfo(id=f"{node.name}/{number}", device="cpu") for node in nodes for number in range(node.slots)]
-    known = {"version": "1", "protocol": 1, "pid": 1, "python": "3.11", "started": "now", "home": "/home"}
-    return MasterInfo(**known, **{"launcher": "ray", **fields}, slots=slots, nodes=list(nodes))
+    master = {"version": "1", "protocol": 1, "pid": 1, "python": "3.11", "started": "now", "home": "/home"}
+    return MasterInfo(**master, **{"launcher": "ray", **fields}, slots=slots, nodes=list(nodes))
 
 
 A = NodeInfo(id="1", name="a", slots=2)

@@ -123,8 +123,8 @@ def test_a_run_that_continues_ends_as_one_that_was_never_interrupted(
     # Once more, from a checkpoint of a continued run.
     assert_same(training.native(callbacks, resume=at_8.saved_at(12)), whole, state)
     # What TensorFlow says when Python frees what other tests have left, is not of this training.
-    told = [record.getMessage() for record in caplog.records if not record.name.startswith("tensorflow")]
-    assert not any("survive" in line or "restored" in line for line in told)
+    messages = [record.getMessage() for record in caplog.records if not record.name.startswith("tensorflow")]
+    assert not any("survive" in line or "restored" in line for line in messages)
 
 
 @pytest.mark.long

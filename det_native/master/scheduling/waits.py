@@ -129,8 +129,8 @@ class _Told:
         if not len(self._shares.machines) and asked:
             return f"machines: the cluster has none{asked}"
         if head.slots > total:
-            there = total or ("none (see `det nodes`)" if kind else 0)
-            return f"{_counted(head.slots)}{kind}: the cluster has {there}{asked}"
+            available = total or ("none (see `det nodes`)" if kind else 0)
+            return f"{_counted(head.slots)}{kind}: the cluster has {available}{asked}"
         return f"{_counted(head.slots)}{kind} on one machine: the largest has {usable.largest}{asked}"
 
     def _turn(self, usable: Usable) -> Pending | None:

@@ -17,8 +17,8 @@ _PAUSES = (0.5, 15.0)
 _REFUSED_PAUSE = 30.0
 _STEADY_SECONDS = 30.0
 _CLOSE_SECONDS = 20.0
-# With these it ends once it has said why, or was told to.
-_TOLD = (0, 3, 4)
+# The exit codes of a bridge that has said why it ends, or that was asked to end.
+_EXPLAINED_CODES = (0, 3, 4)
 # A bridge that is connected says something every 10 seconds.
 _SILENT_SECONDS = 60.0
 
@@ -134,7 +134,7 @@ class Connection:
             self.connected = None
             self._set_trouble(f"The connection to the Ray cluster at {self._address} was lost. It is tried again.")
             logger.warning("the bridge to the Ray cluster has ended with code %d; another one is started", code)
-        elif code not in _TOLD:  # Ray ends its process where it cannot go on
+        elif code not in _EXPLAINED_CODES:  # Ray ends its process where it cannot go on
             self.is_away = True
             self._set_trouble(
                 f"The connection to the Ray cluster at {self._address} cannot be made: Ray has ended the process that "

@@ -61,8 +61,8 @@ def test_its_commands_run(short_folder: Path) -> None:
     command = [sys.executable, str(RUNS_COMMANDS), str(short_folder), ADDRESS]
     done = run_alone(*command, folder=short_folder, environment=os.environ, seconds=560)
     assert done.returncode == 0, done.stdout
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    printed = {each["ran"]: each["printed"] for each in told}
+    reports = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    printed = {each["ran"]: each["printed"] for each in reports}
     [first] = [text for ran, text in printed.items() if "ray start --head" in ran]
     assert "1 machine" in first
     assert any("big.csv" in text for ran, text in printed.items() if "det data list" in ran)

@@ -17,15 +17,15 @@ _KNOWN = [text for name, text in vars(accelerators).items() if name.isupper() an
 
 
 @dataclass(frozen=True)
-class Bundle:
-    """What is to be there on one machine, and the labels that this machine is to have."""
+class Demand:
+    """What one machine must have: resources and labels. Ray calls it a bundle."""
 
     resources: dict[str, float]
     labels: dict[str, str] = field(default_factory=dict)
 
 
-def bundles_of(wanted: Iterable[SlotsWanted], machines: Iterable[Machine], rule: SlotRule) -> list[Bundle]:
-    """Return the bundles to ask an autoscaler for.
+def demands_of(wanted: Iterable[SlotsWanted], machines: Iterable[Machine], rule: SlotRule) -> list[Demand]:
+    """Return what to ask an autoscaler for.
 
     A slot is as much of a machine as it is on the machines that there are: with two slots for each machine of 16
     processors, eight processors.
@@ -39,10 +39,10 @@ def bundles_of(wanted: Iterable[SlotsWanted], machines: Iterable[Machine], rule:
         How many slots a machine has.
     """
     usable = [machine for machine in machines if machine.info.slots]
-    return [bundle for each in wanted for bundle in _bundles(each, usable, rule)]
+    return [demand for each in wanted for demand in _demands(each, usable, rule)]
 
 
-def _bundles(wanted: SlotsWanted, machines: list[Machine], rule: SlotRule) -> list[Bundle]:
+def _demands(wanted: SlotsWanted, machines: list[Machine], rule: SlotRule) -> list[Demand]:
     accelerator = _as_ray_calls_it(wanted.accelerator, machines)
     resource = _resource(accelerator, machines, rule)
     amount = _amount(resource, accelerator, machines)
@@ -50,8 +50,8 @@ def _bundles(wanted: SlotsWanted, machines: list[Machine], rule: SlotRule) -> li
     label, is_label, value = wanted.node.partition("=")
     labels = {label: value} if is_label else {}
     if wanted.single_node:
-        return [Bundle({resource: round(amount * wanted.slots, 4), **traces}, labels)]
-    return [Bundle({resource: amount, **traces}, labels)] * wanted.slots
+        return [Demand({resource: round(amount * wanted.slots, 4), **traces}, labels)]
+    return [Demand({resource: amount, **traces}, labels)] * wanted.slots
 
 
 def _as_ray_calls_it(accelerator: str, machines: list[Machine]) -> str:

@@ -15,7 +15,7 @@ from ray.exceptions import RayError
 from det_native.master.launch.ray.asks.kinds import RankEnded, Share
 from det_native.master.launch.ray.asks.serving import AskServer
 from det_native.master.launch.ray.bridge.agents import Agent, AgentLostError, Agents
-from det_native.master.launch.ray.bridge.asking import bundles_of
+from det_native.master.launch.ray.bridge.asking import demands_of
 from det_native.master.launch.ray.bridge.cluster import Cluster
 from det_native.master.launch.ray.bridge.gang import NOT_BEGUN, Gang
 from det_native.master.launch.ray.bridge.nodes import Machine, Machines
@@ -309,9 +309,9 @@ class Bridge:
         if command.wanted:  # how large a slot is, is seen at the machines
             await self._watch.first_look()
             self._has_asked = True
-        bundles = bundles_of(command.wanted, self._watch.present.values(), self._machines.rule)
+        demands = demands_of(command.wanted, self._watch.present.values(), self._machines.rule)
         try:
-            await self._cluster.want(bundles)
+            await self._cluster.want(demands)
         except (RayError, ConnectionError, RuntimeError) as error:
             logger.warning("the autoscaler is not told what is waited for: %s", error)
 

@@ -223,14 +223,14 @@ class Cluster:
 
         return await self.in_thread(look)
 
-    async def want(self, bundles: Sequence[asking.Bundle]) -> None:
+    async def want(self, demands: Sequence[asking.Demand]) -> None:
         """Tell the autoscaler what is waited for; nothing for an empty list."""
-        told = [bundle.resources for bundle in bundles], [bundle.labels for bundle in bundles]
+        arguments = [demand.resources for demand in demands], [demand.labels for demand in demands]
         async with self._wanting:  # the last one counts
             if self._client:
-                await self._request.remote(*told)
+                await self._request.remote(*arguments)
             else:
-                await self.in_thread(in_cluster.request, *told)
+                await self.in_thread(in_cluster.request, *arguments)
 
     def _group(self, run_id: str) -> PlacementGroup | None:
         try:

@@ -338,7 +338,7 @@ def test_where_nothing_is_for_long_the_agent_ends_and_comes_again_for_the_next_r
             rig.agents.rest(["a"])
             await asyncio.sleep(0.005)
         assert rig.cluster.ended == [first]
-        # What is not idle at one look begins to count anew.
+        # A machine that was busy at one look starts to count from zero.
         rig.agents.rest([])
         rig.follow()
         assert not rig.agents.resting

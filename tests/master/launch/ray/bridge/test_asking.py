@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from det_native.master.launch.ray.bridge.asking import Bundle, bundles_of
+from det_native.master.launch.ray.bridge.asking import Demand, demands_of
 from det_native.master.launch.ray.bridge.nodes import Machine, Machines, SlotRule
 from det_native.schema.cluster import SlotsWanted
 
@@ -41,28 +41,28 @@ H100 = {"CPU": 16.0, "GPU": 8.0, "accelerator_type:H100": 1.0}
 def test_a_slot_is_as_large_as_those_that_there_are(
     setting: str | None, resources: list[dict[str, float]], resource: str, amount: float
 ) -> None:
-    asked = bundles_of([SlotsWanted(slots=2)], *_machines(setting, *resources))
-    assert asked == [Bundle({resource: amount})] * 2
+    asked = demands_of([SlotsWanted(slots=2)], *_machines(setting, *resources))
+    assert asked == [Demand({resource: amount})] * 2
 
 
 def test_what_must_be_on_one_machine_is_asked_for_as_a_whole() -> None:
     wanted = [SlotsWanted(slots=2, single_node=True), SlotsWanted(slots=1)]
-    assert bundles_of(wanted, *_machines("cpu:2", {"CPU": 16.0})) == [Bundle({"CPU": 16.0}), Bundle({"CPU": 8.0})]
-    thirds = bundles_of([SlotsWanted(slots=3, single_node=True)], *_machines("cpu:3", {"CPU": 10.0}))
-    assert thirds == [Bundle({"CPU": 9.9999})]  # no more than the machine has
+    assert demands_of(wanted, *_machines("cpu:2", {"CPU": 16.0})) == [Demand({"CPU": 16.0}), Demand({"CPU": 8.0})]
+    thirds = demands_of([SlotsWanted(slots=3, single_node=True)], *_machines("cpu:3", {"CPU": 10.0}))
+    assert thirds == [Demand({"CPU": 9.9999})]  # no more than the machine has
 
 
 @pytest.mark.parametrize(("accelerator", "told"), [("h100", "H100"), ("b200", "B200"), ("Own-1", "Own-1")])
 def test_a_type_of_gpus_is_spelled_as_ray_does(accelerator: str, told: str) -> None:
     wanted = SlotsWanted(slots=8, accelerator=accelerator, single_node=True)
-    expected = Bundle({"GPU": 8.0, f"accelerator_type:{told}": 0.001})
-    assert bundles_of([wanted], *_machines(None, HEAD, H100)) == [expected]
+    expected = Demand({"GPU": 8.0, f"accelerator_type:{told}": 0.001})
+    assert demands_of([wanted], *_machines(None, HEAD, H100)) == [expected]
 
 
 def test_processors_are_asked_for_where_they_are_wanted_beside_gpus() -> None:
-    assert bundles_of([SlotsWanted(slots=1, accelerator="cpu")], *_machines(None, HEAD, H100)) == [Bundle({"CPU": 1.0})]
+    assert demands_of([SlotsWanted(slots=1, accelerator="cpu")], *_machines(None, HEAD, H100)) == [Demand({"CPU": 1.0})]
 
 
 def test_labels_are_passed_on() -> None:
     wanted = SlotsWanted(slots=1, node="zone=b")
-    assert bundles_of([wanted], *_machines(None, {"CPU": 2.0})) == [Bundle({"CPU": 1.0}, {"zone": "b"})]
+    assert demands_of([wanted], *_machines(None, {"CPU": 2.0})) == [Demand({"CPU": 1.0}, {"zone": "b"})]
