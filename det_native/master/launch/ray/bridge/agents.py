@@ -234,6 +234,7 @@ class Agents:
             await agent.call("close", True)
             await self._cluster.end_actor(agent.handle)
         except (AgentLostError, DetError, RayError) as error:
+            agent.dismissed = False  # it is tried again
             logger.info("the agent of %s is not ended: %s", agent.name, error)
 
     async def close(self, *, kill_workers: bool) -> None:
