@@ -55,7 +55,7 @@ def short_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.soak
+@pytest.mark.long
 @pytest.mark.timeout(600)  # twenty commands, each of which imports much
 def test_its_commands_run(short_folder: Path) -> None:
     command = [sys.executable, str(RUNS_COMMANDS), str(short_folder), ADDRESS]
