@@ -58,6 +58,7 @@ def test_the_quickstart_trains_on_the_cluster_as_it_is(cluster: RayCluster, tmp_
                 "DET_HOME": str(tmp_path / "laptop"),
                 "DET_MASTER": f"unix:{home / 'master.sock'}",
                 "DET_TOKEN": (home / "token").read_text().strip(),
+                "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
             }
         )
         rows = _det(home, cluster, "experiment", "list", "--all").splitlines()[1:]
