@@ -281,7 +281,7 @@ class TestCommand:
         listed = det("experiment", "list")  # local runs need no master, and there is none of another either
         assert (listed.returncode, listed.stdout) == (0, "There are no experiments yet.\n")
         failed = det("experiment", "kill", "1")
-        assert failed.returncode == 1
+        assert failed.returncode == 3
         assert failed.stderr.startswith("Error: No master runs")
         assert failed.stderr.count("\n") == 1
         assert det("logs").returncode == 1

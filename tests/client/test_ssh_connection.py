@@ -264,7 +264,7 @@ class TestConnected:
             session.get("/master")
         assert f"det -m {machine.address} up" in str(caught.value)
         shown = det("-m", machine.address, "status")
-        assert (shown.returncode, "No master runs on" in shown.stderr) == (1, True)
+        assert (shown.returncode, "No master runs on" in shown.stderr) == (3, True)
         assert "No master runs on" in det("-m", machine.address, "down").stdout
         started = det("-m", machine.address, "up")
         assert "Started a master on" in started.stdout, started.stderr

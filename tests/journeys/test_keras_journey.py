@@ -95,6 +95,21 @@ def prepared(notebook: Notebook) -> None:
         notebook.run(source)
 
 
+@pytest.fixture(scope="module")
+def here(notebook: Notebook) -> Ran:
+    """The cell that trains in the kernel."""
+    return notebook.run(train("config, local=True") + "local = history\nlocal_experiment = context.experiment")
+
+
+@pytest.fixture(scope="module")
+def submitted(notebook: Notebook) -> Ran:
+    """The cell that trains ``experiment`` on the cluster; the next one has waited for it."""
+    ran = notebook.run(PRINTING + train(result="experiment"))
+    assert not sent(ran) & with_training(notebook), "none of the trial runs above"
+    notebook.run("experiment.wait(show='bar')")
+    return ran
+
+
 @pytest.mark.parametrize(
     "mode",
     [
@@ -111,29 +126,27 @@ def test_a_quick_check_is_one_batch_and_says_so(notebook: Notebook, mode: str) -
     assert value(notebook, "{name: len(values) for name, values in history.history.items()}") == dict.fromkeys(KEYS, 1)
 
 
-def test_local_and_cluster_give_the_same_numbers_by_the_same_line(notebook: Notebook) -> None:
-    here = notebook.run(train("config, local=True") + "local = history.history")
+def test_local_and_cluster_give_the_same_numbers_by_the_same_line(
+    notebook: Notebook, here: Ran, submitted: Ran
+) -> None:
     assert not here.text, "a silent fit stays silent: nobody typed epochs or batch_size, so nothing is contradicted"
-    assert value(notebook, "(context.experiment.state.name, context.experiment.history == local)") == (
+    assert value(notebook, "(local_experiment.state.name, local_experiment.history == local.history)") == (
         "COMPLETED",
         True,
     )
-    data = notebook.run("history").shown[-1]
+    data = notebook.run("local").shown[-1]
     assert re.fullmatch(r"Experiment local-\d+: .*: completed, best val_loss [\d.]+", data["text/plain"])
     assert {"text/html", "image/png"} < data.keys()
-    submitted = notebook.run(PRINTING + train(result="experiment"))
     assert {1, 2, 3} <= sent(submitted)
-    assert not sent(submitted) & with_training(notebook), "none of the trial runs above"
     assert not submitted.stderr
-    notebook.run("experiment.wait(show='bar')")
     assert value(notebook, "list(experiment.history)") == KEYS
     assert value(notebook, "{len(values) for values in experiment.history.values()}") == {3}
-    assert value(notebook, "experiment.history == local"), "one seed, one result"
+    assert value(notebook, "experiment.history == local.history"), "one seed, one result"
     assert value(notebook, "context.experiment is experiment")
 
 
 @pytest.mark.long
-def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook) -> None:
+def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook, submitted: Ran) -> None:
     first = notebook.run("model.predict(x_val[:1], verbose=0)")
     assert "weights loaded into `model`" in first.text
     assert not first.stderr
@@ -143,7 +156,7 @@ def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook) -> None:
 
 
 @pytest.mark.long
-def test_the_best_checkpoint_comes_back_as_the_trained_model(notebook: Notebook) -> None:
+def test_the_best_checkpoint_comes_back_as_the_trained_model(notebook: Notebook, submitted: Ran) -> None:
     loaded = notebook.run("checkpoint = experiment.top_checkpoint()\nbest = checkpoint.load()")
     assert not loaded.outputs, "what the replayed cells print, display and draw does not show here"
     assert "printed by the cell" in notebook.run("experiment.logs()").text
@@ -240,7 +253,7 @@ def test_a_loop_in_a_cell_makes_an_experiment_of_each_turn(notebook: Notebook) -
 
 
 @pytest.mark.long
-def test_what_is_shown_stays_in_the_saved_notebook(notebook: Notebook) -> None:
+def test_what_is_shown_stays_in_the_saved_notebook(notebook: Notebook, submitted: Ran) -> None:
     data = notebook.run("experiment").shown[-1]
     assert re.search(r"Experiment \d+", data["text/plain"])
     assert "state: Completed" in data["text/plain"]
@@ -256,7 +269,7 @@ def _is_bar(data: dict[str, str]) -> bool:
 
 
 @pytest.mark.long
-def test_a_progress_bar_reads_well_without_widgets(notebook: Notebook) -> None:
+def test_a_progress_bar_reads_well_without_widgets(notebook: Notebook, submitted: Ran) -> None:
     bars = [data["text/plain"] for ran in notebook.cells for data in ran.shown if _is_bar(data)]
     assert bars
     for bar in bars:

@@ -79,6 +79,22 @@ def once(word: str, act: Callable[[], None]) -> Callable[[str], None]:
     return watch
 
 
+SLOW = """
+import time
+
+class Slow(Line):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        if batch_idx == 2:
+            print("third batch", flush=True)
+        if batch_idx > 2:
+            time.sleep(0.02)
+        return super().train_batch(batch, epoch_idx, batch_idx)
+
+one = {**config, "searcher": {"name": "single", "metric": "error", "max_length": {"batches": 5000}}}
+one["hyperparameters"] = {"global_batch_size": 16, "lr": 0.1}
+"""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def trained(notebook: Notebook) -> None:
     """The same search, here and on the cluster."""
@@ -86,6 +102,7 @@ def trained(notebook: Notebook) -> None:
         notebook.run(source)
     notebook.run("here = det.experimental.create(Line, config, local=True, show='bar')")
     notebook.run("far = det.experimental.create(Line, config)\nfar.wait()")
+    notebook.run(SLOW)
 
 
 def test_a_local_search_shows_how_far_it_is(notebook: Notebook) -> None:
@@ -157,24 +174,7 @@ def test_the_program_comes_back_as_a_notebook_that_runs(notebook: Notebook, envi
     assert "'lr': 0.1" in last.outputs[-1].data["text/plain"]
 
 
-SLOW = """
-import time
-
-class Slow(Line):
-    def train_batch(self, batch, epoch_idx, batch_idx):
-        if batch_idx == 2:
-            print("third batch", flush=True)
-        if batch_idx > 2:
-            time.sleep(0.02)
-        return super().train_batch(batch, epoch_idx, batch_idx)
-
-one = {**config, "searcher": {"name": "single", "metric": "error", "max_length": {"batches": 5000}}}
-one["hyperparameters"] = {"global_batch_size": 16, "lr": 0.1}
-"""
-
-
 def test_the_stop_button_ends_a_local_trial_with_a_checkpoint(notebook: Notebook) -> None:
-    notebook.run(SLOW)
     ran = notebook.run(
         "stopped = det.experimental.create(Slow, one, local=True)", watch=once("third batch", notebook.interrupt)
     )
