@@ -31,7 +31,7 @@ export function Head({
   const fixed = early || isLocalId(id);
   const state = experimentStateText(experiment);
   return (
-    <header class="det-exp-head">
+    <div class="det-exp-head">
       <div class="det-page-head">
         <span class="det-exp-number">{shortName(id)}</span>
         <EditableText
@@ -57,7 +57,7 @@ export function Head({
         labels={experiment.labels ?? []}
         onChange={fixed ? undefined : change}
       />
-    </header>
+    </div>
   );
 }
 
