@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import CellType, FunctionType, MethodType
@@ -10,11 +11,12 @@ from typing import Any
 from det_native.carried.names import CarriedNames
 from det_native.carried.namespaces import Namespace
 from det_native.carried.table import NO_KINDS, Address, Kinds, Part
-from det_native.inspection.attributes import is_own_module
+from det_native.inspection.attributes import changed_by_use, is_own_module
 
 #: Stands for what a call is given.
 CALL = "the call"
 _CODE = FunctionType | CellType | type
+_CONTAINERS = (list, dict, set, deque)
 
 
 class CallNames(CarriedNames):
@@ -54,7 +56,6 @@ class CallNames(CarriedNames):
         super().__init__({CALL: Namespace(dict(roots))}, {CALL: list(roots)}, known, device, kinds)
         self.referred: dict[Address, Any] = {}
         self._changing = frozenset(map(id, changing))
-        self._apart: frozenset[int] = frozenset()
         if apart:
             self._leave_out(frozenset(apart), kinds.fixed)
 
@@ -83,24 +84,39 @@ class CallNames(CarriedNames):
             else:
                 left_out.add(identity)
                 part.fixed = True
-        self._apart = frozenset(left_out)
 
     def needed(self) -> frozenset[str]:
         """Return the names that the call's code looks up."""
         return frozenset(name for key, several in self._table.watched.items() for name in several if key != CALL)
 
     def may_change(self) -> frozenset[int]:
-        """Return identities of the objects that the call may change in place: what it is given, and what its code says.
+        """Return identities of the objects that the call may change in place, as far as its code tells.
 
-        Of the given objects that is all that they hold, of other names what the code of functions may change.
+        That is what functions change by its name, and of the given objects the containers and objects that their own
+        methods change.
         """
         held: set[int] = set()
         for part in self.parts:
-            if isinstance(part.value, _CODE) or part.address[:1] != (CALL,):
+            if part.address[:1] != (CALL,) or not _is_changed(part.value):
                 continue
-            if part.holder is None or id(part.holder.value) in held or isinstance(part.holder.value, type):
+            holder = part.holder
+            if holder is None or isinstance(holder.value, type) or (id(holder.value) in held and _is_put(part, holder)):
                 held.add(id(part.value))
-        return self.changed_by(()) | held | self._apart | self._changing
+        return self.changed_by(()) | held | self._changing
+
+
+def _is_changed(value: Any) -> bool:
+    """Whether a value may be changed in place by who has it: arrays and tables are taken for data."""
+    return not isinstance(value, _CODE) and (isinstance(value, _CONTAINERS) or is_own_module(type(value).__module__))
+
+
+def _is_put(part: Part, holder: Part) -> bool:
+    """Whether what holds a part changes it: of an object, if its methods change that attribute."""
+    step = part.address[-1]
+    if isinstance(holder.value, _CONTAINERS) or not isinstance(step, str):
+        return True
+    kind: type = type(holder.value)
+    return step.removeprefix(".") in changed_by_use(kind)
 
 
 def _holders(part: Part) -> Iterator[Part]:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from det_native.carried.call import CallNames, unwrapped
 from det_native.carried.table import Kinds
-from det_native.inspection.attributes import is_own_module
+from det_native.inspection.attributes import changed_by_use, is_own_module
 from det_native.keras.data import Kind
 from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
@@ -51,8 +51,8 @@ def begin(call: FitCall) -> CallNames | None:
 
 def _parts_of(callback: Any) -> Iterator[tuple[str, Any, bool]]:
     """Yield what a callback has that leads to names of the program; whether it is code."""
-    kind = type(callback)
-    own = is_own_module(kind.__module__)
+    kind: type = type(callback)
+    own, changed = is_own_module(kind.__module__), changed_by_use(kind)
     if own:
         yield kind.__qualname__, kind, True
     for attribute, held in vars(callback).items():
@@ -60,7 +60,8 @@ def _parts_of(callback: Any) -> Iterator[tuple[str, Any, bool]]:
             continue
         for value in unwrapped(held):
             code = isinstance(value, FunctionType | type)
-            if code or is_own_module(type(value).__module__) or (own and isinstance(value, _CONTAINERS)):
+            collects = own and attribute in changed and isinstance(value, _CONTAINERS)
+            if code or collects or is_own_module(type(value).__module__):
                 yield f"{kind.__qualname__}.{attribute}", value, code
 
 
@@ -74,4 +75,4 @@ def _known(call: FitCall) -> dict[Any, Any]:
 
 
 def _kinds() -> Kinds:
-    return Kinds(fixed=(tf.Tensor, tf.Variable, tf.data.Dataset, *internals.tracked_kinds()))
+    return Kinds(fixed=(tf.Tensor, tf.Variable, tf.data.Dataset, tf.io.gfile.GFile, *internals.tracked_kinds()))

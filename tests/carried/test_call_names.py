@@ -17,9 +17,13 @@ class Meter:
     made = []
 
     def __init__(self):
-        self.values = []
+        self.values, self.labels = [], labels
+
+    def add(self, value):
+        self.values.append(value)
 
 
+labels = ["a", "b"]
 meter = Meter()
 
 
@@ -36,7 +40,7 @@ class Watch:
         count += 1
         last = loss
         losses.append(loss)
-        self.meter.values.append(loss)
+        self.meter.add(loss)
         rate = options["lr"]
         self.out.append(rate * loss)
         Watch.calls.append(loss)
@@ -105,7 +109,7 @@ def test_only_what_may_change_is_waited_for() -> None:
     changing = names.may_change()
     for value in (here["losses"], here["meter"], here["meter"].values, here["out"], here["seen"], here["watch"]):
         assert id(value) in changing
-    for value in (here["untouched"], here["options"], here["Watch"], here["Meter"], here["note"]):
+    for value in (here["untouched"], here["options"], here["labels"], here["Watch"], here["Meter"], here["note"]):
         assert id(value) not in changing
     assert names.awaited("__main__") == {"count", "last"}
     here["count"] = 3
@@ -116,7 +120,8 @@ def test_what_is_kept_elsewhere_is_referred_to_only() -> None:
     worker, here = program(), program()
     apart = ("watch.meter", "watch.out")
     saving, loading = names_of(worker, apart), names_of(here, apart)
-    assert list(loading.referred.values()) == [here["meter"], here["meter"].values], "objects of the user's classes"
+    of_meter = [here["meter"], here["meter"].values, here["labels"]]
+    assert list(loading.referred.values()) == of_meter, "objects of the user's classes"
     assert id(here["out"]) in loading.may_change()
     train(worker)
     worker["last"] = [worker["out"], worker["meter"]]

@@ -30,6 +30,7 @@ def begin(**where):
 """
 CALLBACKS = """
 losses, rates, count, flag = [], [], 0, None
+labels = ["cat", "dog"]
 
 class Meter:
     def __init__(self):
@@ -39,6 +40,7 @@ class Watch(tf.keras.callbacks.Callback):
     def __init__(self, meter, out):
         super().__init__()
         self.meter, self.out, self.epochs = meter, out, 0
+        self.data, self.labels = (x, y), labels
 
     def on_epoch_end(self, epoch, logs=None):
         global count
@@ -107,8 +109,8 @@ def test_a_list_that_is_bound_anew_is_the_users(keras: Kernel, gate: Gate) -> No
     keras.run("model = begin()")
     keras.run(CALLBACKS.replace("global count\n", f"global count\n        gate({gate.port})\n"))
     keras.run(FIT)
-    ran = keras.run("losses, count = [], 'mine'\nprint('SET', losses, count)")
-    assert "SET [] mine" in ran.text
+    ran = keras.run("losses, count = [], 'mine'\nprint('SET', losses, count, labels, x.shape)")
+    assert "SET [] mine ['cat', 'dog'] (64, 4)" in ran.text, "what callbacks only read is not waited for"
     assert "weights loaded" not in ran.text
     for _ in range(3):
         gate.next().go()

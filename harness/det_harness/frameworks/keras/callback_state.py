@@ -42,22 +42,26 @@ _TRACKED = internals.tracked_kinds()
 Parts = dict[tuple[str, Any], Any]
 
 
-def save(folder: Path, model: Any, callbacks: Sequence[Any], names: CallNames | None = None) -> None:
+def save(
+    folder: Path, model: Any, callbacks: Sequence[Any], names: CallNames | None = None, *, ended: bool = False
+) -> None:
     """Write the states into the folder of a checkpoint; who has something buffered is told to write it out.
 
-    What the program's names lead to is written as far as it has changed, and callbacks refer to it.
+    What the program's names lead to is written as far as it has changed, and callbacks refer to it. Of a training that
+    has `ended` no trial goes on: what it lacks then is not told.
     """
     parts = _parts(model, callbacks, names)
     tracked: dict[str, Any] = {}
     states = []
     for index, callback in enumerate(callbacks):
         handles.flush(vars(callback))
-        states.append(_state(callback, parts, f"callback_{index}_", tracked))
+        states.append(_state(callback, parts, f"callback_{index}_", tracked, told=not ended))
     params = getattr(callbacks[0], "params", None) if callbacks else None
     content: dict[str, Any] = {"work": os.getcwd(), "states": states, "params": params}
     if names is not None:
         changed = names.save()
-        _tell(changed.lost)
+        if not ended:
+            _tell(changed.lost)
         content["names"] = np.frombuffer(changed.data, np.uint8)
     state_files.dump(folder, "callbacks", content, _title(callbacks))
     if tracked:
@@ -163,7 +167,7 @@ def _parts(model: Any, callbacks: Sequence[Any], names: CallNames | None = None)
     return {**parts_of(model), **referred, **{("callback", index): each for index, each in enumerate(callbacks)}}
 
 
-def _state(callback: Any, parts: Parts, prefix: str, tracked: dict[str, Any]) -> dict[str, Any]:
+def _state(callback: Any, parts: Parts, prefix: str, tracked: dict[str, Any], *, told: bool) -> dict[str, Any]:
     state: dict[str, Any] = {"class": _kind(callback), "values": {}, "tracked": [], "objects": None}
     if isinstance(callback, tf.keras.callbacks.ProgbarLogger):
         return state
@@ -178,7 +182,7 @@ def _state(callback: Any, parts: Parts, prefix: str, tracked: dict[str, Any]) ->
         elif _is_tracked(value, {id(part) for part in parts.values()}):
             state["tracked"].append(name)
             tracked[prefix + name] = value
-        elif _can_be_pickled(value, parts, f"{_kind(callback)}.{name}"):
+        elif _can_be_pickled(value, parts, f"{_kind(callback)}.{name}", told=told):
             objects[name] = value
     if objects:  # in one piece: two attributes may hold the same object
         state["objects"] = np.frombuffer(_pickled(objects, parts), dtype=np.uint8)
@@ -265,12 +269,12 @@ def _is_number(value: Any) -> bool:
 _reported: set[str] = set()
 
 
-def _can_be_pickled(value: Any, parts: Parts, name: str) -> bool:
+def _can_be_pickled(value: Any, parts: Parts, name: str, *, told: bool) -> bool:
     try:
         _pickled(value, parts)
     except Exception as error:  # noqa: BLE001 - objects of the user's may raise anything from their __reduce__
         # What Keras's own callbacks lack (writers of event files, say), they make again themselves.
-        if not name.startswith(("keras.", "tensorflow.", "det_native.")) and name not in _reported:
+        if told and not name.startswith(("keras.", "tensorflow.", "det_native.")) and name not in _reported:
             _reported.add(name)
             logger.warning("%s does not survive a restart: it cannot be pickled (%s).", name, error)
         return False

@@ -164,14 +164,14 @@ class KerasCheckpoints:
 
         def write(folder: Path) -> None:
             self._save_model(folder, progress, logs)
-            self._save_callbacks(folder, callbacks)
+            self._save_callbacks(folder, callbacks, ended=True)
 
         self._services.checkpoints.save_end(write, metrics)
 
     def digest_of(self, callbacks: Sequence[Any]) -> bytes:
         """Return what tells the present states of callbacks from others."""
         with tempfile.TemporaryDirectory(prefix="det-callbacks-") as folder:
-            self._save_callbacks(Path(folder), callbacks)
+            self._save_callbacks(Path(folder), callbacks, ended=True)
             return callback_state.digest(Path(folder))
 
     # -- what a model of graphs does in another way
@@ -194,8 +194,8 @@ class KerasCheckpoints:
         if any(each is not None for each in gathered):
             state_files.dump(folder, _GRADIENTS, gathered)
 
-    def _save_callbacks(self, folder: Path, callbacks: Sequence[Any]) -> None:
-        callback_state.save(folder, self._call.model, callbacks, self._call.names)
+    def _save_callbacks(self, folder: Path, callbacks: Sequence[Any], *, ended: bool = False) -> None:
+        callback_state.save(folder, self._call.model, callbacks, self._call.names, ended=ended)
 
     def _files_to_keep(self) -> list[UserFiles]:
         """Return the folders whose files go into the checkpoints: the first rank's, which the others find, too."""

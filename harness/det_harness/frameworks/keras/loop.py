@@ -321,8 +321,9 @@ class TrainingCallbacks(NamingCallbacks):
     def on_train_end(self, logs: Any = None) -> None:
         # A worker that has to leave goes on elsewhere, from before this.
         before, self._digest_at_end = self._digest_at_end, None
-        checkpoints = self._controller.checkpoints
-        at_end = before is not None and any(_is_users(callback.on_train_end) for callback in self.callbacks)
+        checkpoints, here = self._controller.checkpoints, self._controller.services.users_process
+        of_users = any(_is_users(callback.on_train_end) for callback in self.callbacks)
+        at_end = before is not None and not here and of_users
         states = checkpoints.digest_of(self.callbacks) if at_end else b""
         super().on_train_end(logs)
         if not self._finished:
