@@ -35,33 +35,40 @@ def names_changed(code: types.CodeType, lookup: Callable[[str], Any]) -> frozens
         Gives the value of a name; None where it has none.
     """
     changed = set()
-    for names, methods, assigns in _statements(code):
+    for names, methods, assigned in _statements(code):
         values = {name: lookup(name) for name in names}
         calls_own = any(map(_may_change_arguments, values.values()))
         for name, value in values.items():
             is_code = isinstance(value, _CODE)
-            if not is_code and (calls_own or _may_change(value, methods, assigns=assigns)):
+            if not is_code and (calls_own or _may_change(value, methods, assigns=name in assigned)):
                 changed.add(name)
     return frozenset(changed)
 
 
-def _statements(code: types.CodeType) -> Iterator[tuple[set[str], set[str], bool]]:
-    """Yield of each statement the names that it has, the attributes, and whether it assigns to a part of something."""
+def _statements(code: types.CodeType) -> Iterator[tuple[set[str], set[str], set[str]]]:
+    """Yield of each statement the names that it has, the attributes, and the names to a part of which it may assign."""
     names: set[str] = set()
     methods: set[str] = set()
-    assigns = False
+    assigned: set[str] = set()
+    owner = ""  # what stands just before: `self.rows = rows` assigns to a part of self
     for instruction in dis.get_instructions(code):
         operation = instruction.opname
         if operation in _NAMED or operation.startswith("LOAD_FAST"):
-            names.update((instruction.argval,) if isinstance(instruction.argval, str) else instruction.argval)
-        elif operation in ("LOAD_ATTR", "LOAD_METHOD"):
+            several = (instruction.argval,) if isinstance(instruction.argval, str) else instruction.argval
+            names.update(several)
+            owner = several[-1]
+            continue
+        if operation in ("LOAD_ATTR", "LOAD_METHOD"):
             methods.add(instruction.argval)
+        elif operation in ("STORE_ATTR", "DELETE_ATTR") and owner:
+            assigned.add(owner)
         elif operation in _ASSIGNING or (operation == "BINARY_OP" and instruction.argrepr.endswith("=")):
-            assigns = True
+            assigned |= names
         if operation.startswith(_ENDS):
-            yield names, methods, assigns
-            names, methods, assigns = set(), set(), False
-    yield names, methods, assigns
+            yield names, methods, assigned
+            names, methods, assigned = set(), set(), set()
+        owner = ""
+    yield names, methods, assigned
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _statements(constant)

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from det_native.carried import states
+from det_native.carried.changes import names_changed
 from det_native.carried.namespaces import LOCAL, Namespace
 from det_native.carried.numbers import on_device
 from det_native.carried.packing import TooLargeError, Unit, head_of, packed, unpacked
@@ -55,6 +57,12 @@ class CarriedNames:
     ----------
     lost : dict of str to str
         Names that the last call of :meth:`restore` could not put back, each with the reason.
+    brought : bool
+        Whether the last call of :meth:`restore` was given anything that had changed.
+    unkept : dict of str to str
+        Names whose values cannot be kept, and which are needed, each with what it is.
+    sets : dict of str to frozenset of str
+        Names that functions bind which may be called, by their namespace.
     """
 
     def __init__(
@@ -69,7 +77,50 @@ class CarriedNames:
         self._device = device
         self._table = Table(namespaces, watched, self._known, kinds)
         self.lost: dict[str, str] = {}
+        self.brought = False
+        self.unkept: dict[str, str] = {}
+        self.sets = {key: frozenset(names) for key, names in self._table.bound.items()}
         self._given_up: set[str] = set()
+
+    @property
+    def in_function(self) -> bool:
+        """Whether names are variables of a function, which are gone when it has ended."""
+        return False
+
+    def awaited(self, key: str = LOCAL) -> frozenset[str]:
+        """Return the names of a namespace that the code sets, and that nobody has bound or deleted since then."""
+        given_up = self._given_up if key != LOCAL else set()
+        return frozenset(name for name in self.sets.get(key, frozenset()) - given_up if self._is_as_then(key, name))
+
+    def give_up(self, names: Iterable[str]) -> None:
+        """Leave names of cells alone that were bound anew: what the code makes of them is not wanted any more."""
+        self._given_up |= {*names}
+
+    def changed_by(self, codes: Iterable[tuple[CodeType, Sequence[str]]]) -> frozenset[int]:
+        """Return identities of the objects that code may change in place, as far as it tells.
+
+        Parameters
+        ----------
+        codes : iterable of tuple
+            Code, and the namespaces in which it looks up names. The functions that it may call count, too.
+        """
+        table = self._table
+        names: set[tuple[str, str]] = set()
+        functions = [(each.__code__, [str(each.__globals__.get("__name__"))]) for each in table.functions]
+        for code, keys in (*codes, *functions):
+            where = partial(_holding, table.before, keys)
+            for name in names_changed(code, partial(_value_in, table.before, keys)):
+                key = where(name)
+                if key is not None:
+                    names.add((key, name))
+        roots = {id(table.before[key][name]) for key, name in names}
+        found: set[int] = set()
+        for identity, part in table.parts.items():  # what holds a part comes before it
+            by_function = part.holder is not None and isinstance(part.holder.value, FunctionType | CellType)
+            inside = part.holder is not None and id(part.holder.value) in found
+            if not part.fixed and (by_function or inside or identity in roots or part.address[:2] in names):
+                found.add(identity)
+        return frozenset(found)
 
     @property
     def parts(self) -> list[Part]:
@@ -168,6 +219,7 @@ class CarriedNames:
             Names that were not put back, each with the reason.
         """
         self.lost, names = head_of(data)
+        self.brought = bool(names)
         lost = self.lost
         bound: dict[str, dict[str, Any]] = {}
         gone: dict[str, list[str]] = {}
@@ -204,6 +256,16 @@ class CarriedNames:
             values = {name: value for name, value in bound.get(key, {}).items() if name not in touched}
             namespace.put(values, [name for name in gone.get(key, ()) if name not in touched])
         return lost
+
+
+def _holding(before: Mapping[str, Mapping[str, Any]], keys: Iterable[str], name: str) -> str | None:
+    """Return the first of several namespaces that had a name at the beginning."""
+    return next((key for key in keys if name in before.get(key, {})), None)
+
+
+def _value_in(before: Mapping[str, Mapping[str, Any]], keys: Iterable[str], name: str) -> Any:
+    key = _holding(before, keys, name)
+    return None if key is None else before[key][name]
 
 
 def _content(part: Part, replaced: set[int]) -> Any:

@@ -207,6 +207,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     from det_native.pending.fitting import after_submit
     from det_native.pending.trained import continued
 
+    harness_for(call).note_names(call)
     note_beginning(call)
     continues = continued(call)
     experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
@@ -232,7 +233,7 @@ def note_beginning(call: Any) -> None:
     from det_native.pending.following import is_read_later
     from det_native.pending.registry import PendingTraining
 
-    training = PendingTraining(call.context.experiment, call, loop=getattr(call.context, "loop_names", None))
+    training = PendingTraining(call.context.experiment, call, loop=getattr(call, "names", None))
     note(read=is_read_later(training, loop=call.kind == "train") if call.wait is None else call.wait)
 
 

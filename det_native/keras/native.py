@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import tensorflow as tf
 
+from det_native.carried.call import CallNames
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.keras import pipelines
 from det_native.keras.adapter import SequenceAdapter
@@ -82,6 +83,8 @@ class FitCall:
         Whether Keras draws no bar although one was asked for: a live view is in its place.
     log_line : callable, optional
         Takes a line of each epoch, for the log of a training that prints none.
+    names : CallNames, optional
+        What its callbacks carry from batch to batch, see ``call_names``.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -101,6 +104,7 @@ class FitCall:
     as_in_keras: bool = True
     bar_left_out: bool = False
     log_line: Callable[[str], None] | None = field(default=None, repr=False)
+    names: CallNames | None = field(default=None, repr=False)
     _source: DataSource | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:

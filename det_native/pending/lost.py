@@ -1,4 +1,4 @@
-"""Names of a loop whose values have not come from the worker: said where code reads them."""
+"""Names that a training changes, and whose values have not come from the worker: said where code reads them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _sentences: dict[str, str] = {}
 
 
 def note(experiment_id: Any, lost: Mapping[str, str]) -> None:
-    """Note what of an experiment's loop has stayed on the worker, each name with the reason."""
+    """Note what of an experiment's training has stayed on the worker, each name with the reason."""
     for name, why in lost.items():
         _sentences[name] = (
-            f"`{name}`, which the loop of experiment {experiment_id} has set or changed, {why}: it has stayed on the "
-            f"worker, and here it is as it was. Let the loop keep less of it, or write it to a file."
+            f"`{name}`, which the training of experiment {experiment_id} has set or changed, {why}: it has stayed on "
+            f"the worker, and here it is as it was. Let the training keep less of it, or write it to a file."
         )
 
 

@@ -37,12 +37,12 @@ class PendingTraining:
         What the weights were when it was submitted.
     created : str
         When the experiment was created: a master of an emptied home gives its number to another one.
-    loop : LoopNames, optional
-        The names of the user's own loop that it was submitted by, as they were then.
+    loop : CarriedNames, optional
+        What the user's own loop, or the functions and callbacks of the call, lead to, as it was then.
     read : set of str
         Names that code reads which has waited for it.
     counted : bool
-        Whether names of a loop have come home.
+        Whether names that its code changes have come home.
     """
 
     #: What looks at a model's content goes no further.
@@ -91,7 +91,7 @@ def add(
     if not getattr(call, "trained_parts", ()):
         return None
     training = PendingTraining(experiment, call, show, execution, content_of_weights(call))
-    training.loop = getattr(getattr(call, "context", None), "loop_names", None)
+    training.loop = getattr(call, "names", None)
     if training.loop is not None:
         for other in pending():
             if other.loop is not None:
@@ -115,7 +115,7 @@ def end(training: PendingTraining) -> None:
         if holder.get(HOLDER) is training:
             del holder[HOLDER]
     if training.loop is not None:
-        training.loop = training.call.context.loop_names = None
+        training.loop = training.call.names = None
     _known[:] = [reference for reference in _known if reference() not in (training, None)]
 
 

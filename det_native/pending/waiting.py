@@ -67,11 +67,11 @@ def bring_home(training: PendingTraining, again: str) -> None:
 
 
 def _of_one_slot(training: PendingTraining) -> str:
-    """Return a sentence for a loop on several slots: what it counts is one slot's share."""
+    """Return a sentence for code on several slots: what it counts is one slot's share."""
     slots = training.call.context.env.slots
     if not training.counted or slots == 1:
         return ""
-    return f" What its loop has counted is the share of the first of {slots} slots; reported metrics are of all."
+    return f" What its code has counted is the share of the first of {slots} slots; reported metrics are of all."
 
 
 def _wait(training: PendingTraining, names: Sequence[str], line: LineInPlace) -> None:
@@ -106,7 +106,7 @@ def _load(training: PendingTraining) -> None:
             "its number now."
         )
     checkpoint = load_state(experiment, training.call)
-    training.counted = loop is not None
+    training.counted = loop is not None and loop.brought
     objects |= training.objects()
     registry.end(training)
     if loop is not None:

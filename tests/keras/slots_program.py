@@ -170,7 +170,7 @@ class Run:
 
     def run(self, resume: CheckpointManifest | None = None, stop_at: int | None = None) -> Any:
         """Run once; returns the checkpoint that it ended with."""
-        begun: list[int] = []
+        begun: list[int] = []  # goes on with the trial, as all that callbacks change
 
         class Visits(tf.keras.callbacks.Callback):  # type: ignore[misc]
             def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
@@ -179,14 +179,13 @@ class Run:
         settings = {**self.settings, "callbacks": [*self.settings.get("callbacks", ()), lambda context: Visits()]}
         owner = CheckpointOwner("keras", self.environment.hparams)
         checkpoints = TrialCheckpoints(self.storage, owner, self.reporter, resume=resume)
-        done = resume.batch if resume is not None else 0
         rank = self.communicator.rank  # the last rank is asked to stop: all of them do
         services = Services(
             self.environment,
             Schedule(periods_of(self.environment)),
             self.reporter,
             checkpoints,
-            lambda: stop_at is not None and rank == self.communicator.size - 1 and done + len(begun) >= stop_at,
+            lambda: stop_at is not None and rank == self.communicator.size - 1 and len(begun) >= stop_at,
             communicator=self.communicator,
         )
         tf.keras.backend.clear_session()

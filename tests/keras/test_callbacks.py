@@ -251,7 +251,7 @@ def test_stop_training_ends_the_trial_cleanly(hook: str, number: int, batches: i
     assert (run.outcome.batches, run.outcome.stopped) == (batches, False)
     assert [batch for batch, _ in run.reports.validations][-1] == batches
     assert [batch for batch, _ in run.reports.validations].count(batches) == 1
-    assert [one.batch for one in run.reports.checkpoints] == [batches]
+    assert [one.batch for one in run.reports.checkpoints] == [batches, batches], "the second knows of on_train_end"
     # The end is kept: who continues from the last checkpoint trains no more.
     again = training.native(lambda: [noting(calls)], resume=run.reports.checkpoints[-1])
     assert again.outcome.batches == batches

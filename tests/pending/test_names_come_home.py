@@ -118,7 +118,7 @@ def test_what_is_too_large_or_cannot_be_pickled_is_told_where_it_is_read(kernel:
     assert "LAST 12" in ran.text
     assert "`large`" not in ran.text
     ran = kernel.run("try:\n    print(large)\nexcept NameError:\n    print('NOT HERE')")
-    assert "`large`, which the loop of experiment" in ran.text
+    assert "`large`, which the training of experiment" in ran.text
     assert "is larger than 256 MB" in ran.text
     assert "NOT HERE" in ran.text
     assert "`made`" in kernel.run("made = globals().get('made') or made if 'made' in globals() else None").text

@@ -194,7 +194,8 @@ class FrameworkHarness:
     def load_into(self, call: Any, directory: Path) -> None:
         """Put weights, optimizers and counters of a checkpoint into the objects of a captured call, or change nothing.
 
-        They are those that local training would have left. Random streams, callbacks and files stay as they are.
+        They are those that local training would have left; callbacks, and what they lead to, too. Random streams and
+        files stay as they are.
 
         Raises
         ------
@@ -202,6 +203,12 @@ class FrameworkHarness:
             If something does not fit.
         """
         raise without_objects(self.name)
+
+    def note_names(self, call: Any) -> None:
+        """Look at what functions and callbacks of a captured call lead to in the program, before it trains elsewhere.
+
+        :meth:`load_into` gives that what the training has made of it.
+        """
 
     def past_result(self, call: Any, history: PastHistory) -> Any:
         """Return what a captured call has returned that was made before; None where that is its experiment."""

@@ -6,6 +6,7 @@ callbacks have of their own. What belongs to the trained model is not saved agai
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import io
 import logging
@@ -13,7 +14,7 @@ import os
 import pickle
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ import tensorflow as tf
 from det_harness.frameworks.keras import handles
 from det_harness.frameworks.keras.model_state import parts_of
 from det_harness.trial import state_files
+from det_native.carried.call import CallNames
+from det_native.inspection.attributes import is_own_module
 from det_native.keras.callbacks import keeps_own_state
 from det_native.keras.generations import internals
 
@@ -39,23 +42,38 @@ _TRACKED = internals.tracked_kinds()
 Parts = dict[tuple[str, Any], Any]
 
 
-def save(folder: Path, model: Any, callbacks: Sequence[Any]) -> None:
-    """Write the states into the folder of a checkpoint; who has something buffered is told to write it out."""
-    parts = _parts(model, callbacks)
+def save(
+    folder: Path, model: Any, callbacks: Sequence[Any], names: CallNames | None = None, *, ended: bool = False
+) -> None:
+    """Write the states into the folder of a checkpoint; who has something buffered is told to write it out.
+
+    What the program's names lead to is written as far as it has changed, and callbacks refer to it. Of a training that
+    has `ended` no trial goes on: what it lacks then is not told.
+    """
+    parts = _parts(model, callbacks, names)
     tracked: dict[str, Any] = {}
     states = []
     for index, callback in enumerate(callbacks):
         handles.flush(vars(callback))
-        states.append(_state(callback, parts, f"callback_{index}_", tracked))
-    state_files.dump(folder, "callbacks", {"work": os.getcwd(), "states": states}, _title(callbacks))
+        states.append(_state(callback, parts, f"callback_{index}_", tracked, told=not ended))
+    params = getattr(callbacks[0], "params", None) if callbacks else None
+    content: dict[str, Any] = {"work": os.getcwd(), "states": states, "params": params}
+    if names is not None:
+        changed = names.save()
+        if not ended:
+            _tell(changed.lost)
+        content["names"] = np.frombuffer(changed.data, np.uint8)
+    state_files.dump(folder, "callbacks", content, _title(callbacks))
     if tracked:
         internals.write_tracked(str(folder / "tracked"), tracked)
 
 
-def restore(folder: Path, model: Any, callbacks: Sequence[Any]) -> None:
+def restore(folder: Path, model: Any, callbacks: Sequence[Any], names: CallNames | None = None) -> None:
     """Bring the callbacks to where :func:`save` found them; their ``on_train_begin`` has been called."""
     found = state_files.load(folder, "callbacks")
-    parts = _parts(model, callbacks)
+    parts = _parts(model, callbacks, names)
+    if names is not None and "names" in found:
+        _tell(names.restore(found["names"].tobytes()))
     tracked: dict[str, Any] = {}
     for index, (callback, saved) in enumerate(zip(callbacks, found["states"], strict=False)):
         if saved["class"] != _kind(callback):
@@ -90,12 +108,66 @@ def _title(callbacks: Sequence[Any]) -> Any:
     return title
 
 
-def _parts(model: Any, callbacks: Sequence[Any]) -> Parts:
+def is_in(folder: Path) -> bool:
+    """Whether a folder has the states of callbacks."""
+    return (folder / "callbacks.json").exists()
+
+
+def digest(folder: Path) -> bytes:
+    """Return what tells the states in the folder of a checkpoint from others."""
+    found = hashlib.blake2b()
+    for path in sorted(folder.iterdir()):
+        found.update(path.name.encode() + path.read_bytes())
+    return found.digest()
+
+
+def bring_home(folder: Path, model: Any, callbacks: Sequence[Any], names: CallNames | None) -> None:
+    """Give callbacks, and what they lead to, what training elsewhere has made of them; names bound anew stay.
+
+    Of callbacks of libraries that is numbers: where their files lie is the affair of the process that trained.
+    """
+    found = state_files.load(folder, "callbacks")
+    if names is not None and "names" in found:
+        names.restore(found["names"].tobytes(), unless_bound=True)
+    parts, moved = _parts(model, callbacks, names), _Moved(found["work"], os.getcwd())
+    tracked: dict[str, Any] = {}
+    for index, (callback, saved) in enumerate(zip(callbacks, found["states"], strict=False)):
+        if saved["class"] != _kind(callback):
+            continue
+        tf.keras.callbacks.Callback.set_model(callback, model)
+        if found.get("params") is not None:
+            tf.keras.callbacks.Callback.set_params(callback, found["params"])
+        if "own" in saved:
+            callback.load_state(saved["own"])
+        elif not is_own_module(type(callback).__module__):
+            vars(callback).update({name: value for name, value in saved["values"].items() if _is_number(value)})
+        else:
+            _restore(callback, moved, saved, parts, _AtHome)
+            known = vars(callback)
+            tracked |= {f"callback_{index}_{name}": known[name] for name in saved["tracked"] if name in known}
+    if tracked:
+        internals.read_tracked(str(folder / "tracked"), tracked)
+
+
+_told: set[str] = set()
+
+
+def _tell(lost: Mapping[str, str]) -> None:
+    for name, why in lost.items():
+        if name not in _told:
+            _told.add(name)
+            logger.warning(
+                "`%s`, which a callback changes, %s: a trial that goes on has it as the cells set it.", name, why
+            )
+
+
+def _parts(model: Any, callbacks: Sequence[Any], names: CallNames | None = None) -> Parts:
     """Return what states only refer to, by names that are the same in every process of the trial."""
-    return {**parts_of(model), **{("callback", index): each for index, each in enumerate(callbacks)}}
+    referred = {} if names is None else {("name", address): value for address, value in names.referred.items()}
+    return {**parts_of(model), **referred, **{("callback", index): each for index, each in enumerate(callbacks)}}
 
 
-def _state(callback: Any, parts: Parts, prefix: str, tracked: dict[str, Any]) -> dict[str, Any]:
+def _state(callback: Any, parts: Parts, prefix: str, tracked: dict[str, Any], *, told: bool) -> dict[str, Any]:
     state: dict[str, Any] = {"class": _kind(callback), "values": {}, "tracked": [], "objects": None}
     if isinstance(callback, tf.keras.callbacks.ProgbarLogger):
         return state
@@ -110,21 +182,25 @@ def _state(callback: Any, parts: Parts, prefix: str, tracked: dict[str, Any]) ->
         elif _is_tracked(value, {id(part) for part in parts.values()}):
             state["tracked"].append(name)
             tracked[prefix + name] = value
-        elif _can_be_pickled(value, parts, f"{_kind(callback)}.{name}"):
+        elif _can_be_pickled(value, parts, f"{_kind(callback)}.{name}", told=told):
             objects[name] = value
     if objects:  # in one piece: two attributes may hold the same object
         state["objects"] = np.frombuffer(_pickled(objects, parts), dtype=np.uint8)
     return state
 
 
-def _restore(callback: Any, moved: _Moved, saved: dict[str, Any], parts: Parts) -> None:
+def _restore(
+    callback: Any, moved: _Moved, saved: dict[str, Any], parts: Parts, unpickler: type[_Unpickler] | None = None
+) -> None:
     values = {name: moved(value) for name, value in saved["values"].items()}
     if saved["objects"] is not None:
         try:
-            values |= _Unpickler(io.BytesIO(saved["objects"].tobytes()), parts).load()
+            values |= (unpickler or _Unpickler)(io.BytesIO(saved["objects"].tobytes()), parts).load()
         except Exception as error:  # noqa: BLE001 - objects of the user's may raise anything
             logger.warning("Not all of the state of %s can be restored: %s", _kind(callback), error)
     for name, value in values.items():
+        if value is _LEFT_OUT:
+            continue
         vars(callback)[name] = _merged(vars(callback).get(name), value)
 
 
@@ -184,15 +260,21 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN) and not getattr(getattr(value, "dtype", None), "hasobject", False)
 
 
+def _is_number(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_number, value))
+    return isinstance(value, bool | int | float | np.number | type(None))
+
+
 _reported: set[str] = set()
 
 
-def _can_be_pickled(value: Any, parts: Parts, name: str) -> bool:
+def _can_be_pickled(value: Any, parts: Parts, name: str, *, told: bool) -> bool:
     try:
         _pickled(value, parts)
     except Exception as error:  # noqa: BLE001 - objects of the user's may raise anything from their __reduce__
         # What Keras's own callbacks lack (writers of event files, say), they make again themselves.
-        if not name.startswith(("keras.", "tensorflow.", "det_native.")) and name not in _reported:
+        if told and not name.startswith(("keras.", "tensorflow.", "det_native.")) and name not in _reported:
             _reported.add(name)
             logger.warning("%s does not survive a restart: it cannot be pickled (%s).", name, error)
         return False
@@ -231,6 +313,16 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, name: tuple[str, Any]) -> Any:
         return _of_main(name[1]) if name[0] == "main" else self._parts[name]
+
+
+_LEFT_OUT = object()
+
+
+class _AtHome(_Unpickler):
+    """Leaves out files: those of the process that trained."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return (lambda *_: _LEFT_OUT) if module == handles.__name__ else super().find_class(module, name)
 
 
 def _of_main(qualified: str) -> Any:

@@ -101,7 +101,7 @@ class KerasCheckpoints:
         if files is not None:
             handles.truncate_pending(files.restored())
             files.restore(folder)
-        callback_state.restore(own or folder, self._call.model, callbacks)
+        callback_state.restore(own or folder, self._call.model, callbacks, self._call.names)
 
     @property
     def logs(self) -> dict[str, float]:
@@ -150,14 +150,29 @@ class KerasCheckpoints:
             own = checkpoint_files.packed(write_own)
         self._communicator.all_gather_object(own)
 
-    def save_end(self, logs: dict[str, float], metrics: Mapping[str, float]) -> None:
-        """Save what the end of the training has made of the model; nothing of it is collective.
+    def save_end(
+        self, callbacks: Sequence[Any], logs: dict[str, float], metrics: Mapping[str, float] | None = None
+    ) -> None:
+        """Save what the end of the training has made of model and callbacks; nothing of it is collective.
 
-        `metrics` are the validation metrics of these weights, empty if they cannot be validated.
+        `metrics` are the validation metrics of these weights, empty if they cannot be validated; without it, the
+        weights are those of the last batch.
         """
-        if self._communicator.rank == 0:
-            progress = self._services.schedule.snapshot()
-            self._services.checkpoints.save_end(lambda folder: self._save_model(folder, progress, logs), metrics)
+        if self._communicator.rank != 0:
+            return
+        progress = self._services.schedule.snapshot()
+
+        def write(folder: Path) -> None:
+            self._save_model(folder, progress, logs)
+            self._save_callbacks(folder, callbacks, ended=True)
+
+        self._services.checkpoints.save_end(write, metrics)
+
+    def digest_of(self, callbacks: Sequence[Any]) -> bytes:
+        """Return what tells the present states of callbacks from others."""
+        with tempfile.TemporaryDirectory(prefix="det-callbacks-") as folder:
+            self._save_callbacks(Path(folder), callbacks, ended=True)
+            return callback_state.digest(Path(folder))
 
     # -- what a model of graphs does in another way
 
@@ -172,12 +187,15 @@ class KerasCheckpoints:
         model_state.restore(folder, self._call, self._feed.first)
 
     def _save_rest(self, folder: Path, callbacks: Sequence[Any]) -> None:
-        callback_state.save(folder, self._call.model, callbacks)
+        self._save_callbacks(folder, callbacks)
         self._feed.save(folder, self._services.schedule.progress.batches)
         self._validation_feed.save(folder)
         gathered = self._gradients.state()
         if any(each is not None for each in gathered):
             state_files.dump(folder, _GRADIENTS, gathered)
+
+    def _save_callbacks(self, folder: Path, callbacks: Sequence[Any], *, ended: bool = False) -> None:
+        callback_state.save(folder, self._call.model, callbacks, self._call.names, ended=ended)
 
     def _files_to_keep(self) -> list[UserFiles]:
         """Return the folders whose files go into the checkpoints: the first rank's, which the others find, too."""

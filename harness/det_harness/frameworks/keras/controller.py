@@ -34,7 +34,7 @@ from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import epochs_in, in_whole_epochs
 from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Outcome, Services
-from det_native.keras import old_arguments, precision
+from det_native.keras import call_names, old_arguments, precision
 from det_native.keras.caches.reading import damage_behind
 from det_native.keras.context import Interception
 from det_native.keras.data import Kind
@@ -62,6 +62,7 @@ class KerasController(TrainingPort):
         self.services = services
         call.context.use_environment(services.environment)
         call.check(services.environment)
+        call.names = call_names.begin(call)
         if call.validation is None:
             services.reporter.no_validation()
         warning = old_arguments.warning_of(getattr(call.model, "optimizer", None))
@@ -194,7 +195,7 @@ class KerasController(TrainingPort):
         found = self._validated_again()
         # Keras has ended with its own validations: a later fit() would read the data of this one.
         vars(self.call.model).pop("_eval_data_handler", None)
-        self.checkpoints.save_end(logs, found)
+        self.checkpoints.save_end(self._callbacks.callbacks, logs, found)
 
     def _validated_again(self) -> dict[str, float]:
         """Return the validation metrics of weights that callbacks have changed; none without data; collective.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_harness.frameworks.base import FrameworkHarness, controller_class_of, harness_of
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
+from det_harness.trial import after_training
 from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import find_framework, get_framework
 from det_native.past_history import MetricsByEpoch, PastHistory
@@ -101,8 +102,22 @@ class KerasHarness(FrameworkHarness):
         return export(loaded, target, format, options)
 
     def load_into(self, call: Any, directory: Path) -> None:
-        """Put what a training has made of the model of a captured call into that model."""
+        """Put what a training has made of the objects of a captured call into them: its model, its callbacks."""
+        from det_harness.frameworks.keras import callback_state
+
+        if call.context.role in ("worker", "load"):  # an earlier call, which does not train here
+            self.note_names(call)
         _state().load_into(call, directory)
+        for folder in (after_training.weights_in(directory), directory):
+            if callback_state.is_in(folder):
+                callback_state.bring_home(folder, call.model, call.callbacks(), call.names)
+                break
+
+    def note_names(self, call: Any) -> None:
+        """Look at what the callbacks of a call lead to, before it trains elsewhere."""
+        from det_native.keras import call_names
+
+        call.names = call_names.begin(call)
 
     def past_result(self, call: Any, history: PastHistory) -> Any:
         """Return Keras's ``History``, which the model has then, too."""

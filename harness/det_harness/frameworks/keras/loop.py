@@ -30,6 +30,7 @@ from det_harness.trial.metrics import check_names
 from det_harness.trial.schedule import Train
 from det_harness.trial.services import Services
 from det_native.errors import InvalidDataError
+from det_native.inspection.attributes import is_own_module
 from det_native.keras.callbacks import Callback
 from det_native.keras.generations import keras2
 from det_native.keras.native import FitCall
@@ -318,12 +319,20 @@ class TrainingCallbacks(NamingCallbacks):
             )
 
     def on_train_end(self, logs: Any = None) -> None:
-        super().on_train_end(logs)
         # A worker that has to leave goes on elsewhere, from before this.
         before, self._digest_at_end = self._digest_at_end, None
+        checkpoints, here = self._controller.checkpoints, self._controller.services.users_process
+        of_users = any(_is_users(callback.on_train_end) for callback in self.callbacks)
+        at_end = before is not None and not here and of_users
+        states = checkpoints.digest_of(self.callbacks) if at_end else b""
+        super().on_train_end(logs)
+        if not self._finished:
+            return
         changed = before is not None and model_state.digest(self.model) != before
-        if self._finished and self._ranks.agree(changed):
+        if self._ranks.agree(changed):
             self._controller.save_end(self.logs)
+        elif at_end and checkpoints.digest_of(self.callbacks) != states:
+            checkpoints.save_end(self.callbacks, self.logs)
 
     def _ends_epoch(self) -> bool:
         """Whether the batch that is done is the last one of its epoch."""
@@ -458,6 +467,11 @@ class TrainingCallbacks(NamingCallbacks):
 
     def _restore(self) -> None:
         self._controller.checkpoints.restore(self.callbacks)
+
+
+def _is_users(hook: Any) -> bool:
+    """Whether a hook is code of the user's."""
+    return is_own_module(getattr(hook, "__module__", None) or "")
 
 
 def _shown(value: Any) -> str:

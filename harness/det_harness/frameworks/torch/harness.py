@@ -124,10 +124,20 @@ class TorchHarness(FrameworkHarness):
         from det_harness.frameworks.torch.loading_into import load_into
         from det_harness.frameworks.torch.loop_names import begin_names
 
-        if call.kind == "train" and call.context.role in ("worker", "load"):  # an earlier loop, which has no batches
-            begin_names(call.context, asking_frame())
+        if call.context.role in ("worker", "load"):  # an earlier call or loop, which has no batches
+            if call.kind == "train":
+                begin_names(call.context, asking_frame())
+            else:
+                self.note_names(call)
         load_into(call.context, directory)
         self.note_end(call, directory)
+
+    def note_names(self, call: Any) -> None:
+        """Look at what the functions of ``context.fit()`` lead to; a loop has done so when it began."""
+        from det_harness.frameworks.torch.loop_names import begin_names_of_call
+
+        if call.kind == "fit":
+            begin_names_of_call(call)
 
     def note_end(self, call: Any, directory: Path) -> None:
         """Note where the random numbers stood at the end of a training."""

@@ -1,4 +1,4 @@
-"""The names of a user's own loop in checkpoints: as the state of a callback of ours."""
+"""What a loop, or a call's functions, carry from batch to batch, in checkpoints: as the state of a callback of ours."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from det_native.carried.call import CallNames, unwrapped
 from det_native.carried.known import known_of
 from det_native.carried.loop import LoopNames
 from det_native.pytorch import PyTorchCallback
+from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.native_run import PyTorchRunContext
 
 logger = logging.getLogger("det_harness")
@@ -34,8 +36,23 @@ def begin_names(context: PyTorchRunContext, frame: FrameType | None) -> None:
         logger.warning("The loop's variables are not kept in checkpoints, as they cannot be read: %s", error)
 
 
+def begin_names_of_call(call: TorchCall) -> None:
+    """Look at what the functions and callbacks of ``context.fit()`` lead to, before it trains."""
+    context = call.context
+    roots: dict[str, Any] = {}
+    functions = {"train_batch": call.train_batch, "evaluate_batch": call.evaluate_batch}
+    for name, given in {**functions, **{f"callbacks.{key}": each for key, each in call.callbacks.items()}}.items():
+        for place, value in enumerate(unwrapped(given)):
+            roots[f"{name} ({place})" if place else name] = value
+    try:
+        context.loop_names = CallNames(roots, known_of(context), device=context.device)
+    except Exception as error:  # noqa: BLE001 (objects of users may raise anything when they are looked at)
+        context.loop_names = None
+        logger.warning("What the functions of %s() change is not kept, as it cannot be read: %s", call.name, error)
+
+
 class NamesKeeper(PyTorchCallback):
-    """Keeps the names of the loop in checkpoints.
+    """Keeps the names of the loop, or of a call's functions, in checkpoints.
 
     Parameters
     ----------
@@ -48,7 +65,7 @@ class NamesKeeper(PyTorchCallback):
         self._saved = b""
 
     def begin(self, frame: FrameType | None) -> None:
-        """Begin with the names as they are now; what cannot be kept is told."""
+        """Begin with the names of a loop as they are now; what cannot be kept is told."""
         begin_names(self._context, frame)
         names = self._context.loop_names
         if names is not None:
@@ -81,7 +98,7 @@ class NamesKeeper(PyTorchCallback):
                 self._told.add(name)
                 logger.warning(
                     "`%s` %s, so a trial that is stopped and goes on has it as the cells set it: keep what it is made "
-                    "from in names of the loop, or in context.state.",
+                    "from in other names, or in context.state.",
                     name,
                     why,
                 )

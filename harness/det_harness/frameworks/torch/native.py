@@ -10,7 +10,7 @@ import torch
 
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Evaluation, Validation, Wording
-from det_harness.frameworks.torch.loop_names import NamesKeeper
+from det_harness.frameworks.torch.loop_names import NamesKeeper, begin_names_of_call
 from det_harness.frameworks.torch.modes import evaluating
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.frameworks.torch.training_means import TrainingMeans
@@ -45,7 +45,7 @@ class CapturedCall(Definition):
     means : TrainingMeans or None
         What stands for a validation where the call has none.
     names : NamesKeeper
-        Keeps the names of a loop, once it has begun.
+        Keeps the names of a loop, once it has begun, or of the call's functions.
     """
 
     as_in_torch = True
@@ -76,6 +76,8 @@ class CapturedCall(Definition):
         call = self._call
         call.context.join_run(self.services.environment, gradients, call.trainer, call.name)
         call.context.distributed.connect(self.services.communicator)
+        if call.train_batch is not None:
+            begin_names_of_call(call)
         kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(call.context), LOOP_NAMES: self.names}
         if self.means is not None:
             kept[_MEANS] = self.means.keeper
