@@ -38,7 +38,8 @@ def check_bundle_names(program: Program, values: Collection[str]) -> list[Proble
         if code.runs_text or None in stars:  # it may bind anything
             return problems
         bound |= code.bound.union(code.late_bound, *(star or () for star in stars))
-        functions |= code.functions
+        # A name that a later cell gives to something else is that function no more.
+        functions = {name: names for name, names in functions.items() if name not in code.bound} | code.functions
         if cell.optional_from is not None:
             code = reads_of(before(cell.source, cell.optional_from))
         problems.extend(_problem(where, name, "") for name in sorted(code.wanted - bound))

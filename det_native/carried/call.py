@@ -11,7 +11,7 @@ from typing import Any
 from det_native.carried.names import CarriedNames
 from det_native.carried.namespaces import Namespace
 from det_native.carried.table import NO_KINDS, Address, Kinds, Part
-from det_native.inspection.attributes import changed_by_use, is_own_module
+from det_native.inspection.attributes import changed_by_use, changed_names, is_own_module
 
 #: Stands for what a call is given.
 CALL = "the call"
@@ -88,6 +88,18 @@ class CallNames(CarriedNames):
     def needed(self) -> frozenset[str]:
         """Return the names that the call's code looks up."""
         return frozenset(name for key, several in self._table.watched.items() for name in several if key != CALL)
+
+    def names_changed(self, key: str) -> frozenset[str]:
+        """Return the names of a module that functions bind, or whose containers they change."""
+        values = self._table.namespaces[key].values() if key in self._table.namespaces else {}
+        changed = {
+            name
+            for function in self._table.functions
+            if str(function.__globals__.get("__name__")) == key
+            for name in changed_names(function.__code__).difference(function.__code__.co_freevars)
+            if isinstance(values.get(name), _CONTAINERS)
+        }
+        return frozenset(changed) | self.sets.get(key, frozenset())
 
     def may_change(self) -> frozenset[int]:
         """Return identities of the objects that the call may change in place, as far as its code tells.

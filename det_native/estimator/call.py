@@ -68,6 +68,15 @@ class EstimatorCall:
         return [exporter.name for exporter in self.eval_spec.exporters or ()]
 
     @property
+    def code(self) -> dict[str, Any]:
+        """The functions and hooks that the call runs, by name."""
+        train, evaluation = self.train_spec, self.eval_spec
+        given: dict[str, Any] = {"model_fn": self.estimator.model_fn, "train_spec.input_fn": train.input_fn}
+        given["eval_spec.input_fn"] = evaluation.input_fn
+        hooks = [*(train.hooks or ()), *(evaluation.hooks or ())]
+        return given | {f"{type(hook).__name__} ({number})": hook for number, hook in enumerate(hooks, 1)}
+
+    @property
     def owners(self) -> list[tuple[Any, str | None]]:
         """What reads by itself what the training writes, with the folder of that."""
         return [(self.estimator, self.estimator.model_dir)]

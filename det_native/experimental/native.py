@@ -205,6 +205,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     from det_native.experimental.cluster import master_name, submit_fit
     from det_native.pending.files import wait_if_read
     from det_native.pending.fitting import after_submit
+    from det_native.pending.staying import note_staying
     from det_native.pending.trained import continued
 
     harness_for(call).note_names(call)
@@ -221,6 +222,8 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     harness_for(call).build(call)
     __tracebackhide__ = True
     after_submit(experiment, call, settings.show)
+    if hasattr(call, "code"):
+        note_staying(experiment, call.code)
     wait_if_read(experiment, call)
     return experiment
 

@@ -19,6 +19,15 @@ def note(experiment_id: Any, lost: Mapping[str, str]) -> None:
         )
 
 
+def note_of_trials(experiment_id: Any, names: Iterable[str]) -> None:
+    """Note which names the trials of an experiment change, each by itself."""
+    for name in names:
+        _sentences[name] = (
+            f"`{name}` is changed by the code of experiment {experiment_id}, which runs in its trials: here it is as "
+            "it was. Report what you need as a metric, log it (det.log), or write it to a file."
+        )
+
+
 def forget(names: Iterable[str]) -> None:
     """Say nothing of names any more, as they were bound anew."""
     for name in names:

@@ -31,6 +31,7 @@ def test_what_may_fail_may_use_what_is_not_there() -> None:
         ("x = 1", "print(x)"),
         ("def f():\n    return nobody_asks_for_it",),
         ("def f():\n    return later", "later = 1", "f()"),
+        ("def count():\n    return model.steps", "losses, count = [], 0\ndef f():\n    return count", "f()"),
         ("import os.path as p", "p.join('a')"),
         ("[y for y in range(3)]",),
         ("class A:\n    b = 1\n    c = b",),

@@ -116,6 +116,12 @@ def test_only_what_may_change_is_waited_for() -> None:
     assert names.awaited("__main__") == {"last"}
 
 
+def test_names_that_functions_change_are_known() -> None:
+    names = names_of(program())
+    assert names.names_changed("__main__") == {"count", "last", "losses"}
+    assert not names.names_changed("elsewhere")
+
+
 def test_what_is_kept_elsewhere_is_referred_to_only() -> None:
     worker, here = program(), program()
     apart = ("watch.meter", "watch.out")

@@ -156,3 +156,49 @@ def test_functions_of_pytorch_have_what_local_training_leaves(cluster: Cluster) 
             kernel.run("context.fit(data, train_batch=train, epochs=3, callbacks=[counted])")
             found.append(kernel.value("[seen, steps, counted.epochs]"))
         assert found[0] == found[1] == [[*range(12)], 12, [0, 1, 2]]
+
+
+TRIAL = """
+losses, reached, labels = [], 0, ["loss"]
+
+class Fit(det.pytorch.PyTorchTrial):
+    def __init__(self, context):
+        self.context = context
+        self.model = context.wrap_model(torch.nn.Linear(4, 1))
+        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), 0.1))
+
+    def build_training_data_loader(self):
+        return det.pytorch.DataLoader(TensorDataset(x, y), 16)
+
+    build_validation_data_loader = build_training_data_loader
+
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        global reached
+        reached += 1
+        loss = torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])
+        self.context.backward(loss)
+        self.context.step_optimizer(self.optimizer)
+        losses.append(loss.item())
+        return {labels[0]: loss}
+
+    def evaluate_batch(self, batch):
+        return {"error": torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])}
+
+searcher = {"name": "single", "metric": "error", "max_length": {"batches": 2}}
+of_trial = {"searcher": searcher, "hyperparameters": {"global_batch_size": 16}}
+"""
+
+
+@pytest.mark.long
+def test_what_the_code_of_trials_changes_is_told_where_it_is_read(cluster: Cluster) -> None:
+    with running_kernel(cluster, "trials", GATE_CELL, TORCH, TRIAL) as kernel:
+        ran = kernel.run("experiment = det.experimental.create(Fit, of_trial)\nprint('READ', len(losses), labels)")
+        assert "`losses` is changed by the code of experiment" in ran.text
+        assert "`reached`" not in ran.text
+        assert "`labels`" not in ran.text
+        assert "`reached` is changed by the code" in kernel.run("experiment.wait()\nprint(reached)").text
+        assert "is changed" not in kernel.run("print(reached, losses, labels)").text, "once"
+        kernel.run("experiment = det.experimental.create(Fit, of_trial)\nexperiment.wait()")
+        ran = kernel.run("losses = [1]\nprint('OWN', losses)")
+        assert "OWN [1]" in ran.text
+        assert "is changed" not in ran.text
