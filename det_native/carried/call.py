@@ -33,6 +33,9 @@ class CallNames(CarriedNames):
         classes without anything of ``kinds.fixed``.
     changing : sequence of object
         Those of the known objects that the call changes.
+    renewed : collection of tuple
+        Those of them that begin anew in each call, each with the name of a root that it holds, or "": another call
+        needs nothing of what this one makes of them.
     device : torch.device, optional
         Where tensors go that were on a device of its type.
     kinds : Kinds, optional
@@ -50,12 +53,16 @@ class CallNames(CarriedNames):
         known: Mapping[Any, Any],
         apart: Collection[str] = (),
         changing: Sequence[Any] = (),
+        renewed: Collection[tuple[str, Any]] = (),
         device: Any = None,
         kinds: Kinds = NO_KINDS,
     ) -> None:
         super().__init__({CALL: Namespace(dict(roots))}, {CALL: list(roots)}, known, device, kinds)
         self.referred: dict[Address, Any] = {}
         self._changing = frozenset(map(id, changing))
+        held = {name for name, _ in renewed}
+        inside = {id(part.value) for part in self.parts if part.address[:1] == (CALL,) and part.address[1] in held}
+        self.renewed = frozenset(id(value) for _, value in renewed) | inside
         if apart:
             self._leave_out(frozenset(apart), kinds.fixed)
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from det_native.carried.call import CallNames, unwrapped
 from det_native.carried.table import Kinds
-from det_native.inspection.attributes import changed_by_use, is_own_module
+from det_native.inspection.attributes import begins_anew, changed_by_use, is_own_module
 from det_native.keras.data import Kind
 from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
@@ -34,14 +34,20 @@ def begin(call: FitCall) -> CallNames | None:
         return None
     roots: dict[str, Any] = {}
     apart: set[str] = set()
+    renewed: list[tuple[str, Any]] = []
     for callback in callbacks:
+        anew = begins_anew(callback, "on_train_begin", internals.SET_BY_KERAS)
+        if anew:
+            renewed.append(("", callback))
         for name, value, code in _parts_of(callback):
             key = name if name not in roots else f"{name} ({len(roots)})"
             roots[key] = value
             if not code:
                 apart.add(key)
+                if anew:
+                    renewed.append((key, callback))
     try:
-        return CallNames(roots, _known(call), apart, callbacks, kinds=_kinds())
+        return CallNames(roots, _known(call), apart, callbacks, renewed, kinds=_kinds())
     except Exception as error:  # noqa: BLE001 (objects of users may raise anything when they are looked at)
         logger.warning(
             "What callbacks change in the program's variables is not kept, as they cannot be read: %s", error

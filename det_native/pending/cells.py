@@ -32,7 +32,8 @@ def needed_by(source: str, namespace: dict[str, Any]) -> list[PendingTraining]:
         return []
     reach = Reach(namespace, trainings)
     lookup = in_namespace(namespace)
-    reading = reading_of_cell(source, lookup, reach.wanted)
+    renewed = frozenset().union(*(training.renewed() for training in trainings))
+    reading = reading_of_cell(source, lookup, reach.wanted, renewed)
     reach.add(reading, lookup)
     reach.add_stored(reading, lookup)
     return reach.met()

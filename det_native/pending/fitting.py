@@ -37,7 +37,7 @@ def before_call(call: Any) -> None:
     parts = getattr(call, "trained_parts", ())
     if not trainings or not parts:
         return
-    reach = Reach(main_namespace(), trainings)
+    reach = Reach(main_namespace(), trainings, by_call=True)
     reach.add_values([*parts, *(value for name, value in vars(call).items() if name != "context")])
     for training in reach.met():
         bring_home(training, AGAIN)

@@ -108,7 +108,7 @@ def is_read_later(training: PendingTraining, *, loop: bool) -> bool:
     lookups: list[Callable[[str], Any]] = []
     for place, around in enumerate(several):
         lookup, code = around.lookup(), around.frame.f_code
-        readings = [reading_of(segment, lookup, trained) for segment in around.segments]
+        readings = [reading_of(segment, lookup, trained, training.renewed()) for segment in around.segments]
         own = () if _is_top(around.frame, namespace) else {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
         in_loop = place == 0 and training.loop is not None and training.loop.in_function
         variables = training.loop.awaited() if in_loop else frozenset()

@@ -24,13 +24,19 @@ class Reach(Walk):
     namespace : mapping of str
         The notebook's, or the script's: functions of it look up names there.
     trainings : sequence of PendingTraining
+    by_call : bool
+        What is looked at is given to another call that trains: callbacks begin anew there.
     """
 
     __slots__ = ("_awaited", "_by_name", "_objects", "_seen_names")
 
-    def __init__(self, namespace: Mapping[str, Any], trainings: Sequence[PendingTraining]) -> None:
+    def __init__(
+        self, namespace: Mapping[str, Any], trainings: Sequence[PendingTraining], *, by_call: bool = False
+    ) -> None:
         super().__init__(namespace, LIMIT, Kinds())
         self._objects = {training: training.objects() for training in trainings}
+        if by_call:
+            self._objects = {training: objects - training.renewed() for training, objects in self._objects.items()}
         self._seen_names: set[str] = set()
         self._awaited = {training: names for training in trainings if (names := training.awaited())}
         self._by_name: set[PendingTraining] = set()

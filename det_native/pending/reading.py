@@ -26,6 +26,8 @@ from det_native.inspection.attributes import is_library_of_ours
 READS_NO_WEIGHTS = "_det_reads_no_weights"
 #: What puts something into a container of Python's.
 _ADDS = frozenset({"append", "appendleft", "extend", "insert", "add", "update"})
+#: The argument by which a training is given callbacks.
+CALLBACKS = "callbacks"
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -64,7 +66,9 @@ class Reading:
             self.stored[container] = self.stored.get(container, set()) | names
 
 
-def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[int]) -> Reading:
+def reading_of_cell(
+    raw: str, lookup: Callable[[str], Any], trained: Collection[int], renewed: Collection[int] = ()
+) -> Reading:
     """Return what a cell reads; of a line that is no Python, every word counts as a name.
 
     Parameters
@@ -75,6 +79,8 @@ def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[
         Gives the value of a name.
     trained : collection of int
         Identities of what is trained.
+    renewed : collection of int
+        Those of callbacks that begin anew in a call that they are given to.
     """
     transformed = transform(raw)
     try:
@@ -82,8 +88,8 @@ def reading_of_cell(raw: str, lookup: Callable[[str], Any], trained: Collection[
         repeated = tree_of(transformed.repeated).body
     except SyntaxError:
         return Reading({*_WORD.findall(raw)})
-    reading = reading_of([*body], lookup, trained)
-    reading.add(reading_of([*repeated], lookup, trained))
+    reading = reading_of([*body], lookup, trained, renewed)
+    reading.add(reading_of([*repeated], lookup, trained, renewed))
     reading.add(reading_of_lines(transformed.left_out, transformed.hidden))
     return reading
 
@@ -104,12 +110,17 @@ def reading_of_lines(lines: Iterable[tuple[int, str]], hidden: Iterable[str]) ->
     return Reading(words, everything=any(magic in several for magic in hidden))
 
 
-def reading_of(statements: Iterable[ast.stmt], lookup: Callable[[str], Any], trained: Collection[int]) -> Reading:
-    """Return what statements read that follow each other."""
+def reading_of(
+    statements: Iterable[ast.stmt],
+    lookup: Callable[[str], Any],
+    trained: Collection[int],
+    renewed: Collection[int] = (),
+) -> Reading:
+    """Return what statements read that follow each other; see :func:`reading_of_cell`."""
     several = [copy.deepcopy(one) for one in statements]
     names = [node for one in several for node in ast.walk(one) if isinstance(node, ast.Name)]
     bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    shortened = _Shortened(lookup, trained, bound)
+    shortened = _Shortened(lookup, trained, bound, renewed)
     several = [shortened.visit(one) for one in several]
     found = reads_in(several)
     loaded = {node.id for node in names if isinstance(node.ctx, ast.Load)}
@@ -120,12 +131,19 @@ def reading_of(statements: Iterable[ast.stmt], lookup: Callable[[str], Any], tra
 class _Shortened(ast.NodeTransformer):
     """Leaves out what is not read, and gives attributes that are read by themselves a name."""
 
-    def __init__(self, lookup: Callable[[str], Any], trained: Collection[int], bound: Collection[str]) -> None:
+    def __init__(
+        self,
+        lookup: Callable[[str], Any],
+        trained: Collection[int],
+        bound: Collection[str],
+        renewed: Collection[int],
+    ) -> None:
         self.values: dict[str, Any] = {}
         self.stored: dict[str, set[str]] = {}
         self._lookup = lookup
         self._trained = trained
         self._bound = bound
+        self._renewed = renewed
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if not isinstance(node.value, ast.Name) or node.value.id in self._bound:
@@ -160,7 +178,20 @@ class _Shortened(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _ADDS and self._is_container(node.func.value):
             node.args = [self._put_into(node.func.value, argument) for argument in node.args]
             node.func = _nothing(node)
+        for keyword in node.keywords:
+            if keyword.arg == CALLBACKS:
+                keyword.value = self._without_renewed(keyword.value)
         return self.generic_visit(node)
+
+    def _without_renewed(self, given: ast.expr) -> ast.expr:
+        """Return an expression without the names of callbacks that begin anew in the call that they are given to."""
+        if isinstance(given, ast.List | ast.Tuple):
+            given.elts = [self._without_renewed(each) for each in given.elts]
+            return given
+        if not isinstance(given, ast.Name) or given.id in self._bound:
+            return given
+        renewed = all(id(value) in self._renewed for value in _elements(self._lookup(given.id)))
+        return _nothing(given) if renewed else given
 
     def _put_into(self, container: ast.expr, value: ast.expr) -> ast.expr:
         """Return what of a value is read when it is put into a container: nothing of what only names stand for."""
@@ -207,6 +238,10 @@ def _only_names(value: ast.expr) -> set[str] | None:
         return None
     names = [None if part is None else _only_names(part) for part in parts]
     return None if None in names else set().union(*(each for each in names if each is not None))
+
+
+def _elements(value: Any) -> list[Any]:
+    return [*value] if type(value) in (list, tuple) else [value]
 
 
 def _nothing(node: ast.expr) -> ast.expr:

@@ -65,6 +65,11 @@ class PendingTraining:
             self._changed = frozenset() if self.loop is None else self.loop.may_change()
         return self._changed.union(_places(self.call.trained_parts))
 
+    def renewed(self) -> frozenset[int]:
+        """Return identities of those of the objects with which another call begins anew."""
+        found: frozenset[int] = getattr(self.loop, "renewed", frozenset())
+        return found
+
     def awaited(self) -> frozenset[str]:
         """Return the names of the notebook that its loop sets, but for those that the user has bound since."""
         found: frozenset[str] = frozenset() if self.loop is None else self.loop.awaited("__main__")

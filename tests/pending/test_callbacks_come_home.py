@@ -105,6 +105,32 @@ def test_callbacks_of_keras_have_what_local_training_leaves(keras: Kernel) -> No
     assert keras.value(SEEN) == local
 
 
+SHARED = """
+class History(tf.keras.callbacks.Callback):
+    def on_train_begin(self, logs=None):
+        self.losses = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.losses.append(logs["loss"])
+
+class Passing(tf.keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        gate({port})
+
+shared, history = tf.keras.callbacks.EarlyStopping("loss", patience=3), History()
+"""
+
+
+def test_trainings_that_share_a_callback_that_begins_anew_train_side_by_side(keras: Kernel, gate: Gate) -> None:
+    keras.run(SHARED.format(port=gate.port))
+    fit = "model.fit(x, y, epochs=1, batch_size=16, verbose=0, callbacks=[shared, history, Passing()])"
+    keras.run(f"submitted = []\nfor turn in range(2):\n    model = begin()\n    submitted.append({fit})")
+    waiting = [gate.next() for _ in range(2)]  # both have begun
+    for visitor in waiting:
+        visitor.go()
+    assert keras.value("[len(history.losses), len(submitted)]") == [1, 2]
+
+
 def test_a_list_that_is_bound_anew_is_the_users(keras: Kernel, gate: Gate) -> None:
     keras.run("model = begin()")
     keras.run(CALLBACKS.replace("global count\n", f"global count\n        gate({gate.port})\n"))
