@@ -80,6 +80,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture",
         "det_native.client",
         "det_native.inspection",
+        "det_native.proof",
         "det_native.schema",
         "det_native.storage",
     },

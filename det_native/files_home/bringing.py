@@ -34,9 +34,12 @@ def bring(files: PendingFiles) -> None:
             return
         title = f"experiment {experiment.id}"
         artifacts = experiment.source.artifacts(trials[0].id)
-        placed = place_files(experiment.source, artifacts, files.folder, submitted=files.submitted, title=title)
+        names = files.names_here([artifact.path for artifact in artifacts])
+        placed = place_files(
+            experiment.source, artifacts, files.folder, submitted=files.submitted, title=title, names=names
+        )
         files.stayed = {str(files.folder / path): why for path, why in placed.stayed.items()}
-        files.arrived = frozenset(str(files.folder / artifact.path) for artifact in artifacts)
+        files.arrived = frozenset(str(files.folder / names.get(artifact.path, artifact.path)) for artifact in artifacts)
         files.ended = True
     if not (files.stayed or files.owners or files.leaves_old_ones()):
         registry.end(files)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +49,13 @@ class Placed:
 
 
 def place_files(
-    source: Source, artifacts: Sequence[rest.Artifact], folder: Path, *, submitted: float, title: str
+    source: Source,
+    artifacts: Sequence[rest.Artifact],
+    folder: Path,
+    *,
+    submitted: float,
+    title: str,
+    names: Mapping[str, str],
 ) -> Placed:
     """Write the files of a trial into a folder.
 
@@ -62,6 +68,8 @@ def place_files(
         Files that have changed here since, in seconds since 1970, are not replaced, unless we have written them.
     title : str
         What a file is named by that lies beside another one: ``experiment 7``.
+    names : mapping of str to str
+        Paths under which files are written that the trial has named otherwise.
 
     Raises
     ------
@@ -70,25 +78,26 @@ def place_files(
     """
     placed, room = Placed(), limit_bytes()
     for artifact in sorted(artifacts, key=lambda each: (each.size, each.path)):
+        path = names.get(artifact.path, artifact.path)
         if artifact.sha256 is None:
-            placed.stayed[artifact.path] = artifact.note or "its content was not kept"
+            placed.stayed[path] = artifact.note or "its content was not kept"
             continue
         room -= artifact.size
         if room < 0:
-            placed.stayed[artifact.path] = (
+            placed.stayed[path] = (
                 f"with it there would be more than {limit_bytes() / 1e6:.0f} MB, the limit ({LIMIT_VARIABLE})"
             )
             continue
         try:
-            _place(source, artifact, folder, submitted, title, placed)
+            _place(source, artifact, folder, path, submitted, title, placed)
         except MasterUnreachableError:
             raise
         except UnsafePathError as error:
-            placed.stayed[artifact.path] = str(error)
+            placed.stayed[path] = str(error)
         except OSError as error:
-            placed.stayed[artifact.path] = _reason(error)
+            placed.stayed[path] = _reason(error)
         except DetError as error:
-            placed.stayed[artifact.path] = str(error)
+            placed.stayed[path] = str(error)
     return placed
 
 
@@ -111,8 +120,10 @@ def beside(path: Path, title: str) -> Path:
     return path.with_name(f"{stem} ({title}){dot}{ends}")
 
 
-def _place(source: Source, artifact: rest.Artifact, folder: Path, submitted: float, title: str, placed: Placed) -> None:
-    target = folder.joinpath(*check_relative(artifact.path))
+def _place(
+    source: Source, artifact: rest.Artifact, folder: Path, path_here: str, submitted: float, title: str, placed: Placed
+) -> None:
+    target = folder.joinpath(*check_relative(path_here))
     if target.is_symlink() and target.exists():
         target = target.resolve()
     if _has_content(target, artifact):

@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from det_native.capture.path_texts import Role
 from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
 from det_native.errors import DetError
+from det_native.files_home.dated import as_here
 from det_native.files_home.patterns import concerns
 from det_native.files_home.uses import PathUse
 
@@ -89,11 +90,15 @@ class PendingFiles:
             source, paths = self.experiment.source, frozenset[str]()
             with suppress(DetError):
                 trials = source.trials(self.experiment.id)
-                paths = frozenset(
-                    str(self.folder / artifact.path) for trial in trials for artifact in source.artifacts(trial.id)
-                )
+                written = [artifact.path for trial in trials for artifact in source.artifacts(trial.id)]
+                names = self.names_here(written)
+                paths = frozenset(str(self.folder / names.get(path, path)) for path in written)
             self._seen = time.monotonic(), paths
         return self._seen[1]
+
+    def names_here(self, paths: Sequence[str]) -> dict[str, str]:
+        """Return which files of the training have another name here, by the notebook's clock."""
+        return as_here(paths, [use.pattern for use in self.expected])
 
     def has_filled(self, pattern: str) -> bool:
         """Whether a file of the training lies where a pattern says."""

@@ -65,7 +65,7 @@ def masked_text(text: str) -> str:
     if temporary >= 0:  # the folders and files in there have names made at random
         return text[:temporary] + "<temporary>"
     digits = "".join(_DIGIT.findall(text))
-    if any(date in digits for date in _dates_of_process()):
+    if any(date in digits for date in dates_of_process()):
         return _DIGIT.sub("#", _RANDOM_NAME.sub("<random>", _DATED_NAME.sub("#", text)))
     return _RANDOM_NAME.sub("<random>", text)
 
@@ -121,7 +121,7 @@ def _threads() -> tuple[int, ...]:
     return tuple(thread.ident or 0 for thread in threading.enumerate())
 
 
-def _dates_of_process() -> set[str]:
+def dates_of_process() -> set[str]:
     """Return the days on which this process has run, and those beside them, as digits."""
     today, age = datetime.date.today(), int(_age() // _DAY)
     days = [today + datetime.timedelta(days=place) for place in range(-min(age, _MOST_DAYS) - 1, 2)]
