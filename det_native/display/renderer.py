@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from det_native.client.arguments import Show
 from det_native.client.rendering import LineInPlace, PrintedLine, ProgressView
 from det_native.display.environment import in_notebook, running_shell
+from det_native.errors import MasterUnreachableError
 
 if TYPE_CHECKING:
     from det_native.client.handles import Experiment, Trial
@@ -24,11 +25,15 @@ class DisplayRenderer:
     def mimebundle(self, handle: Experiment | Trial) -> dict[str, Any]:
         """Return text, HTML and, where there are metrics, the figure as PNG.
 
-        The PNG is what a saved notebook still shows where HTML is not trusted.
+        The PNG is what a saved notebook still shows where HTML is not trusted. Without a master it is a sentence: to
+        show a handle is no reason for an error in the cell.
         """
         from det_native.display.mimebundle import make_mimebundle
 
-        return make_mimebundle(handle)
+        try:
+            return make_mimebundle(handle)
+        except MasterUnreachableError as error:
+            return {"text/plain": f"{handle!r}: {error}"}
 
     def line(self, handle: Experiment | Trial) -> str:
         """Return how a handle stands, in one line."""
