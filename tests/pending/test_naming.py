@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import ShellKernel
+from in_process import ShellKernel
 
 
 def test_names_of_the_notebook_and_of_what_holds_a_model(notebook: ShellKernel) -> None:
