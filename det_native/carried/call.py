@@ -29,13 +29,12 @@ class CallNames(CarriedNames):
     known : mapping
         Objects that are kept otherwise, by what stands for them in other processes.
     apart : collection of str
-        Names of roots that are kept otherwise, too, as far as they are no functions, and no objects of the user's
-        classes without anything of ``kinds.fixed``.
+        Names of roots whose content somebody else saves. Functions in them, and objects of the user's classes that
+        hold nothing of ``kinds.fixed``, are saved here all the same.
     changing : sequence of object
         Those of the known objects that the call changes.
-    renewed : collection of tuple
-        Those of them that begin anew in each call, each with the name of a root that it holds, or "": another call
-        needs nothing of what this one makes of them.
+    renewed : sequence of object
+        Known objects and roots that start fresh in each call: another call does not need what this one makes of them.
     device : torch.device, optional
         Where tensors go that were on a device of its type.
     kinds : Kinds, optional
@@ -44,7 +43,9 @@ class CallNames(CarriedNames):
     Attributes
     ----------
     referred : dict of tuple to object
-        Objects of the roots `apart` that are kept here, by their addresses.
+        Objects of the roots `apart` that are saved here, by their addresses.
+    renewed : frozenset of int
+        Identities of what starts fresh in each call.
     """
 
     def __init__(
@@ -53,21 +54,21 @@ class CallNames(CarriedNames):
         known: Mapping[Any, Any],
         apart: Collection[str] = (),
         changing: Sequence[Any] = (),
-        renewed: Collection[tuple[str, Any]] = (),
+        renewed: Sequence[Any] = (),
         device: Any = None,
         kinds: Kinds = NO_KINDS,
     ) -> None:
         super().__init__({CALL: Namespace(dict(roots))}, {CALL: list(roots)}, known, device, kinds)
         self.referred: dict[Address, Any] = {}
         self._changing = frozenset(map(id, changing))
-        held = {name for name, _ in renewed}
-        inside = {id(part.value) for part in self.parts if part.address[:1] == (CALL,) and part.address[1] in held}
-        self.renewed = frozenset(id(value) for _, value in renewed) | inside
+        fresh = frozenset(map(id, renewed))
+        of_roots = [part for part in self.parts if part.address[:1] == (CALL,)]
+        self.renewed = fresh.union(id(part.value) for part in of_roots if id(roots[part.address[1]]) in fresh)
         if apart:
             self._leave_out(frozenset(apart), kinds.fixed)
 
     def _leave_out(self, apart: Collection[str], fixed: tuple[type, ...]) -> None:
-        """Note which objects are kept otherwise; what holds them comes before them."""
+        """Tell apart which objects of these roots are saved here; what holds an object comes before it."""
         holders = {
             id(holder.value)
             for part in self.parts

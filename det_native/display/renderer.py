@@ -25,8 +25,8 @@ class DisplayRenderer:
     def mimebundle(self, handle: Experiment | Trial) -> dict[str, Any]:
         """Return text, HTML and, where there are metrics, the figure as PNG.
 
-        The PNG is what a saved notebook still shows where HTML is not trusted. Without a master it is a sentence: to
-        show a handle is no reason for an error in the cell.
+        The PNG is what a saved notebook still shows where HTML is not trusted. Without a master it is a
+        sentence: showing a handle must not fail the cell.
         """
         from det_native.display.mimebundle import make_mimebundle
 

@@ -17,15 +17,15 @@ _DIGIT = re.compile(r"\d")
 def as_here(paths: Sequence[str], patterns: Iterable[str]) -> dict[str, str]:
     """Return the paths of a trial that are named by a moment, each as the notebook names it.
 
-    A moment has one form in all that the notebook's code names, and all files of the trial one moment of that form:
-    else nobody can tell which is which, and the names stay.
+    Names stay as they are where the notebook's code, or the files of the trial, have several moments in the same form:
+    nobody can tell which belongs to which.
 
     Parameters
     ----------
     paths : sequence of str
         Of the files of the trial.
     patterns : iterable of str
-        Paths that the code of the training names in the notebook.
+        Paths that the code of the training names in the notebook, relative to the notebook's folder.
     """
     here = _by_form(patterns)
     renamed: dict[str, str] = {}
@@ -34,21 +34,20 @@ def as_here(paths: Sequence[str], patterns: Iterable[str]) -> dict[str, str]:
         if len(moments) != 1 or len(others) != 1 or moments == others:
             continue
         [moment], [other] = moments, others
-        for path in paths:
-            if other in path:
-                renamed[path] = renamed.get(path, path).replace(other, moment)
+        whole = re.compile(rf"(?<!\d){re.escape(other)}(?!\d)")
+        renamed |= {path: whole.sub(moment, renamed.get(path, path)) for path in paths if whole.search(path)}
     after = [renamed.get(path, path) for path in paths]
     return renamed if len(set(after)) == len(after) else {}
 
 
 def _by_form(paths: Iterable[str]) -> dict[str, set[str]]:
     """Return the moments in paths, by a pattern of how they are written."""
-    found = dict[str, set[str]]()
+    moments = dict[str, set[str]]()
     for path in paths:
         for moment in filter(_is_moment, _MOMENT.findall(path)):
             form = _DIGIT.sub(r"\\d", re.escape(moment))
-            found.setdefault(rf"(?<!\d){form}(?!\d)", set()).add(moment)
-    return found
+            moments.setdefault(rf"(?<!\d){form}(?!\d)", set()).add(moment)
+    return moments
 
 
 def _of_form(form: str, paths: Iterable[str]) -> set[str]:
@@ -56,6 +55,6 @@ def _of_form(form: str, paths: Iterable[str]) -> set[str]:
 
 
 def _is_moment(text: str) -> bool:
-    """Whether a text has a day on which this process has run, and more digits: a time of that day."""
+    """Whether a text has a date on which this process has run, with a time of that day."""
     digits = "".join(_DIGIT.findall(text))
     return any(date in digits and len(digits) > len(date) for date in dates_of_process())

@@ -98,7 +98,8 @@ class PendingFiles:
 
     def names_here(self, paths: Sequence[str]) -> dict[str, str]:
         """Return which files of the training have another name here, by the notebook's clock."""
-        return as_here(paths, [use.pattern for use in self.expected])
+        inside = f"{self.folder}{os.sep}"
+        return as_here(paths, [use.pattern.removeprefix(inside) for use in self.expected])
 
     def has_filled(self, pattern: str) -> bool:
         """Whether a file of the training lies where a pattern says."""

@@ -109,9 +109,7 @@ def class_settings(kind: type) -> Iterator[tuple[str, Any]]:
 @functools.lru_cache(maxsize=1024)
 def changed_by_use(kind: type) -> frozenset[str]:
     """Return the attributes that methods change, but for those that are only called while the object is made."""
-    methods: dict[str, types.FunctionType] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        methods |= {name: one for name, one in vars(base).items() if isinstance(one, types.FunctionType)}
+    methods = _methods_of(kind)
     making = _reached_from(_MAKING & set(methods), methods)
     used = _reached_from(set(methods) - making, methods)
     return frozenset().union(*(_attributes_changed_in(methods[name].__code__) for name in used - _MAKING))
@@ -151,12 +149,17 @@ def begins_anew(value: Any, hook: str, but: Collection[str] = ()) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _set_by(kind: type, method: str) -> frozenset[str]:
     """Return the attributes that a method, and those that it calls, assign."""
+    methods = _methods_of(kind)
+    codes = [methods[name].__code__ for name in _reached_from({method} & set(methods), methods)]
+    instructions = (instruction for code in codes for instruction in dis.get_instructions(code))
+    return frozenset(each.argval for each in instructions if each.opname == "STORE_ATTR")
+
+
+def _methods_of(kind: type) -> dict[str, types.FunctionType]:
     methods: dict[str, types.FunctionType] = {}
     for base in reversed(kind.__mro__[:-1]):
-        methods |= {name: one for name, one in vars(base).items() if isinstance(one, types.FunctionType)}
-    codes = [methods[name].__code__ for name in _reached_from({method} & set(methods), methods)]
-    found = (each for code in codes for each in dis.get_instructions(code))
-    return frozenset(each.argval for each in found if each.opname == "STORE_ATTR")
+        methods |= {name: member for name, member in vars(base).items() if isinstance(member, types.FunctionType)}
+    return methods
 
 
 def _reached_from(names: set[str], methods: dict[str, types.FunctionType]) -> set[str]:

@@ -34,18 +34,18 @@ def begin(call: FitCall) -> CallNames | None:
         return None
     roots: dict[str, Any] = {}
     apart: set[str] = set()
-    renewed: list[tuple[str, Any]] = []
+    renewed: list[Any] = []
     for callback in callbacks:
-        anew = begins_anew(callback, "on_train_begin", internals.SET_BY_KERAS)
-        if anew:
-            renewed.append(("", callback))
+        fresh = begins_anew(callback, "on_train_begin", internals.SET_BY_KERAS)
+        if fresh:
+            renewed.append(callback)
         for name, value, code in _parts_of(callback):
             key = name if name not in roots else f"{name} ({len(roots)})"
             roots[key] = value
             if not code:
                 apart.add(key)
-                if anew:
-                    renewed.append((key, callback))
+                if fresh:
+                    renewed.append(value)
     try:
         return CallNames(roots, _known(call), apart, callbacks, renewed, kinds=_kinds())
     except Exception as error:  # noqa: BLE001 (objects of users may raise anything when they are looked at)

@@ -25,7 +25,7 @@ class Reach(Walk):
         The notebook's, or the script's: functions of it look up names there.
     trainings : sequence of PendingTraining
     by_call : bool
-        What is looked at is given to another call that trains: callbacks begin anew there.
+        The values are arguments of another training call, in which some callbacks start fresh.
     """
 
     __slots__ = ("_awaited", "_by_name", "_objects", "_seen_names")

@@ -24,7 +24,7 @@ def note_staying(experiment: Experiment, roots: Mapping[str, Any]) -> None:
     """
     try:
         changed = CallNames(roots, {}).names_changed("__main__")
-    except Exception:  # noqa: BLE001 (objects of users may raise anything when they are looked at)
+    except Exception:  # noqa: BLE001 (users' objects may raise anything when they are looked at; this is a hint only)
         return
     if not changed:
         return

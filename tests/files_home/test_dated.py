@@ -16,15 +16,15 @@ HERE, THERE, LATER = f"{DAY}-101500", f"{DAY}-101542", f"{DAY}-101617"
 @pytest.mark.parametrize(
     ("named", "written", "here"),
     [
-        ([f"/w/logs/{HERE}"], [f"logs/{THERE}/train/e.1"], {f"logs/{THERE}/train/e.1": f"logs/{HERE}/train/e.1"}),
-        ([f"/w/model_{HERE}_*.h5"], [f"model_{THERE}_2.h5"], {f"model_{THERE}_2.h5": f"model_{HERE}_2.h5"}),
-        ([f"/w/{ISO}_10.15.00/a"], [f"{ISO}_10.15.42/a"], {f"{ISO}_10.15.42/a": f"{ISO}_10.15.00/a"}),
-        ([f"/w/{DAY}/a"], [f"{DAY}/a"], {}),
-        ([f"/w/logs/{HERE}"], ["best.keras", "20010101-101500/x"], {}),
-        ([f"/w/logs/{HERE}"], [f"logs/{THERE}/a", f"logs/{LATER}/a"], {}),
-        ([f"/w/{HERE}", f"/w/{LATER}"], [f"{THERE}/a"], {}),
-        ([f"/w/logs/{HERE}"], [f"logs/{HERE}/a"], {}),
-        (["/w/plain"], [f"{THERE}/a"], {}),
+        ([f"logs/{HERE}"], [f"logs/{THERE}/train/e.1"], {f"logs/{THERE}/train/e.1": f"logs/{HERE}/train/e.1"}),
+        ([f"model_{HERE}_*.h5"], [f"model_{THERE}_2.h5"], {f"model_{THERE}_2.h5": f"model_{HERE}_2.h5"}),
+        ([f"{ISO}_10.15.00/a"], [f"{ISO}_10.15.42/a"], {f"{ISO}_10.15.42/a": f"{ISO}_10.15.00/a"}),
+        ([f"{DAY}/a"], [f"{DAY}/a"], {}),
+        ([f"logs/{HERE}"], ["best.keras", "20010101-101500/x"], {}),
+        ([f"logs/{HERE}"], [f"logs/{THERE}/a", f"logs/{LATER}/a"], {}),
+        ([f"{HERE}", f"{LATER}"], [f"{THERE}/a"], {}),
+        ([f"logs/{HERE}"], [f"logs/{HERE}/a"], {}),
+        (["plain"], [f"{THERE}/a"], {}),
     ],
 )
 def test_a_moment_is_that_of_the_notebook(named: list[str], written: list[str], here: dict[str, str]) -> None:

@@ -83,7 +83,7 @@ def keras(keras_kernel: Kernel) -> Iterator[Kernel]:
 
 
 def local_of(kernel: Kernel) -> object:
-    """What is seen after training in the kernel."""
+    """Return the values after training in the kernel."""
     kernel.run("model = begin(local=True)")
     kernel.run(CALLBACKS)
     kernel.run(FIT)

@@ -115,10 +115,10 @@ def is_in(folder: Path) -> bool:
 
 def digest(folder: Path) -> bytes:
     """Return what tells the states in the folder of a checkpoint from others."""
-    found = hashlib.blake2b()
+    seen = hashlib.blake2b()
     for path in sorted(folder.iterdir()):
-        found.update(path.name.encode() + path.read_bytes())
-    return found.digest()
+        seen.update(path.name.encode() + path.read_bytes())
+    return seen.digest()
 
 
 def bring_home(folder: Path, model: Any, callbacks: Sequence[Any], names: CallNames | None) -> None:
@@ -126,36 +126,44 @@ def bring_home(folder: Path, model: Any, callbacks: Sequence[Any], names: CallNa
 
     Of callbacks of libraries that is numbers: where their files lie is the affair of the process that trained.
     """
-    found = state_files.load(folder, "callbacks")
-    if names is not None and "names" in found:
-        names.restore(found["names"].tobytes(), unless_bound=True)
-    parts, moved = _parts(model, callbacks, names), _Moved(found["work"], os.getcwd())
+    content = state_files.load(folder, "callbacks")
+    if names is not None and "names" in content:
+        names.restore(content["names"].tobytes(), unless_bound=True)
+    parts, moved = _parts(model, callbacks, names), _Moved(content["work"], os.getcwd())
     tracked: dict[str, Any] = {}
-    for index, (callback, saved) in enumerate(zip(callbacks, found["states"], strict=False)):
+    for index, (callback, saved) in enumerate(zip(callbacks, content["states"], strict=False)):
         if saved["class"] != _kind(callback):
             continue
         tf.keras.callbacks.Callback.set_model(callback, model)
-        if found.get("params") is not None:
-            tf.keras.callbacks.Callback.set_params(callback, found["params"])
+        if content.get("params") is not None:
+            tf.keras.callbacks.Callback.set_params(callback, content["params"])
         if "own" in saved:
-            callback.load_state(saved["own"])
+            _give_own(callback, saved["own"])
         elif not is_own_module(type(callback).__module__):
             vars(callback).update({name: value for name, value in saved["values"].items() if _is_number(value)})
         else:
             _restore(callback, moved, saved, parts, _AtHome)
-            known = vars(callback)
-            tracked |= {f"callback_{index}_{name}": known[name] for name in saved["tracked"] if name in known}
+            here = vars(callback)
+            tracked |= {f"callback_{index}_{name}": here[name] for name in saved["tracked"] if name in here}
     if tracked:
         internals.read_tracked(str(folder / "tracked"), tracked)
 
 
-_told: set[str] = set()
+def _give_own(callback: Any, state: Any) -> None:
+    """Give a callback what its ``get_state()`` has returned on the worker."""
+    try:
+        callback.load_state(state)
+    except Exception as error:  # noqa: BLE001 (code of the user's; the weights are here, and the cell goes on)
+        logger.warning("%s.load_state() has failed, so the callback is as it was: %s", _kind(callback), error)
+
+
+_warned: set[str] = set()
 
 
 def _tell(lost: Mapping[str, str]) -> None:
     for name, why in lost.items():
-        if name not in _told:
-            _told.add(name)
+        if name not in _warned:
+            _warned.add(name)
             logger.warning(
                 "`%s`, which a callback changes, %s: a trial that goes on has it as the cells set it.", name, why
             )
