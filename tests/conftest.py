@@ -14,6 +14,9 @@ from typing import Any
 
 import psutil
 import pytest
+from forking.kernel import FOLDER as KERNELS_FOLDER
+from forking.kernel import OWNER as KERNELS_OWNER
+from forking.kernel import kernel_specification
 from hypothesis import settings
 
 # How long an example takes says nothing on a machine that others use too.
@@ -58,6 +61,16 @@ def _own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         del os.environ["TMPDIR"]
     else:
         os.environ["TMPDIR"] = environment
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_kernels() -> Iterator[None]:
+    """Have kernels forked from one process that has imported the frameworks, started with the first of them."""
+    with tempfile.TemporaryDirectory(prefix="det-kernels-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PATH", kernel_specification(folder))
+        patch.setenv(KERNELS_FOLDER, folder)
+        patch.setenv(KERNELS_OWNER, str(os.getpid()))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
