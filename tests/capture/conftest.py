@@ -54,7 +54,7 @@ REAL = {
 }
 #: Tests for which IPython's shell alone does not do: a widget has a front end only where there is a kernel, and
 #: TensorFlow takes seconds to import, each time.
-REAL_ONLY = {"test_what_a_slider_was_set_to_is_no_cells_doing", "test_a_variable_of_tensorflow_is_changed"}
+REAL_ONLY = {"test_what_a_slider_was_set_to_is_no_cells_doing"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

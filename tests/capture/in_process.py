@@ -14,9 +14,8 @@ from uuid import uuid4
 
 from kernels import INSTALL, TRAINING, Kernel, environment_of
 
-_SERVE = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import warm_shell; del sys.path[0]; " + (
-    "warm_shell.serve()"
-)
+_FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+_SERVE = f"import sys; sys.path[:0] = {_FOLDERS!r}; import warm_shell; del sys.path[:2]; warm_shell.serve()"
 
 
 class ShellKernel(Kernel):

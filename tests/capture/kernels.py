@@ -195,7 +195,7 @@ def replay(job):
 
 
 for line in sys.stdin:
-    for library in ("pandas", "torch", "sklearn"):  # once, and not in each of the processes that need it
+    for library in ("pandas", "torch", "sklearn", "tensorflow"):  # once, and not in each of the processes that need it
         if library in line:
             importlib.import_module(library)
     child = os.fork()

@@ -7,7 +7,6 @@ next request comes after the answer only. One without cells ends the notebook.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import io
 import json
@@ -18,11 +17,14 @@ from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from forking.server import HiddenLibraries
 from ipykernel.compiler import XCachingCompiler
 from IPython.core import page
 from IPython.core.interactiveshell import InteractiveShell
 
-#: What cells of the tests import most; TensorFlow is not made to be forked.
+from det_native.imports import freeze
+
+#: What cells of the tests import most.
 LIBRARIES = ("numpy", "pandas", "torch", "torch.utils.data", "sklearn.ensemble", "ipywidgets")
 OURS = ("det_native.capture.cells", "det_native.capture.call", "det_native.capture.script", "det_native.errors")
 
@@ -52,7 +54,11 @@ def serve() -> None:
     HistoryManager.enabled = False  # nothing is kept in the user's profile, and no thread is started
     shell = Shell.instance(compiler_class=XCachingCompiler)
     shell.InteractiveTB.set_mode("Plain")  # the colours of others take most of the time of a failed cell
-    gc.freeze()  # what is there is not looked through again, which would copy its memory into each fork
+    for prepared in ("det_native.frameworks.registry", "det_native.inspection.registry", "det_native.capture.log"):
+        importlib.import_module(prepared)
+    sys.modules["det_native.frameworks.registry"].read_frameworks()
+    HiddenLibraries().load(("tensorflow",))  # capture looks into the libraries that a notebook has imported
+    freeze()  # what is there is not looked through again, which would copy its memory into each fork
     for line in requests:
         notebook = os.fork()
         if not notebook:

@@ -241,8 +241,9 @@ def main(address: str, owner: str) -> None:
     import ipykernel.zmqshell  # noqa: F401
 
     HiddenLibraries().load(LIBRARIES)
-    gc.collect()
+    # All of it is old from now on, so that no kernel looks through it soon. Frozen it would be counted by each import.
     gc.freeze()
+    gc.unfreeze()
     Server(address, int(owner)).serve()
 
 

@@ -40,7 +40,7 @@ class Browser:
     def __init__(self, master: Master) -> None:
         self.master = master
         self.origin = str(master.client.base_url).rstrip("/")
-        self.http = httpx.Client(base_url=self.origin, timeout=60)
+        self.http = httpx.Client(base_url=self.origin, timeout=60, verify=False)
         self.key = ""
 
     @property
