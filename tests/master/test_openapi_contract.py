@@ -34,7 +34,7 @@ def served_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Master]:
 
 
 EXAMPLES = settings(
-    max_examples=max(8, settings.default.max_examples // 20),  # of each operation
+    max_examples=max(5, settings.default.max_examples // 20),  # of each operation
     derandomize=True,
     database=None,
     deadline=None,

@@ -118,7 +118,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_trial_tells_how_much_of_its_gpu_is_used(environment: dict[str, str], tmp_path: Path) -> None:
     pytest.importorskip("torch")
     script = tmp_path / "train.py"

@@ -61,8 +61,9 @@ def _warm(launcher: LocalLauncher, count: int, kind: WorkerKind = KIND) -> None:
     until(lambda: (launcher.poll(), launcher.standbys().get(kind.framework, 0) == count)[1], launcher)
 
 
+@pytest.mark.long
 class TestLocalLauncher(LauncherContract):
-    """The contract, without standbys."""
+    """The contract, without standbys; the quick lane has it for forked workers."""
 
     @pytest.fixture
     def launcher(self, make: Make, monkeypatch: pytest.MonkeyPatch, rank_grace: float) -> LocalLauncher:
