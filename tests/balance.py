@@ -5,7 +5,7 @@ dear to start (a master, a JupyterLab, a browser) within a process. Where no fol
 helps in the folder with the most work left. In all of these, what takes longest comes first.
 
 The times are those of ``durations.json``, by lane (what ``-m`` says) and file; ``pytest --note-times`` writes those of
-the lane that is run anew. A file that is not in there yet counts with a guess, until somebody does.
+the files that are run. A run ends with the names of its files that have no time yet; each counts with a guess.
 
 ``--part 2/4`` runs a part of a lane: what is too long for one landing is shared out among several of them.
 """
@@ -71,6 +71,14 @@ def read_times(path: Path = DURATIONS) -> dict[str, dict[str, float]]:
         return {}
     times: dict[str, dict[str, float]] = json.loads(path.read_text())
     return times
+
+
+def note_times(noted: dict[str, dict[str, float]], lane: str, seconds: Mapping[str, float]) -> None:
+    """Write the seconds of files of a lane into ``durations.json``, and leave out files that are gone."""
+    times = noted.get(lane, {}) | {file: round(taken, 1) for file, taken in seconds.items()}
+    root = DURATIONS.parents[1]
+    present = {file: times[file] for file in sorted(times) if (root / file).exists()}
+    DURATIONS.write_text(json.dumps(noted | {lane: present}, indent=0) + "\n")
 
 
 def part_of(file: str, parts: int) -> int:
@@ -159,9 +167,12 @@ class _Times:
             for file, seconds in self._seconds.most_common(SHOWN):
                 terminalreporter.write_line(f"{seconds:7.1f}s {file}")
             terminalreporter.write_line(f"{sum(self._seconds.values()):7.1f}s in all files")
+        noted = read_times()
         if self._write:
-            times = {file: round(seconds, 1) for file, seconds in sorted(self._seconds.items())}
-            DURATIONS.write_text(json.dumps(read_times() | {self._lane: times}, indent=0) + "\n")
+            note_times(noted, self._lane, self._seconds)
+        elif unknown := sorted(self._seconds.keys() - noted.get(self._lane, self._seconds).keys()):
+            terminalreporter.write_line(f"without a time in {DURATIONS.name}; run them with --note-times:")
+            terminalreporter.write_line(" ".join(unknown))
 
 
 def pytest_configure(config: pytest.Config) -> None:

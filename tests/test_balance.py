@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import balance
 import pytest
-from balance import DURATIONS, next_file, part_of, read_times
+from balance import DURATIONS, next_file, note_times, part_of, read_times
 
 TIMES = {"a/long.py": 30.0, "a/short.py": 1.0, "b/long.py": 20.0, "b/short.py": 2.0, "c/only.py": 4.0}
 
@@ -68,6 +69,21 @@ def test_a_part_runs_its_files_and_says_how_many_tests_it_leaves(tmp_path: Path)
 
 def test_times_that_are_not_noted_are_none(tmp_path: Path) -> None:
     assert read_times(tmp_path / "none.json") == {}
+
+
+def test_noted_times_stay_beside_those_of_other_files_and_lanes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(balance, "DURATIONS", tmp_path / "tests" / "durations.json")
+    for name in ("test_old.py", "test_new.py"):
+        (tmp_path / "tests").mkdir(exist_ok=True)
+        (tmp_path / "tests" / name).touch()
+    before = {"quick": {"tests/test_old.py": 3.0, "tests/test_deleted.py": 1.0}, "long": {"tests/test_old.py": 9.0}}
+    note_times(before, "quick", {"tests/test_new.py": 2.04})
+    assert read_times(tmp_path / "tests" / "durations.json") == {
+        "quick": {"tests/test_new.py": 2.0, "tests/test_old.py": 3.0},
+        "long": {"tests/test_old.py": 9.0},
+    }
 
 
 def test_noted_files_are_there() -> None:
