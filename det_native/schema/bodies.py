@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+#: What the path of every route begins with.
+API = "/api/v1"
+
 
 class Sent(BaseModel):
     """A body that is sent to the master: nothing in it is dropped in silence."""

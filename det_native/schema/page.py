@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from det_native.schema.bodies import API
+
 #: Header in which the page sends the key that it got when it signed in.
 KEY_HEADER = "X-Det-Session"
 #: Parameter of an address with which a file is downloaded.
@@ -83,7 +85,7 @@ class TicketAsk(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    address: str = Field(min_length=1, max_length=4096, pattern="^/api/v1/[^#]*$", description="Path and query.")
+    address: str = Field(min_length=1, max_length=4096, pattern=f"^{API}/[^#]*$", description="Path and query.")
 
 
 class Ticket(BaseModel):

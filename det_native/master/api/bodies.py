@@ -30,7 +30,7 @@ class _Request(Request):
         return self._json
 
 
-class Route(APIRoute):
+class StrictRoute(APIRoute):
     """A route of the master."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
