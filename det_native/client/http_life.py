@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from det_native.schema import rest
+from det_native.schema import rest, routes
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
 
 if TYPE_CHECKING:
@@ -19,32 +19,24 @@ class HttpLife:
 
     def change(self, experiment_id: int | str, change: rest.ExperimentChange) -> None:
         """Change what people write of the experiment."""
-        self._session.patch(f"/experiments/{experiment_id}", change.model_dump(mode="json", exclude_unset=True))
+        self._session.call(routes.CHANGE_EXPERIMENT, change, experiment_id=experiment_id)
 
     def deletion(self, experiment_id: int | str) -> Deletion:
         """Return what the deletion of the experiment would free, and what stands in its way."""
-        return Deletion.model_validate(self._session.get(f"/experiments/{experiment_id}/deletion"))
+        return self._session.call(routes.GET_DELETION, experiment_id=experiment_id)
 
     def delete(self, experiment_id: int | str) -> Deletion:
         """Delete the experiment; return what that has freed."""
-        return Deletion.model_validate(self._session.delete(f"/experiments/{experiment_id}"))
+        return self._session.call(routes.DELETE_EXPERIMENT, experiment_id=experiment_id)
 
     def fork(self, experiment_id: int | str, wanted: ExperimentFork) -> rest.Experiment:
         """Submit the program of the experiment with another configuration."""
-        return self._made(f"/experiments/{experiment_id}/fork", wanted)
+        return self._session.call(routes.FORK_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
 
     def continuation(self, experiment_id: int | str, wanted: ExperimentContinuation) -> rest.Experiment:
         """Submit an experiment that goes on from a checkpoint of this one."""
-        return self._made(f"/experiments/{experiment_id}/continue", wanted)
+        return self._session.call(routes.CONTINUE_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
 
     def retain(self, experiment_id: int | str, wanted: Retention) -> Retained:
         """Change how many checkpoints of the experiment stay."""
-        path = f"/experiments/{experiment_id}/gc-policy"
-        return Retained.model_validate(self._session.put(path, wanted.model_dump(mode="json")))
-
-    def _made(self, path: str, wanted: ExperimentFork | ExperimentContinuation) -> rest.Experiment:
-        from det_native.client.session import IDEMPOTENCY_HEADER
-
-        body = wanted.model_dump(mode="json", exclude_unset=True)
-        headers = {IDEMPOTENCY_HEADER: uuid4().hex}
-        return rest.Experiment.model_validate(self._session.post(path, body, headers=headers))
+        return self._session.call(routes.SET_GC_POLICY, wanted, experiment_id=experiment_id)

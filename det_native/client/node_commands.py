@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from det_native.client.output import Output, takes_output_options
+from det_native.schema import routes
 from det_native.schema.rest import MasterInfo
 
 
@@ -16,7 +17,7 @@ def nodes(context: click.Context, *, output: Output) -> None:
     from det_native.client.connect import connect
     from det_native.schema.launchers import LOCAL
 
-    info = MasterInfo.model_validate(connect(context.obj, start=False).get("/master"))
+    info = connect(context.obj, start=False).call(routes.GET_MASTER)
     if info.outage:
         click.echo(f"Warning: {info.outage}", err=True)
     for remark in info.remarks:
