@@ -16,14 +16,7 @@ from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
 from det_native.errors import ArgumentError, CaptureError, Problem, RequestError
 from det_native.schema import routes
-from det_native.schema.datasets import (
-    MOST_FILES,
-    DataSetCreate,
-    DataSetInfo,
-    Sizes,
-    WantedFile,
-    WantedFiles,
-)
+from det_native.schema.datasets import MOST_FILES, DataSetCreate, DataSetInfo, Sizes, WantedFile, WantedFiles
 from det_native.schema.manifests import FileEntry, Sha256
 
 _REQUEST = 64 << 20

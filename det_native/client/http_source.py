@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import requests
 
 from det_native.client.events import EventStream
-from det_native.client.http_life import HttpLife
 from det_native.client.loading import ArrivingContent, ArrivingFile, load_checkpoint
 from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
@@ -28,6 +28,7 @@ from det_native.errors import (
     UnsupportedFeatureError,
 )
 from det_native.schema import rest, routes
+from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
 from det_native.schema.manifests import BundleManifest, EarlierTraining
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import Order
@@ -52,7 +53,7 @@ class FoundExperiments(NamedTuple):
     notice: str
 
 
-class HttpSource(HttpLife, Source):
+class HttpSource(Source):
     """Implements ``Source`` over the master's REST interface.
 
     Parameters
@@ -307,6 +308,30 @@ class HttpSource(HttpLife, Source):
     def resume(self, experiment_id: int | str) -> None:
         """Go on with a paused experiment."""
         self._session.call(routes.RESUME_EXPERIMENT, experiment_id=experiment_id)
+
+    def change(self, experiment_id: int | str, change: rest.ExperimentChange) -> None:
+        """Change what people write of the experiment."""
+        self._session.call(routes.CHANGE_EXPERIMENT, change, experiment_id=experiment_id)
+
+    def deletion(self, experiment_id: int | str) -> Deletion:
+        """Return what the deletion of the experiment would free, and what stands in its way."""
+        return self._session.call(routes.GET_DELETION, experiment_id=experiment_id)
+
+    def delete(self, experiment_id: int | str) -> Deletion:
+        """Delete the experiment; return what that has freed."""
+        return self._session.call(routes.DELETE_EXPERIMENT, experiment_id=experiment_id)
+
+    def fork(self, experiment_id: int | str, wanted: ExperimentFork) -> rest.Experiment:
+        """Submit the program of the experiment with another configuration."""
+        return self._session.call(routes.FORK_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
+
+    def continuation(self, experiment_id: int | str, wanted: ExperimentContinuation) -> rest.Experiment:
+        """Submit an experiment that goes on from a checkpoint of this one."""
+        return self._session.call(routes.CONTINUE_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
+
+    def retain(self, experiment_id: int | str, wanted: Retention) -> Retained:
+        """Change how many checkpoints of the experiment stay."""
+        return self._session.call(routes.SET_GC_POLICY, wanted, experiment_id=experiment_id)
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory.

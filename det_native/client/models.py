@@ -7,13 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from det_native.client.arguments import (
-    checked_keys,
-    checked_labels,
-    checked_metadata,
-    checked_number,
-    checked_text,
-)
+from det_native.client.arguments import checked_keys, checked_labels, checked_metadata, checked_number, checked_text
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.http_source import HttpSource
 from det_native.client.listing import Listing

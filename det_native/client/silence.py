@@ -11,7 +11,6 @@ import requests
 
 from det_native.client.lines import Lines
 from det_native.schema.home import Home, read_runtime
-from det_native.schema.routes import GET_HEALTH
 
 # What is told comes at most 5 s after the request: the wait, then a question that takes two seconds at most.
 _WAIT_SECONDS = 2.5
@@ -82,6 +81,8 @@ def _watch(url: str, name: str, answered: threading.Event) -> None:
 
 
 def _tells_health(url: str, seconds: float = _PROBE_SECONDS) -> bool:
+    from det_native.schema.routes import GET_HEALTH  # the table takes a while to load, and `det` loads this module
+
     try:
         with requests.Session() as session:
             session.trust_env = False

@@ -16,7 +16,6 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from det_native.schema.routes import INTRODUCE_CLIENT, INTRODUCE_MASTER
 from det_native.schema.sockets import NotOursError
 
 _NONCE_BYTES = 32
@@ -83,6 +82,8 @@ def conversation(token: str, address: str) -> Generator[bytes, bytes, None]:
     NotOursError
         If the other side does not know the token, or was called elsewhere; nothing that helps it was sent.
     """
+    from det_native.schema.routes import INTRODUCE_CLIENT, INTRODUCE_MASTER  # it takes a while to load
+
     drawn = draw()
     status, answer = yield from _exchange(_request("GET", INTRODUCE_MASTER.address(nonce=drawn)))
     if status != 200 or not {"nonce", "address", "proof"} <= answer.keys():

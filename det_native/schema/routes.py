@@ -24,11 +24,9 @@ from pydantic import BaseModel, TypeAdapter
 from det_native.schema import (
     clocks,
     datasets,
-    experiment_table,
     importance,
     life,
     manifests,
-    notify_rest,
     outputs,
     page,
     queue,
@@ -37,8 +35,10 @@ from det_native.schema import (
     schedules,
     space,
     summaries,
-    worker_environment,
 )
+from det_native.schema import experiment_table as table
+from det_native.schema import notify_rest as notify
+from det_native.schema import worker_environment as environment
 from det_native.schema.bodies import API
 
 OPENAPI = f"{API}/openapi.json"
@@ -243,24 +243,19 @@ _TAGS = {
 # What a request sends, what it is answered, who may send it, and with which statuses it is refused (404 wherever the
 # path has a parameter; 401, 403, 413, 422, 500, 503 and 507 everywhere).
 # The master
-GET_HEALTH = _call("GET /health", rest.Health, PUBLIC,
-    about="Say that the master lives. Public.")
+GET_HEALTH = _call("GET /health", rest.Health, PUBLIC, about="Say that the master lives. Public.")
 INTRODUCE_MASTER = _call("GET /introduction?nonce", rest.Introduction, PUBLIC, 409,
     about="Prove to a client over plain TCP that this is the master of its token. Public.")
 INTRODUCE_CLIENT = _send("POST /introduction", rest.ClientProof, rest.Health, PUBLIC, 409,
-    about="Take the proof of a client that it knows the token: all further requests of its connection are the "
-    "user's.")
-GET_MASTER = _call("GET /master", rest.MasterInfo, FRONT_END,
-    about="Say who the master is and what it has.")
+    about="Take the proof of a client that it knows the token: all further requests of its connection are the user's.")
+GET_MASTER = _call("GET /master", rest.MasterInfo, FRONT_END, about="Say who the master is and what it has.")
 CLEAN_DATABASE = _call("POST /master/clean?days", rest.Cleaned, USER,
     about="Give the room back that the database takes and does not use.")
-SHUT_DOWN = _call("POST /master/shutdown?kill", rest.Health, USER, status=202,
-    about="End the master.")
+SHUT_DOWN = _call("POST /master/shutdown?kill", rest.Health, USER, status=202, about="End the master.")
 
 # The workers' Python
 ASK_ENVIRONMENT = _send(
-    "POST /environment", worker_environment.EnvironmentQuestion, worker_environment.EnvironmentAnswer, USER, 409,
-    repeatable=True,
+    "POST /environment", environment.EnvironmentQuestion, environment.EnvironmentAnswer, USER, 409, repeatable=True,
     about="Say which of these modules the workers can import, and in which versions; nothing is imported for it.")
 
 # Data sets
@@ -272,8 +267,7 @@ FIND_DATA = _send("POST /data/find", datasets.Sizes, datasets.FoundFiles, USER, 
     about="Say which files of these sizes are here.")
 PUT_DATA = _upload("POST /data/contents", datasets.Received, USER, 400, 409, body_limit=PACK_LIMIT,
     about="Take pieces of files, each where the last one ended; what arrives is kept, however the request ends.")
-LIST_DATA = _call("GET /data", list[datasets.DataSetInfo], FRONT_END,
-    about="Return the named sets.")
+LIST_DATA = _call("GET /data", list[datasets.DataSetInfo], FRONT_END, about="Return the named sets.")
 CREATE_DATA = _send(
     "POST /data", datasets.DataSetCreate, datasets.DataSetInfo, USER, 400, 409, body_limit=MANIFEST_LIMIT,
     about="Give files that are here a name; those that had it before go.")
@@ -286,14 +280,12 @@ FIND_MISSING = _send(
     about="Say which blobs are not here yet.")
 PUT_BLOBS = _upload("POST /blobs", rest.HashList, USER, 400, body_limit=PACK_LIMIT,
     about="Store packed blobs, any number of them in one body.")
-GET_BLOB = _call("GET /blobs/{sha256}", bytes, FRONT_END,
-    about="Return the raw content of a blob.")
+GET_BLOB = _call("GET /blobs/{sha256}", bytes, FRONT_END, about="Return the raw content of a blob.")
 CREATE_BUNDLE = _send(
     "POST /bundles", manifests.BundleManifest, rest.BundleCreated, USER, 400, 409, repeatable=True,
     body_limit=MANIFEST_LIMIT,
     about="Keep a bundle's manifest; its paths must stay in their folder, and its blobs must be here.")
-GET_BUNDLE = _call("GET /bundles/{bundle_id}", manifests.BundleManifest, FRONT_END,
-    about="Return a bundle's manifest.")
+GET_BUNDLE = _call("GET /bundles/{bundle_id}", manifests.BundleManifest, FRONT_END, about="Return a bundle's manifest.")
 GET_BUNDLE_CREATED = _call("GET /bundles/{bundle_id}/created", rest.BundleCreated, USER,
     about="Say whether a bundle is here and has passed the check; all that an unchanged directory costs to submit "
     "again.")
@@ -303,33 +295,29 @@ CHECK_BUNDLE = _call("POST /bundles/{bundle_id}/check", rest.BundleChecked, USER
 # Experiments: finding
 LIST_EXPERIMENTS = _call(
     "GET /experiments?query&state&name&label&project&metric&since&archived&order_by&limit&before&after",
-    list[rest.Experiment],
-    FRONT_END, 400,
-    about="Return experiments, newest first unless told otherwise; headers say how many there are, and the next "
-    "page.")
+    list[rest.Experiment], FRONT_END, 400,
+    about="Return experiments, newest first unless told otherwise; headers say how many there are, and the next page.")
 LIST_TRIAL_SUMMARIES = _call("GET /trial-summaries?experiment_id&best", list[summaries.TrialSummary], FRONT_END,
     about="Return hyperparameters and metrics of the trials of experiments: of each metric the last value and "
     "extremes.")
 LIST_EXPERIMENT_IDS = _call(
-    "GET /experiment-list?order_by&rows&hparams&metric&query&state&label&project&since&archived",
-    experiment_table.ExperimentList,
+    "GET /experiment-list?order_by&rows&hparams&metric&query&state&label&project&since&archived", table.ExperimentList,
     FRONT_END, 400,
     about="Return the ids of all experiments that a query holds for, in order, and the first of their rows.")
-LIST_EXPERIMENT_ROWS = _call("GET /experiment-rows?id&hparams&metric", list[experiment_table.ExperimentRow], FRONT_END,
+LIST_EXPERIMENT_ROWS = _call("GET /experiment-rows?id&hparams&metric", list[table.ExperimentRow], FRONT_END,
     about="Return rows of these experiments; those that are gone are left out.")
 LIST_EXPERIMENT_GROUPS = _call(
-    "GET /experiment-groups?by&measure&query&state&label&project&since&archived", experiment_table.ExperimentGroups,
-    FRONT_END, 400,
+    "GET /experiment-groups?by&measure&query&state&label&project&since&archived", table.ExperimentGroups, FRONT_END,
+    400,
     about="Return groups of the experiments that a query holds for, with mean, deviation and the best of a measure.")
-LIST_EXPERIMENT_NAMES = _call("GET /experiment-names", experiment_table.ExperimentNames, FRONT_END,
+LIST_EXPERIMENT_NAMES = _call("GET /experiment-names", table.ExperimentNames, FRONT_END,
     about="Return what a query may name: metrics, hyperparameters, labels, projects, with how many experiments have "
     "it.")
-LIST_EXPERIMENT_VIEWS = _call("GET /experiment-views", list[experiment_table.ExperimentView], FRONT_END,
+LIST_EXPERIMENT_VIEWS = _call("GET /experiment-views", list[table.ExperimentView], FRONT_END,
     about="Return the views of the table of experiments that were saved, by name.")
-SAVE_EXPERIMENT_VIEW = _send(
-    "PUT /experiment-views", experiment_table.ExperimentViewBody, list[experiment_table.ExperimentView], FRONT_END,
+SAVE_EXPERIMENT_VIEW = _send("PUT /experiment-views", table.ExperimentViewBody, list[table.ExperimentView], FRONT_END,
     about="Save a view in the place of one of the same name; return all views.")
-DELETE_EXPERIMENT_VIEW = _call("DELETE /experiment-views?name", list[experiment_table.ExperimentView], FRONT_END, 404,
+DELETE_EXPERIMENT_VIEW = _call("DELETE /experiment-views?name", list[table.ExperimentView], FRONT_END, 404,
     about="Delete a view; return those that are left.")
 
 # Experiments: one
@@ -363,11 +351,9 @@ CANCEL_EXPERIMENT = _call(
 GET_EXPERIMENT_CURVES = _call(
     "GET /experiments/{experiment_id}/curves?metric&kind&trials&buckets&only&first&last", list[rest.MetricCurve],
     FRONT_END,
-    about="Return the curves of the best trial and the newest ones, each down-sampled to at most `buckets` points.\n"
-    "\n"
+    about="Return the curves of the best trial and the newest ones, each down-sampled to at most `buckets` points.\n\n"
     "Of a stretch of batches the points are the finer, the shorter it is.\n"
-    "Where there are very many curves (trials times metrics) each has fewer points, so that an answer stays "
-    "small.")
+    "Where there are very many curves (trials times metrics) each has fewer points, so that an answer stays small.")
 LIST_TRIALS = _call("GET /experiments/{experiment_id}/trials", list[rest.Trial], FRONT_END,
     about="Return the trials of an experiment, oldest first.")
 LIST_CHECKPOINTS = _call("GET /experiments/{experiment_id}/checkpoints", list[rest.Checkpoint], FRONT_END,
@@ -397,16 +383,14 @@ GET_CONFIGURATION_SCHEMA = _call("GET /configuration-schema", dict[str, Any], FR
     about="Return the JSON schema of a configuration: its fields with their defaults and what is valid.")
 
 # Trials
-GET_TRIAL = _call("GET /trials/{trial_id}", rest.Trial, FRONT_END,
-    about="Return a trial.")
+GET_TRIAL = _call("GET /trials/{trial_id}", rest.Trial, FRONT_END, about="Return a trial.")
 GET_METRICS = _call("GET /trials/{trial_id}/metrics?kind&after_batch&limit", list[rest.MetricRow], FRONT_END,
     about="Return metrics rows in order of batches; fewer than `limit` where they are very long, none at the end.")
 GET_SERIES = _call("GET /trials/{trial_id}/series?name&kind&buckets", rest.MetricSeries, FRONT_END,
     about="Return one metric down-sampled to at most `buckets` points, minimum and maximum kept.")
 GET_CURVES = _call("GET /trials/{trial_id}/curves?kind&buckets&first&last", list[rest.MetricCurve], FRONT_END,
     about="Return every metric down-sampled to at most `buckets` points, minimum and maximum kept; of fewer rows, "
-    "all.\n"
-    "\n"
+    "all.\n\n"
     "Of a stretch of batches the points are the finer, the shorter it is.")
 GET_EPOCHS = _call("GET /trials/{trial_id}/epochs", list[rest.EpochRow], FRONT_END,
     about="Return what the framework's own history has of each epoch; of Keras only, and of none before this route "
@@ -421,8 +405,7 @@ GET_MEDIUM_CONTENT = _call("GET /trials/{trial_id}/media/{medium_id}/content", b
 GET_LOGS = _call("GET /trials/{trial_id}/logs?after&limit&last&before", list[rest.LogLine], FRONT_END,
     about="Return log lines, oldest first; the first `limit` ones, or the last ones.")
 LIST_TRIAL_ARTIFACTS = _call("GET /trials/{trial_id}/artifacts", list[outputs.Artifact], FRONT_END,
-    about="Return the files that the code of a trial has written, by path.\n"
-    "\n"
+    about="Return the files that the code of a trial has written, by path.\n\n"
     "Where a run has ended without saying so, the answer waits until the master has looked for what it wrote.")
 GET_ARTIFACT_CONTENT = _call("GET /trials/{trial_id}/artifacts/content?path&sha256&offset", bytes, FRONT_END, 409,
     about="Return the content of a file that the code of a trial has written, or what of it is missing.")
@@ -438,8 +421,7 @@ DELETE_CHECKPOINT = _call("DELETE /checkpoints/{uuid}", rest.Checkpoint, FRONT_E
     about="Delete a checkpoint, if nothing needs it: neither registered nor pinned, nobody's source, nor of a live "
     "trial.")
 GET_CHECKPOINT_INSTEAD = _call("GET /checkpoints/{uuid}/instead", rest.Checkpoint, USER,
-    about="Return the checkpoint of the same trial that is best had instead of a damaged one; its files are "
-    "verified.")
+    about="Return the checkpoint of the same trial that is best had instead of a damaged one; its files are verified.")
 GET_VERSIONS_OF_CHECKPOINT = _call("GET /checkpoints/{uuid}/models", list[registry.ModelVersion], FRONT_END,
     about="Return the versions of models that a checkpoint is.")
 VERIFY_CHECKPOINT = _call(
@@ -454,12 +436,10 @@ CREATE_MODEL = _send("POST /models", registry.ModelCreate, registry.Model, FRONT
 LIST_MODELS = _call(
     "GET /models?sort_by&order_by&name&description&label&archived&limit&offset", list[registry.Model], FRONT_END, 400,
     about="Return models.")
-GET_MODEL = _call("GET /models/{name}", registry.Model, FRONT_END, 400,
-    about="Return a model.")
+GET_MODEL = _call("GET /models/{name}", registry.Model, FRONT_END, 400, about="Return a model.")
 CHANGE_MODEL = _send("PATCH /models/{name}", registry.ModelChange, registry.Model, FRONT_END, 400, 409,
     about="Change a model.")
-DELETE_MODEL = _call("DELETE /models/{name}?versions", NoneType, FRONT_END, 400, 409,
-    about="Delete a model.")
+DELETE_MODEL = _call("DELETE /models/{name}?versions", NoneType, FRONT_END, 400, 409, about="Delete a model.")
 REGISTER_VERSION = _send(
     "POST /models/{name}/versions", registry.VersionCreate, registry.ModelVersion, FRONT_END, 400, 409, status=201,
     about="Make a checkpoint the next version of a model. It is not collected then.")
@@ -483,8 +463,7 @@ CREATE_SCHEDULE = _send(
     about="Have an experiment submitted at a time, or again and again; it is checked as if it were submitted now.")
 LIST_SCHEDULES = _call("GET /schedules?all", list[schedules.Schedule], FRONT_END,
     about="Return the schedules that submit still, newest first.")
-GET_SCHEDULE = _call("GET /schedules/{schedule_id}", schedules.Schedule, USER,
-    about="Return a schedule.")
+GET_SCHEDULE = _call("GET /schedules/{schedule_id}", schedules.Schedule, USER, about="Return a schedule.")
 CANCEL_SCHEDULE = _call("DELETE /schedules/{schedule_id}", schedules.Schedule, FRONT_END, 409,
     about="Have a schedule submit nothing more; what it has submitted goes on.")
 PAUSE_SCHEDULE = _call("POST /schedules/{schedule_id}/pause", schedules.Schedule, FRONT_END, 409,
@@ -495,8 +474,7 @@ GET_QUEUE = _call("GET /queue?limit", queue.Queue, FRONT_END,
     about="Return the experiments that have not ended, in the order of the scheduler.")
 
 # The disk
-GET_SPACE = _call("GET /space?max_age", space.Space, FRONT_END,
-    about="Say what takes the disk, by kind.")
+GET_SPACE = _call("GET /space?max_age", space.Space, FRONT_END, about="Say what takes the disk, by kind.")
 GET_SPACE_SETTINGS = _call("GET /space/settings", space.SpaceSettings, USER,
     about="Return the budget and what is kept for how long.")
 PUT_SPACE_SETTINGS = _send("PUT /space/settings", space.SpaceSettings, space.SpaceSettings, USER, 400,
@@ -505,15 +483,15 @@ CLEAN_SPACE = _send("POST /space/clean", space.CleanWanted, space.CleanDone, FRO
     about="Delete what nobody needs of these kinds, or say what would go.")
 
 # Notifications
-GET_NOTIFY = _call("GET /settings/notify", notify_rest.NotifySettings, USER,
+GET_NOTIFY = _call("GET /settings/notify", notify.NotifySettings, USER,
     about="Return who is told of all experiments; webhooks and secrets are shown as references.")
-PUT_NOTIFY = _send("PUT /settings/notify", notify_rest.NotifySettings, notify_rest.NotifyKept, USER, 400,
+PUT_NOTIFY = _send("PUT /settings/notify", notify.NotifySettings, notify.NotifyKept, USER, 400,
     about="Set who is told of all experiments; a reference that was shown stands for what it was made of.")
-DELETE_NOTIFY = _call("DELETE /settings/notify", notify_rest.NotifySettings, USER,
+DELETE_NOTIFY = _call("DELETE /settings/notify", notify.NotifySettings, USER,
     about="Have nobody told of all experiments; what configurations say holds on.")
-TRY_NOTIFY = _call("POST /settings/notify/test", notify_rest.NotifyTests, USER,
+TRY_NOTIFY = _call("POST /settings/notify/test", notify.NotifyTests, USER,
     about="Send a test message to everybody who is told of all experiments, and say who has taken it.")
-LIST_MESSAGES = _call("GET /messages?limit", list[notify_rest.MessageInfo], FRONT_END,
+LIST_MESSAGES = _call("GET /messages?limit", list[notify.MessageInfo], FRONT_END,
     about="Return the newest messages, newest first.")
 
 # Signing in at the master's page
@@ -524,8 +502,7 @@ GET_SESSION = _call("GET /session", page.SessionInfo, SESSION, 409,
     about="Say that the browser is signed in, and for how long if it asks nothing more.")
 SIGN_IN = _send("POST /session", page.SignIn, page.SignedIn, PUBLIC, 429,
     about="Begin the session of a browser, by the code of a link. Public.")
-SIGN_OUT = _call("DELETE /session", NoneType, SESSION, 409,
-    about="End the session of the browser that asks.")
+SIGN_OUT = _call("DELETE /session", NoneType, SESSION, 409, about="End the session of the browser that asks.")
 MAKE_TICKET = _send("POST /session/ticket", page.TicketAsk, page.Ticket, SESSION, 400, 409,
     about="Return the address with which a link downloads a file, once.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Depends, Header, Path, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -15,6 +15,8 @@ from det_native.schema.routes import PATTERNS
 from det_native.schema.states import MetricKind
 
 LARGEST = 2**53 - 1
+
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 
 ExperimentId = Annotated[int, Path(ge=1, le=LARGEST, description="Id of an experiment.")]
 TrialId = Annotated[int, Path(ge=1, le=LARGEST, description="Id of a trial.")]

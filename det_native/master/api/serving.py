@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from types import NoneType
 from typing import Any, TypeVar
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
+from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from det_native.master.api.answers import respond
-from det_native.master.api.bodies import StrictRoute
 from det_native.schema.rest import ErrorBody
 from det_native.schema.routes import ROUTES, Route
 
@@ -40,6 +42,37 @@ _SENTENCES = {
 _handlers: dict[Route[Any, Any], tuple[Handler[Any], dict[str, Any]]] = {}
 
 
+class _Request(Request):
+    async def json(self) -> Any:
+        """Return the body's value.
+
+        Python's own reader takes halves of surrogate pairs, which no answer can hold.
+
+        Raises
+        ------
+        json.JSONDecodeError
+        """
+        if not hasattr(self, "_json"):
+            try:
+                self._json = from_json(await self.body())
+            except ValueError as error:
+                raise json.JSONDecodeError(str(error), "", 0) from None
+        return self._json
+
+
+class _StrictRoute(APIRoute):
+    """A route whose body is JSON that can be written again: what cannot, would fail wherever it is asked for later."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        answer = super().get_route_handler()
+
+        async def read_strictly(request: Request) -> Response:
+            return await answer(_Request(request.scope, request.receive))
+
+        return read_strictly
+
+
 def serve(route: Route[Any, Answer], **described: Any) -> Callable[[Handler[Answer]], Handler[Answer]]:
     """Have a function answer a route: it returns the route's answer, or a response of its own.
 
@@ -59,7 +92,7 @@ def serve(route: Route[Any, Answer], **described: Any) -> Callable[[Handler[Answ
 
 def make_router() -> APIRouter:
     """Return all routes of the table with their handlers."""
-    router = APIRouter(route_class=StrictRoute)
+    router = APIRouter(route_class=_StrictRoute)
     for name, route in ROUTES.items():
         handler, described = _handlers[route]
         is_json = route.answer not in (bytes, NoneType)

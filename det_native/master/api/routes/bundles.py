@@ -62,5 +62,4 @@ def get_bundle_created(bundle_id: Hash, service: TheService) -> BundleCreated:
 
 @serve(routes.CHECK_BUNDLE)
 async def check_bundle(bundle_id: Hash, service: TheService) -> BundleChecked:
-    checked = await asyncio.wrap_future(service.check_bundle(bundle_id))
-    return checked
+    return await asyncio.wrap_future(service.check_bundle(bundle_id))

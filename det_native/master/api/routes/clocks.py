@@ -7,14 +7,7 @@ from typing import Annotated
 from fastapi import Query
 from starlette.responses import Response
 
-from det_native.master.api.answers import (
-    ExperimentId,
-    TheOwner,
-    TheService,
-    TheShared,
-    TrialId,
-    list_json,
-)
+from det_native.master.api.answers import ExperimentId, TheOwner, TheService, TheShared, TrialId, list_json
 from det_native.master.api.serving import serve
 from det_native.master.store import clocks, experiments, trials
 from det_native.schema import routes

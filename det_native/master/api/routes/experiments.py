@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from typing import Annotated
 
-from fastapi import Header, Query
+from fastapi import Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -15,6 +13,7 @@ from det_native.master.api.answers import (
     LARGEST,
     ExperimentId,
     FirstBatch,
+    Key,
     LastBatch,
     TheOwner,
     TheService,
@@ -26,35 +25,22 @@ from det_native.master.api.answers import (
 from det_native.master.api.serving import serve
 from det_native.master.flow.creation import Idempotency
 from det_native.master.store import checkpoints, experiments, series, trials
-from det_native.schema import routes
+from det_native.schema import rest, routes
 from det_native.schema.drawn import drawn, names_to_read
-from det_native.schema.rest import (
-    BundleChecked,
-    Checkpoint,
-    Experiment,
-    ExperimentChange,
-    ExperimentCreate,
-    ExperimentDetail,
-    ResourcesChange,
-    Trial,
-)
 from det_native.schema.states import MetricKind
-
-Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 
 
 @serve(routes.CREATE_EXPERIMENT)
-def create_experiment(body: ExperimentCreate, service: TheService, owner: TheOwner, key: Key = None) -> Experiment:
-    idempotency = None
-    if key is not None:
-        # The report says what was new when it was sent, which a repeat from another process sees otherwise.
-        text = json.dumps(body.model_dump(mode="json", exclude={"report"}), sort_keys=True)
-        idempotency = Idempotency(key, hashlib.sha256(text.encode()).hexdigest())
-    return service.create_experiment(owner, body, idempotency)
+def create_experiment(
+    body: rest.ExperimentCreate, service: TheService, owner: TheOwner, key: Key = None
+) -> rest.Experiment:
+    # The report says what was new when it was sent, which a repeat from another process sees otherwise.
+    asked = body.model_dump(mode="json", exclude={"report"})
+    return service.create_experiment(owner, body, Idempotency.of(key, asked))
 
 
 @serve(routes.GET_EXPERIMENT)
-def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> ExperimentDetail:
+def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.ExperimentDetail:
     with service.database.read() as connection:
         detail = experiments.get_detail(connection, experiment_id, owner)
     return service.as_told(detail.model_copy(update={"devices": service.devices}))
@@ -62,12 +48,12 @@ def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheO
 
 @serve(routes.CHANGE_EXPERIMENT)
 async def change_experiment(
-    experiment_id: ExperimentId, body: ExperimentChange, service: TheService, owner: TheOwner
-) -> Experiment:
+    experiment_id: ExperimentId, body: rest.ExperimentChange, service: TheService, owner: TheOwner
+) -> rest.Experiment:
     described = body.model_fields_set - {"resources"}
     if body.resources is not None or not described:
         experiment = await asyncio.wrap_future(
-            service.change_experiment(owner, experiment_id, body.resources or ResourcesChange())
+            service.change_experiment(owner, experiment_id, body.resources or rest.ResourcesChange())
         )
     if described:
         experiment = await run_in_threadpool(service.describe_experiment, owner, experiment_id, body)
@@ -75,35 +61,30 @@ async def change_experiment(
 
 
 @serve(routes.DRY_RUN_EXPERIMENT)
-async def dry_run_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> BundleChecked:
-    checked = await asyncio.wrap_future(service.dry_run(experiment_id, owner))
-    return checked
+async def dry_run_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.BundleChecked:
+    return await asyncio.wrap_future(service.dry_run(experiment_id, owner))
 
 
 @serve(routes.KILL_EXPERIMENT)
-async def kill_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Experiment:
-    experiment = await asyncio.wrap_future(service.kill_experiment(owner, experiment_id))
-    return experiment
+async def kill_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
+    return await asyncio.wrap_future(service.kill_experiment(owner, experiment_id))
 
 
 @serve(routes.CANCEL_EXPERIMENT)
 @serve(routes.STOP_EXPERIMENT)
-async def stop_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Experiment:
-    experiment = await asyncio.wrap_future(service.stop_experiment(owner, experiment_id))
-    return experiment
+async def stop_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
+    return await asyncio.wrap_future(service.stop_experiment(owner, experiment_id))
 
 
 @serve(routes.PAUSE_EXPERIMENT)
-async def pause_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Experiment:
-    experiment = await asyncio.wrap_future(service.pause_experiment(owner, experiment_id))
-    return experiment
+async def pause_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
+    return await asyncio.wrap_future(service.pause_experiment(owner, experiment_id))
 
 
 @serve(routes.ACTIVATE_EXPERIMENT)
 @serve(routes.RESUME_EXPERIMENT)
-async def resume_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Experiment:
-    experiment = await asyncio.wrap_future(service.resume_experiment(owner, experiment_id))
-    return experiment
+async def resume_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
+    return await asyncio.wrap_future(service.resume_experiment(owner, experiment_id))
 
 
 @serve(routes.GET_EXPERIMENT_CURVES)
@@ -142,14 +123,14 @@ async def get_experiment_curves(
 
 
 @serve(routes.LIST_TRIALS)
-def list_trials(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> list[Trial]:
+def list_trials(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> list[rest.Trial]:
     with service.database.read() as connection:
         experiments.get(connection, experiment_id, owner)
         return trials.of_experiment(connection, experiment_id, owner)
 
 
 @serve(routes.LIST_CHECKPOINTS)
-def list_checkpoints(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> list[Checkpoint]:
+def list_checkpoints(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> list[rest.Checkpoint]:
     with service.database.read() as connection:
         experiments.get(connection, experiment_id, owner)
         return checkpoints.of_experiment(connection, experiment_id, owner)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from typing import Annotated
-
-from fastapi import Header
 from pydantic import BaseModel
 
-from det_native.master.api.answers import ExperimentId, TheOwner, TheService
+from det_native.master.api.answers import ExperimentId, Key, TheOwner, TheService
 from det_native.master.api.serving import serve
 from det_native.master.flow import life
 from det_native.master.flow.creation import Idempotency
 from det_native.schema import routes
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
 from det_native.schema.rest import Experiment
-
-Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 
 
 @serve(routes.FORK_EXPERIMENT)
@@ -54,7 +47,4 @@ def delete_experiment(experiment_id: ExperimentId, service: TheService, owner: T
 
 
 def _idempotency(key: str | None, experiment_id: int, body: BaseModel) -> Idempotency | None:
-    if key is None:
-        return None
-    text = json.dumps([experiment_id, type(body).__name__, body.model_dump(mode="json")], sort_keys=True)
-    return Idempotency(key, hashlib.sha256(text.encode()).hexdigest())
+    return Idempotency.of(key, [experiment_id, type(body).__name__, body.model_dump(mode="json")])

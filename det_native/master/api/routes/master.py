@@ -1,4 +1,4 @@
-"""The master itself."""
+"""The master itself, its queue, and the Python of its workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from det_native.master.api.answers import TheOwner, TheService
 from det_native.master.api.serving import serve
 from det_native.master.connections import Connection, connection_of
 from det_native.schema import routes
+from det_native.schema.queue import Queue
 from det_native.schema.rest import Cleaned, ClientProof, Health, Introduction, MasterInfo
+from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 
 Nonce = Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="A number that the client has drawn, in hex.")]
 
@@ -67,3 +69,13 @@ def shut_down(
     answer = service.health()
     service.shutdown(kill_workers=kill)
     return answer
+
+
+@serve(routes.GET_QUEUE)
+def get_queue(service: TheService, limit: Annotated[int, Query(ge=1, le=1000)] = 500) -> Queue:
+    return service.queue(limit)
+
+
+@serve(routes.ASK_ENVIRONMENT)
+def ask_environment(body: EnvironmentQuestion, service: TheService) -> EnvironmentAnswer:
+    return service.environment(body)

@@ -9,24 +9,14 @@ from fastapi import Path, Query
 from det_native.master.api.answers import LARGEST, TheOwner, TheService
 from det_native.master.api.serving import serve
 from det_native.master.store import registry as store
-from det_native.schema import routes
-from det_native.schema.registry import (
-    Model,
-    ModelChange,
-    ModelCreate,
-    ModelOrderBy,
-    ModelSortBy,
-    ModelVersion,
-    VersionChange,
-    VersionCreate,
-)
+from det_native.schema import registry, routes
 
 Name = Annotated[str, Path(min_length=1, max_length=200, description="Name of a model.")]
 Number = Annotated[int, Path(ge=1, le=LARGEST, description="Number of a version.")]
 
 
 @serve(routes.CREATE_MODEL)
-def create_model(body: ModelCreate, service: TheService, owner: TheOwner) -> Model:
+def create_model(body: registry.ModelCreate, service: TheService, owner: TheOwner) -> registry.Model:
     with service.database.write() as transaction:
         return store.create(transaction, owner, body)
 
@@ -35,17 +25,17 @@ def create_model(body: ModelCreate, service: TheService, owner: TheOwner) -> Mod
 def list_models(
     service: TheService,
     owner: TheOwner,
-    sort_by: ModelSortBy = ModelSortBy.NAME,
-    order_by: ModelOrderBy = ModelOrderBy.ASCENDING,
+    sort_by: registry.ModelSortBy = registry.ModelSortBy.NAME,
+    order_by: registry.ModelOrderBy = registry.ModelOrderBy.ASCENDING,
     name: Annotated[str, Query(max_length=200, description="Text that the name has in it.")] = "",
     description: Annotated[str, Query(max_length=1000, description="Text that the description has in it.")] = "",
     label: Annotated[str, Query(max_length=200, description="A label that they have.")] = "",
     archived: Annotated[bool | None, Query(description="Only those that are archived, or only the others.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
     offset: Annotated[int, Query(ge=0, le=LARGEST, description="Leave out so many of the first ones.")] = 0,
-) -> list[Model]:
+) -> list[registry.Model]:
     with service.database.read() as connection:
-        found = store.listing(
+        return store.listing(
             connection,
             owner,
             sort_by=sort_by,
@@ -57,17 +47,16 @@ def list_models(
             limit=limit,
             offset=offset,
         )
-    return found
 
 
 @serve(routes.GET_MODEL)
-def get_model(name: Name, service: TheService, owner: TheOwner) -> Model:
+def get_model(name: Name, service: TheService, owner: TheOwner) -> registry.Model:
     with service.database.read() as connection:
         return store.get(connection, name, owner)
 
 
 @serve(routes.CHANGE_MODEL)
-def change_model(name: Name, body: ModelChange, service: TheService, owner: TheOwner) -> Model:
+def change_model(name: Name, body: registry.ModelChange, service: TheService, owner: TheOwner) -> registry.Model:
     with service.database.write() as transaction:
         return store.change(transaction, name, owner, body)
 
@@ -88,29 +77,31 @@ def delete_model(
 
 
 @serve(routes.REGISTER_VERSION)
-def register_version(name: Name, body: VersionCreate, service: TheService, owner: TheOwner) -> ModelVersion:
+def register_version(
+    name: Name, body: registry.VersionCreate, service: TheService, owner: TheOwner
+) -> registry.ModelVersion:
     with service.database.write() as transaction:
         return store.register(transaction, name, owner, body)
 
 
 @serve(routes.LIST_VERSIONS)
 def list_versions(
-    name: Name, service: TheService, owner: TheOwner, order_by: ModelOrderBy = ModelOrderBy.DESCENDING
-) -> list[ModelVersion]:
+    name: Name, service: TheService, owner: TheOwner, order_by: registry.ModelOrderBy = registry.ModelOrderBy.DESCENDING
+) -> list[registry.ModelVersion]:
     with service.database.read() as connection:
         return store.versions(connection, name, owner, order_by)
 
 
 @serve(routes.GET_VERSION)
-def get_version(name: Name, version: Number, service: TheService, owner: TheOwner) -> ModelVersion:
+def get_version(name: Name, version: Number, service: TheService, owner: TheOwner) -> registry.ModelVersion:
     with service.database.read() as connection:
         return store.get_version(connection, name, owner, version)
 
 
 @serve(routes.CHANGE_VERSION)
 def change_version(
-    name: Name, version: Number, body: VersionChange, service: TheService, owner: TheOwner
-) -> ModelVersion:
+    name: Name, version: Number, body: registry.VersionChange, service: TheService, owner: TheOwner
+) -> registry.ModelVersion:
     with service.database.write() as transaction:
         return store.change_version(transaction, name, owner, version, body)
 

@@ -22,17 +22,7 @@ from det_native.master.sessions import (
     Way,
     WrongCodeError,
 )
-from det_native.schema import routes
-from det_native.schema.page import (
-    TICKET_PARAMETER,
-    PageAsk,
-    PageCode,
-    SessionInfo,
-    SignedIn,
-    SignIn,
-    Ticket,
-    TicketAsk,
-)
+from det_native.schema import page, routes
 
 OpenPage = Callable[[], Awaitable[str]]
 
@@ -61,23 +51,23 @@ TheSession = Annotated[BrowserSession, Depends(the_session)]
 
 
 @serve(routes.OPEN_PAGE)
-async def open_page(body: PageAsk, request: Request, sessions: TheSessions) -> PageCode:
+async def open_page(body: page.PageAsk, request: Request, sessions: TheSessions) -> page.PageCode:
     if body.forward and body.anew:
         sessions.end_forward(body.forward)
     url = "" if body.forward else await request.app.state.open_page()
     code = sessions.make_code(Way(bool(body.forward), body.forward))
-    return PageCode(code=code, url=url, seconds=CODE_SECONDS)
+    return page.PageCode(code=code, url=url, seconds=CODE_SECONDS)
 
 
 @serve(routes.SIGN_IN)
-async def sign_in(body: SignIn, request: Request, sessions: TheSessions) -> Response:
+async def sign_in(body: page.SignIn, request: Request, sessions: TheSessions) -> Response:
     name = cookie_name(request.scope)
     before = request.cookies.get(name, "")
     try:
         opened = sessions.sign_in(body.code, by_socket=is_by_socket(request.scope), instead_of=before)
     except WrongCodeError as error:
         _refuse(error)
-    answer = respond(SignedIn(key=opened.key, idle_seconds=IDLE_SECONDS, seconds=SESSION_SECONDS))
+    answer = respond(page.SignedIn(key=opened.key, idle_seconds=IDLE_SECONDS, seconds=SESSION_SECONDS))
     answer.set_cookie(
         name,
         opened.cookie,
@@ -110,8 +100,8 @@ def _refuse(error: WrongCodeError) -> NoReturn:
 
 
 @serve(routes.GET_SESSION)
-async def get_session(session: TheSession, sessions: TheSessions) -> SessionInfo:
-    return SessionInfo(seconds=sessions.seconds_left(session))
+async def get_session(session: TheSession, sessions: TheSessions) -> page.SessionInfo:
+    return page.SessionInfo(seconds=sessions.seconds_left(session))
 
 
 @serve(routes.SIGN_OUT)
@@ -125,10 +115,10 @@ async def sign_out(request: Request, session: TheSession, sessions: TheSessions)
 
 
 @serve(routes.MAKE_TICKET)
-async def make_ticket(body: TicketAsk, session: TheSession, sessions: TheSessions) -> Ticket:
+async def make_ticket(body: page.TicketAsk, session: TheSession, sessions: TheSessions) -> page.Ticket:
     path = body.address.partition("?")[0]
-    if not is_for_pages("GET", path) or f"{TICKET_PARAMETER}=" in body.address:
+    if not is_for_pages("GET", path) or f"{page.TICKET_PARAMETER}=" in body.address:
         raise RequestError(400, f"A page may not download {path}. Use `det` or Python for it.")
     ticket = sessions.make_ticket(session, body.address)
     sign = "&" if "?" in body.address else "?"
-    return Ticket(address=f"{body.address}{sign}{TICKET_PARAMETER}={ticket}")
+    return page.Ticket(address=f"{body.address}{sign}{page.TICKET_PARAMETER}={ticket}")

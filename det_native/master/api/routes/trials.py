@@ -35,17 +35,10 @@ from det_native.master.store import (
     system,
     trials,
 )
-from det_native.schema import routes
+from det_native.schema import rest, routes
 from det_native.schema.drawn import drawn
 from det_native.schema.manifests import Sha256
 from det_native.schema.outputs import MIME_TYPES, NAME_LENGTH, Artifact, MediaKind, Medium
-from det_native.schema.rest import (
-    Checkpoint,
-    EpochRow,
-    LogLine,
-    SystemSample,
-    Trial,
-)
 from det_native.schema.states import MetricKind
 from det_native.schema.system_samples import MOST_SAMPLES
 
@@ -53,7 +46,7 @@ Kind = Annotated[MetricKind, Query(description="What the rows measure.")]
 
 
 @serve(routes.GET_TRIAL)
-def get_trial(trial_id: TrialId, service: TheService, owner: TheOwner) -> Trial:
+def get_trial(trial_id: TrialId, service: TheService, owner: TheOwner) -> rest.Trial:
     with service.database.read() as connection:
         return trials.get(connection, trial_id, owner)
 
@@ -115,7 +108,7 @@ async def get_curves(
 
 
 @serve(routes.GET_EPOCHS)
-def get_epochs(trial_id: TrialId, service: TheService, owner: TheOwner) -> list[EpochRow]:
+def get_epochs(trial_id: TrialId, service: TheService, owner: TheOwner) -> list[rest.EpochRow]:
     with service.database.read() as connection:
         return epochs.read(connection, trial_id, owner=owner)
 
@@ -128,7 +121,7 @@ def get_system(
     points: Annotated[
         int | None, Query(ge=1, le=MOST_SAMPLES, description="Merge neighbours to about so many of each process.")
     ] = None,
-) -> list[SystemSample]:
+) -> list[rest.SystemSample]:
     with service.database.read() as connection:
         return system.read(connection, trial_id, points=points, owner=owner)
 
@@ -176,7 +169,7 @@ def get_logs(
     before: Annotated[
         int | None, Query(ge=1, le=LARGEST, description="With `last`: only lines with a smaller id, for paging back.")
     ] = None,
-) -> list[LogLine]:
+) -> list[rest.LogLine]:
     with service.database.read() as connection:
         if last is not None:
             return logs.last(connection, trial_id, last, owner=owner, line_id=after, before=before)
@@ -208,7 +201,7 @@ def get_artifact_content(
 
 
 @serve(routes.LIST_TRIAL_CHECKPOINTS)
-def list_trial_checkpoints(trial_id: TrialId, service: TheService, owner: TheOwner) -> list[Checkpoint]:
+def list_trial_checkpoints(trial_id: TrialId, service: TheService, owner: TheOwner) -> list[rest.Checkpoint]:
     with service.database.read() as connection:
         trials.get(connection, trial_id, owner)
         return checkpoints.of_trial(connection, trial_id, owner)
