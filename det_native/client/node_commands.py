@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from det_native.client.output import Output, takes_output_options
-from det_native.schema import routes
 from det_native.schema.rest import MasterInfo
 
 
@@ -15,6 +14,7 @@ from det_native.schema.rest import MasterInfo
 def nodes(context: click.Context, *, output: Output) -> None:
     """Show the machines of the cluster: their slots, who uses them, and what is wrong with one."""
     from det_native.client.connect import connect
+    from det_native.schema import routes
     from det_native.schema.launchers import LOCAL
 
     info = connect(context.obj, start=False).call(routes.GET_MASTER)
