@@ -54,7 +54,7 @@ class FoundExperiments(NamedTuple):
 
 
 class HttpSource(Source):
-    """Implements ``Source`` over the master's REST interface.
+    """Implements ``Source``, which says what the methods do, over the master's REST interface.
 
     Parameters
     ----------
@@ -79,11 +79,9 @@ class HttpSource(Source):
 
     @property
     def patience(self) -> float:
-        """Seconds that one who waits for an experiment goes on without an answer of the master."""
         return PATIENCE if self._session.route is None else self._session.route.patience
 
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
-        """Return the experiment as it is now."""
         return self._session.call(routes.GET_EXPERIMENT, experiment_id=experiment_id)
 
     def experiments(self, limit: int, state: ExperimentState | None = None) -> list[rest.Experiment]:
@@ -139,7 +137,6 @@ class HttpSource(Source):
         return FoundExperiments(found, None, "")
 
     def summaries(self, experiment_ids: Sequence[int | str], *, best: bool = False) -> list[TrialSummary]:
-        """Return hyperparameters and metrics of the trials of experiments; with `best` of the best one of each only."""
         found: list[TrialSummary] = []
         for start in range(0, len(experiment_ids), _SUMMARIES):
             ids = list(experiment_ids[start : start + _SUMMARIES])
@@ -148,11 +145,9 @@ class HttpSource(Source):
         return found
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:
-        """Return the experiment's trials, oldest first."""
         return self._session.call(routes.LIST_TRIALS, experiment_id=experiment_id)
 
     def trial(self, trial_id: int) -> rest.Trial:
-        """Return the trial as it is now."""
         return self._session.call(routes.GET_TRIAL, trial_id=trial_id)
 
     def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
@@ -175,7 +170,6 @@ class HttpSource(Source):
             return []
 
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
-        """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
         return self._session.call(routes.GET_SYSTEM, trial_id=trial_id, points=points)
 
     def media(self, trial_id: int) -> list[rest.Medium]:
@@ -193,7 +187,6 @@ class HttpSource(Source):
             return []
 
     def medium_content(self, medium: rest.Medium) -> bytes:
-        """Return what was logged, as it is to be read by ``medium.format``."""
         return self._session.call(routes.GET_MEDIUM_CONTENT, trial_id=medium.trial_id, medium_id=medium.id)
 
     def curves(self, experiment_id: int | str, trial_id: int | None = None) -> list[rest.MetricCurve]:
@@ -205,7 +198,6 @@ class HttpSource(Source):
     def checkpoints(
         self, *, experiment_id: int | str | None = None, trial_id: int | None = None
     ) -> list[rest.Checkpoint]:
-        """Return the checkpoints that exist, oldest first."""
         if trial_id is None:
             return self._session.call(routes.LIST_CHECKPOINTS, experiment_id=experiment_id)
         return self._session.call(routes.LIST_TRIAL_CHECKPOINTS, trial_id=trial_id)
@@ -215,7 +207,6 @@ class HttpSource(Source):
         return self._session.call(routes.GET_CHECKPOINT, uuid=uuid)
 
     def change_checkpoint(self, uuid: str, change: CheckpointChange) -> rest.Checkpoint:
-        """Change what is noted of a checkpoint, and whether it is pinned; return it."""
         return self._session.call(routes.CHANGE_CHECKPOINT, change, uuid=uuid)
 
     def verify_checkpoint(self, checkpoint: rest.Checkpoint) -> CheckpointVerified:
@@ -223,11 +214,9 @@ class HttpSource(Source):
         return self._session.call(routes.VERIFY_CHECKPOINT, uuid=checkpoint.uuid, timeout=_VERIFY_SECONDS)
 
     def delete_checkpoint(self, uuid: str) -> rest.Checkpoint:
-        """Delete a checkpoint that nothing needs; return what stays known of it."""
         return self._session.call(routes.DELETE_CHECKPOINT, uuid=uuid)
 
     def versions_of(self, uuid: str) -> list[ModelVersion]:
-        """Return the versions of models that a checkpoint is, oldest first."""
         return self._session.call(routes.GET_VERSIONS_OF_CHECKPOINT, uuid=uuid)
 
     def artifacts(self, trial_id: int) -> list[rest.Artifact]:
@@ -271,7 +260,6 @@ class HttpSource(Source):
         arriving.finish()
 
     def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
-        """Return log lines with an id above `after`."""
         lines: list[rest.LogLine] = []
         while True:
             page = self._session.call(routes.GET_LOGS, trial_id=trial_id, after=after, limit=_PAGE)
@@ -290,47 +278,36 @@ class HttpSource(Source):
         )
 
     def kill(self, experiment_id: int | str) -> None:
-        """End the experiment now, without a checkpoint."""
         self._session.call(routes.KILL_EXPERIMENT, experiment_id=experiment_id)
 
     def stop(self, experiment_id: int | str) -> None:
-        """End the experiment; its workers checkpoint first."""
         self._session.call(routes.STOP_EXPERIMENT, experiment_id=experiment_id)
 
     def pause(self, experiment_id: int | str) -> None:
-        """Have the experiment's workers checkpoint and end; nothing starts until it is resumed."""
         self._session.call(routes.PAUSE_EXPERIMENT, experiment_id=experiment_id)
 
     def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
-        """Change the priority, weight or limit of an experiment that goes on."""
         self.change(experiment_id, rest.ExperimentChange(resources=change))
 
     def resume(self, experiment_id: int | str) -> None:
-        """Go on with a paused experiment."""
         self._session.call(routes.RESUME_EXPERIMENT, experiment_id=experiment_id)
 
     def change(self, experiment_id: int | str, change: rest.ExperimentChange) -> None:
-        """Change what people write of the experiment."""
         self._session.call(routes.CHANGE_EXPERIMENT, change, experiment_id=experiment_id)
 
     def deletion(self, experiment_id: int | str) -> Deletion:
-        """Return what the deletion of the experiment would free, and what stands in its way."""
         return self._session.call(routes.GET_DELETION, experiment_id=experiment_id)
 
     def delete(self, experiment_id: int | str) -> Deletion:
-        """Delete the experiment; return what that has freed."""
         return self._session.call(routes.DELETE_EXPERIMENT, experiment_id=experiment_id)
 
     def fork(self, experiment_id: int | str, wanted: ExperimentFork) -> rest.Experiment:
-        """Submit the program of the experiment with another configuration."""
         return self._session.call(routes.FORK_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
 
     def continuation(self, experiment_id: int | str, wanted: ExperimentContinuation) -> rest.Experiment:
-        """Submit an experiment that goes on from a checkpoint of this one."""
         return self._session.call(routes.CONTINUE_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
 
     def retain(self, experiment_id: int | str, wanted: Retention) -> Retained:
-        """Change how many checkpoints of the experiment stay."""
         return self._session.call(routes.SET_GC_POLICY, wanted, experiment_id=experiment_id)
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
@@ -364,14 +341,12 @@ class HttpSource(Source):
         arriving.finish()
 
     def instead(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint | None:
-        """Return the checkpoint that can be had instead of a damaged one, verified; None if there is none."""
         try:
             return self._session.call(routes.GET_CHECKPOINT_INSTEAD, uuid=checkpoint.uuid)
         except NotFoundError:
             return None
 
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
-        """Rebuild the user's model or trial from its code and load the downloaded checkpoint into it."""
         return load_checkpoint(
             bundle=self.bundle(checkpoint.experiment_id),
             read_blob=self.blob,
