@@ -73,18 +73,18 @@ class _StrictRoute(APIRoute):
         return read_strictly
 
 
-def serve(route: Route[Any, Answer], **described: Any) -> Callable[[Handler[Answer]], Handler[Answer]]:
+def serve(route: Route[Any, Answer], **response: Any) -> Callable[[Handler[Answer]], Handler[Answer]]:
     """Have a function answer a route: it returns the route's answer, or a response of its own.
 
     Parameters
     ----------
     route : Route
-    **described
+    **response
         What the description of the interface says of the answer besides its model: ``headers``, ``content``.
     """
 
     def register(handler: Handler[Answer]) -> Handler[Answer]:
-        _handlers[route] = handler, described
+        _handlers[route] = handler, response
         return handler
 
     return register
@@ -94,10 +94,10 @@ def make_router() -> APIRouter:
     """Return all routes of the table with their handlers."""
     router = APIRouter(route_class=_StrictRoute)
     for name, route in ROUTES.items():
-        handler, described = _handlers[route]
+        handler, response = _handlers[route]
         is_json = route.answer not in (bytes, NoneType)
         if route.answer is bytes:
-            described = {"content": _BYTES, "description": "The content.", **described}
+            response = {"content": _BYTES, "description": "The content.", **response}
         refusals = sorted({*_COMMON, *route.refusals})
         router.add_api_route(
             route.path,
@@ -107,11 +107,11 @@ def make_router() -> APIRouter:
             status_code=route.status,
             responses={
                 **{code: {"model": ErrorBody, "description": _SENTENCES[code]} for code in refusals},
-                **({route.status: described} if described else {}),
+                **({route.status: response} if response else {}),
             },
             response_class=JSONResponse if is_json else Response,
             operation_id=name,
-            description=route.about,
+            description=route.doc,
             tags=[route.tag],
             deprecated=route.deprecated or None,
             openapi_extra={"requestBody": {"required": True, "content": _BYTES}} if route.body is bytes else None,
