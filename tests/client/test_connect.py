@@ -214,7 +214,7 @@ class TestStarting:
         second = connect()
         assert second is not first
         assert (second.url, read_token(home)) == (first.url, token)
-        assert first.get("/master")["pid"] == running(home).pid
+        assert first.call(routes.GET_MASTER).pid == running(home).pid
         stop(running(home), signal.SIGTERM)
         assert not home.runtime.exists()
         assert home.token.exists()

@@ -100,9 +100,7 @@ def test_what_may_be_repeated_arrives_over_connections_that_break_off(network: F
                         told.append(str(error))
         assert network.resets, f"seed {SEED}"
         assert not [text for text in told if "certificate" in text], f"seed {SEED}"
-        assert sorted(made.id for made in session.call(routes.LIST_EXPERIMENTS)) == numbers, (
-            f"each once (seed {SEED})"
-        )
+        assert sorted(made.id for made in session.call(routes.LIST_EXPERIMENTS)) == numbers, f"each once (seed {SEED})"
         with (
             network.being(Network.REFUSING),
             pytest.raises(MasterUnreachableError, match=f"localhost:{network.port} "),

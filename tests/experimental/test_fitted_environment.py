@@ -83,7 +83,7 @@ def test_machines_of_a_cluster_are_asked_though_the_master_is_in_this_interprete
     interpreter = own.manifest.interpreter.model_copy(update={"executable": sys.executable})
     own = replace(own, manifest=own.manifest.model_copy(update={"interpreter": interpreter}))
     lacking = Answering(".".join(map(str, sys.version_info[:3])))
-    lacking.answer["place"] = "the Ray cluster"
+    lacking.answer.place = "the Ray cluster"
     announce(Home(tmp_path), "unix:/here")
     assert not fit_to_workers(lacking, own, [NUMPY], None).warnings  # type: ignore[arg-type]
     announce(Home(tmp_path), "unix:/here", launcher="ray")

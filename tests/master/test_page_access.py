@@ -245,9 +245,7 @@ NOT_FOR_PAGES = {
 
 
 def test_of_every_route_it_is_decided_whether_a_session_opens_it() -> None:
-    closed = {
-        f"{route.method} {route.path}" for route in ROUTES.values() if route.access in (Access.USER, Access.RUN)
-    }
+    closed = {f"{route.method} {route.path}" for route in ROUTES.values() if route.access in (Access.USER, Access.RUN)}
     assert closed == NOT_FOR_PAGES
     assert not gate.is_for_pages("GET", "/api/v1/openapi.json")
 
