@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,18 +10,35 @@ from fastapi.openapi.utils import get_openapi
 
 from det_native._version import __version__
 from det_native.master.api import errors, static_page
-from det_native.master.api import routes as handlers
 from det_native.master.api.gate import Gate
-from det_native.master.api.routes.page import no_page
+
+# Each registers its handlers with ``serve``.
+from det_native.master.api.routes import (  # noqa: F401
+    analysis,
+    bundles,
+    checkpoints,
+    clocks,
+    configuration,
+    data,
+    events,
+    experiment_table,
+    experiments,
+    finding,
+    life,
+    master,
+    models,
+    notify,
+    page,
+    runs,
+    schedules,
+    space,
+    trials,
+)
 from det_native.master.api.serving import make_router
 from det_native.master.api.shared import SharedAnswers
 from det_native.master.service import OWNER, Service
 from det_native.master.sessions import Sessions
 from det_native.schema.routes import OPENAPI, ROUTES, Access
-
-# Each module has its handlers registered by ``serve``.
-for _module in pkgutil.iter_modules(handlers.__path__):
-    importlib.import_module(f"{handlers.__name__}.{_module.name}")
 
 
 def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
@@ -47,7 +62,7 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
     app.state.service = service
     app.state.shared = SharedAnswers()
     app.state.sessions = Sessions()
-    app.state.open_page = no_page
+    app.state.open_page = page.no_page
     app.include_router(make_router())
     app.include_router(static_page.router)
     errors.install(app, service.log)
