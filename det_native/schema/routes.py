@@ -158,7 +158,7 @@ class Route(Generic[Body, Answer]):
         """Return a body as it is sent. Fields that were not set are left out: an older master may not know them."""
         if not isinstance(body, BaseModel):
             return cast(Content, body)
-        return json.dumps(body.model_dump(mode="json", exclude_unset=True), allow_nan=False).encode()
+        return json.dumps(body.model_dump(mode="json", exclude_unset=True, warnings=False), allow_nan=False).encode()
 
     def read(self, content: bytes) -> Answer:
         """Return the answer that was sent.
