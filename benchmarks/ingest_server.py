@@ -18,7 +18,9 @@ from ingest_peers import values_of
 
 from det_native import PROTOCOL
 from det_native.client.session import Session
+from det_native.schema import routes
 from det_native.schema.manifests import BundleManifest, Interpreter, Program
+from det_native.schema.rest import ExperimentCreate
 
 
 class Run:
@@ -26,7 +28,7 @@ class Run:
 
     def __init__(self, url: str, run: dict[str, Any]) -> None:
         self.trial_id = run["trial_id"]
-        self._path = f"/runs/{run['run_id']}/reports"
+        self._run_id = run["run_id"]
         self._session = Session(url, run["token"])
         self._seq = 0
         self._send({"type": "started", "batch": 0})
@@ -34,8 +36,8 @@ class Run:
     def _send(self, report: dict[str, Any]) -> None:
         self._seq += 1
         body = json.dumps({"reports": [{"seq": self._seq, **report}]}).encode()
-        answer = self._session.post(self._path, data=body, headers={"Content-Type": "application/json"})
-        assert answer["through"] == self._seq
+        answer = self._session.call(routes.POST_REPORTS, body, run_id=self._run_id)
+        assert answer.through == self._seq
 
     def log(self, batches: range) -> None:
         """Report rows in one request."""
@@ -72,12 +74,14 @@ class Server:
             interpreter=Interpreter(python="3.11", executable=""),
             program=Program(kind="cells", framework="torch"),
         )
-        created = self.session.post("/bundles", bundle.model_dump(mode="json"))
+        created = self.session.call(routes.CREATE_BUNDLE, bundle)
         config = {
             "hyperparameters": {"global_batch_size": 32},
             "searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 10**8}},
         }
-        self.session.post("/experiments", {"protocol": PROTOCOL, "config": config, "bundle_id": created["id"]})
+        self.session.call(
+            routes.CREATE_EXPERIMENT, ExperimentCreate(protocol=PROTOCOL, config=config, bundle_id=created.id)
+        )
         begun: dict[str, Any] = json.loads(self._answers.readline())
         return begun
 

@@ -16,6 +16,8 @@ import pytest
 from ingest_peers import COLUMNS, MLFLOW_PYTHON, Mlflow, Sqlite, mlflow_server, values_of
 from ingest_server import Server, running_server
 
+from det_native.schema import routes
+
 ROWS, MLFLOW_ROWS, ONE_BY_ONE, POINTS = 100_000, 5_000, 100, 1000
 
 
@@ -133,7 +135,7 @@ def test_what_a_logging_call_costs_the_training(figure: Any, server: Server) -> 
 
 
 def _rows_after(server: Server, trial_id: int, batch: int) -> Any:
-    return server.session.get(f"/trials/{trial_id}/metrics", after_batch=batch)
+    return server.session.call(routes.GET_METRICS, trial_id=trial_id, after_batch=batch)
 
 
 def _per_row(rows: Any, seconds: float) -> float:
@@ -145,8 +147,8 @@ def test_read_sampled(paired: Any, server: Server, mlflow: str | None, tmp_path:
     _in_batches(run.log, 1, ROWS, 1000)
 
     def ours() -> None:
-        found = server.session.get(f"/trials/{run.trial_id}/series", name="loss", buckets=POINTS)
-        assert len(found["batch"]) > POINTS / 4
+        found = server.session.call(routes.GET_SERIES, trial_id=run.trial_id, name="loss", buckets=POINTS)
+        assert len(found.batch) > POINTS / 4
 
     what = "100k series to at most 1000 buckets over HTTP,"
     if mlflow is not None:

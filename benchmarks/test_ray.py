@@ -140,8 +140,8 @@ def cluster_kernel(training_cluster: RayCluster, master_home: Path) -> Iterator[
     subprocess.run([*command, "--ray-address", training_cluster.address, "--ray-trusted"], check=True)
     with running_kernel(master_home) as running:
         running.run(
-            "import time\nfrom det_native.client.connect import connect\n"
-            f"while len(connect().get('/master')['slots']) < {2 * EACH}:\n    time.sleep(0.1)"
+            "import time\nfrom det_native.client.connect import connect\nfrom det_native.schema import routes\n"
+            f"while len(connect().call(routes.GET_MASTER).slots) < {2 * EACH}:\n    time.sleep(0.1)"
         )
         yield running
 

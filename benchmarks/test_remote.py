@@ -28,8 +28,9 @@ seconds = time.perf_counter() - begin
 _REST = """
 experiment.wait(show="none")
 from det_native.client.connect import connect
+from det_native.schema import routes
 begin = time.perf_counter()
-while connect({url!r}).get('/master')['standbys'].get('torch', 0) < 2:
+while connect({url!r}).call(routes.GET_MASTER).standbys.get('torch', 0) < 2:
     assert time.perf_counter() - begin < 100, 'no worker is kept ready'
     time.sleep(0.05)
 """

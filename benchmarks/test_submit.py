@@ -112,8 +112,9 @@ def test_back_to_back(kernel: Kernel, figure: Callable[[str, str, str, bool], No
 def _wait_for_standby(kernel: Kernel) -> None:
     kernel.run(
         "from det_native.client.connect import connect\n"
+        "from det_native.schema import routes\n"
         "begin = time.perf_counter()\n"
-        "while connect().get('/master')['standbys'].get('torch', 0) < 2:\n"
+        "while connect().call(routes.GET_MASTER).standbys.get('torch', 0) < 2:\n"
         "    assert time.perf_counter() - begin < 100, 'no worker is kept ready'\n"
         "    time.sleep(0.05)\n"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -52,7 +52,7 @@ def clean(
     checkpoints, and all that an experiment which goes on needs, stay in any case.
     """
     from det_native.client.connect import connect
-    from det_native.schema.rest import Cleaned
+    from det_native.schema import routes
 
     chosen = {"blobs": blobs or everything, "caches": caches or everything, "runs": runs or everything}
     kinds = [kind for kind, wanted in chosen.items() if wanted] + (["uploads"] if everything else [])
@@ -72,8 +72,7 @@ def clean(
         click.confirm(_RUNS, abort=True)
     if kinds:
         _clean(session, kinds, older_than, dry_run=False)
-    path = "/master/clean" if days is None else f"/master/clean?days={days}"
-    done = Cleaned.model_validate(session.post(path))
+    done = session.call(routes.CLEAN_DATABASE, days=days)
     if days is not None:
         click.echo(f"Deleted {done.lines} lines of output.")
     freed = max(done.before - done.after, 0)
@@ -81,11 +80,12 @@ def clean(
 
 
 def _clean(session: Session, kinds: list[str], older_than: float | None, *, dry_run: bool) -> None:
+    from det_native.schema import routes
     from det_native.schema.sizes import shown_size
-    from det_native.schema.space import CleanDone
+    from det_native.schema.space import CleanWanted
 
-    body = {"kinds": kinds, "older_than_days": older_than or 0.0, "dry_run": dry_run}
-    done = CleanDone.model_validate(session.post("/space/clean", body))
+    body = CleanWanted.model_construct(kinds=cast(Any, kinds), older_than_days=older_than or 0.0, dry_run=dry_run)
+    done = session.call(routes.CLEAN_SPACE, body)
     for kind in done.kinds:
         verb = "would go" if dry_run else "deleted"
         kept = f"; more is kept: {kind.kept}" if kind.kept else ""

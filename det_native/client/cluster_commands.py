@@ -31,11 +31,11 @@ def list_slots(context: click.Context, *, output: Output) -> None:
     """Show each slot, and the trial that holds it; then the trials that run without a slot."""
     from det_native.client.connect import connect
     from det_native.client.http_source import HttpSource
-    from det_native.schema.rest import MasterInfo
+    from det_native.schema import routes
 
     session = connect(context.obj, start=False)
     source = HttpSource(session)
-    slots = MasterInfo.model_validate(session.get("/master")).slots
+    slots = session.call(routes.GET_MASTER).slots
     rows = [
         {
             "id": one.id,

@@ -106,6 +106,7 @@ def down(context: click.Context, *, kill: bool) -> None:
     """Stop the master."""
     from det_native.client.cluster_commands import left_text
     from det_native.client.connect import connect
+    from det_native.schema import routes
     from det_native.schema.processes import is_stopped
 
     if context.obj and is_ssh(context.obj):
@@ -114,7 +115,7 @@ def down(context: click.Context, *, kill: bool) -> None:
     if context.obj:
         session = connect(context.obj, start=False)
         left = left_text(context.obj, kill=kill)
-        session.post("/master/shutdown", params={"kill": kill})
+        session.call(routes.SHUT_DOWN, kill=kill)
         click.echo(f"The master at {context.obj} stops. {left}".strip())
         return
     home = Home.default()
@@ -139,7 +140,7 @@ def status(context: click.Context, *, output: Output) -> None:
     """Show the master, its slots and what it does."""
     from det_native.client.cluster_commands import slot_name
     from det_native.client.connect import connect
-    from det_native.schema.rest import MasterInfo
+    from det_native.schema import routes
 
     home = Home.default()
     runtime = None if context.obj else read_runtime(home)
@@ -147,7 +148,7 @@ def status(context: click.Context, *, output: Output) -> None:
         click.echo(f"No master runs in {home.path}. `det up` starts one.", err=output.for_programs)
         context.exit(_NOT_RUNNING)
     session = connect(context.obj, start=False)
-    info = MasterInfo.model_validate(session.get("/master"))
+    info = session.call(routes.GET_MASTER)
     devices = Counter(slot_name(slot) for slot in info.slots)
     busy = sum(slot.trial_id is not None for slot in info.slots)
     standbys = ", ".join(f"{count} {framework}" for framework, count in sorted(info.standbys.items()) if count)

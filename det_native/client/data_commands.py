@@ -55,9 +55,9 @@ def put(context: click.Context, path: Path, name: str | None, *, yes: bool) -> N
 def list_data(context: click.Context, *, output: Output) -> None:
     """Show what is in the store."""
     from det_native.client.connect import connect
-    from det_native.schema.datasets import DataSetInfo
+    from det_native.schema import routes
 
-    found = [DataSetInfo.model_validate(one) for one in connect(context.obj, start=False).get("/data")]
+    found = connect(context.obj, start=False).call(routes.LIST_DATA)
     rows = [(one.name, one.files, f"{one.size / 1e6:,.1f} MB", one.created) for one in found]
     exact = [(one.name, one.files, one.size, one.created) for one in found]
     empty = "There are no data in the store; `det data put PATH` brings some."
@@ -69,11 +69,10 @@ def list_data(context: click.Context, *, output: Output) -> None:
 @click.pass_context
 def remove(context: click.Context, name: str) -> None:
     """Remove the data of that NAME; refused while an experiment that goes on reads them."""
-    from urllib.parse import quote
-
     from det_native.client.connect import connect
+    from det_native.schema import routes
 
-    connect(context.obj, start=False).delete(f"/data/{quote(name)}")
+    connect(context.obj, start=False).call(routes.REMOVE_DATA, name=name)
     click.echo(f"{name} is removed.")
 
 

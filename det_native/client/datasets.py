@@ -15,16 +15,8 @@ from det_native.capture.hash_cache import HashCache
 from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
 from det_native.errors import ArgumentError, CaptureError, Problem, RequestError
-from det_native.schema.datasets import (
-    MOST_FILES,
-    DataSetCreate,
-    DataSetInfo,
-    FoundFiles,
-    MissingFiles,
-    Sizes,
-    WantedFile,
-    WantedFiles,
-)
+from det_native.schema import routes
+from det_native.schema.datasets import MOST_FILES, DataSetCreate, DataSetInfo, Sizes, WantedFile, WantedFiles
 from det_native.schema.manifests import FileEntry, Sha256
 
 _REQUEST = 64 << 20
@@ -157,17 +149,16 @@ def bring(session: Session, path: Path, name: str, tell: Tell) -> DataSetInfo:
         FileEntry(path=file.target, sha256=sha256, size=file.size, mode=file.mode)
         for file, sha256 in zip(files, hashes, strict=True)
     ]
-    body = DataSetCreate(name=name, files=entries).model_dump()
-    return DataSetInfo.model_validate(over_cuts(session, lambda: session.post("/data", body)))
+    body = DataSetCreate(name=name, files=entries)
+    return over_cuts(session, lambda: session.call(routes.CREATE_DATA, body))
 
 
 def stored_sizes(session: Session, sizes: Sequence[int]) -> dict[int, set[Sha256]]:
     """Return the contents of these sizes that a master's store has."""
     if not sizes:
         return {}
-    answer = session.post("/data/find", Sizes(sizes=list(sizes)).model_dump(), repeatable=True)
     found: dict[int, set[Sha256]] = {}
-    for one in FoundFiles.model_validate(answer).files:
+    for one in session.call(routes.FIND_DATA, Sizes(sizes=list(sizes))).files:
         found.setdefault(one.size, set()).add(one.sha256)
     return found
 
@@ -193,8 +184,8 @@ def _groups(files: Iterable[LocalFile]) -> Iterator[list[LocalFile]]:
 
 
 def _missing(session: Session, wanted: Sequence[WantedFile]) -> dict[Sha256, int]:
-    answer = session.post("/data/missing", WantedFiles(files=list(wanted)).model_dump(), repeatable=True)
-    return {one.sha256: one.offset for one in MissingFiles.model_validate(answer).files}
+    missing = session.call(routes.FIND_MISSING_DATA, WantedFiles(files=list(wanted)))
+    return {file.sha256: file.offset for file in missing.files}
 
 
 def _requests(missing: dict[Sha256, int], by_hash: dict[Sha256, LocalFile]) -> Iterator[list[Piece]]:
@@ -220,7 +211,7 @@ def _post(session: Session, pieces: Sequence[Piece]) -> None:
     from det_native.storage.datasets import CONTENT_TYPE
 
     headers = {"Content-Type": CONTENT_TYPE}
-    session.post("/data/contents", data=_body(pieces), headers=headers, timeout=_ANSWER_SECONDS)
+    session.call(routes.PUT_DATA, _body(pieces), headers=headers, timeout=_ANSWER_SECONDS)
 
 
 def _body(pieces: Sequence[Piece]) -> Iterator[bytes]:

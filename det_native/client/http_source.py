@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import requests
 
 from det_native.client.events import EventStream
-from det_native.client.http_life import HttpLife
 from det_native.client.loading import ArrivingContent, ArrivingFile, load_checkpoint
 from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
@@ -27,7 +27,8 @@ from det_native.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from det_native.schema import rest
+from det_native.schema import rest, routes
+from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
 from det_native.schema.manifests import BundleManifest, EarlierTraining
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import Order
@@ -52,8 +53,8 @@ class FoundExperiments(NamedTuple):
     notice: str
 
 
-class HttpSource(HttpLife, Source):
-    """Implements ``Source`` over the master's REST interface.
+class HttpSource(Source):
+    """Implements ``Source``, which says what the methods do, over the master's REST interface.
 
     Parameters
     ----------
@@ -78,12 +79,10 @@ class HttpSource(HttpLife, Source):
 
     @property
     def patience(self) -> float:
-        """Seconds that one who waits for an experiment goes on without an answer of the master."""
         return PATIENCE if self._session.route is None else self._session.route.patience
 
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
-        """Return the experiment as it is now."""
-        return rest.ExperimentDetail.model_validate(self._session.get(f"/experiments/{experiment_id}"))
+        return self._session.call(routes.GET_EXPERIMENT, experiment_id=experiment_id)
 
     def experiments(self, limit: int, state: ExperimentState | None = None) -> list[rest.Experiment]:
         """Return the newest experiments, newest first; only those in a state, if one is given."""
@@ -91,8 +90,8 @@ class HttpSource(HttpLife, Source):
         name, before = None if state is None else state.name, None
         while len(found) < limit:
             wanted = min(limit - len(found), _EXPERIMENTS)
-            page = self._session.get("/experiments", limit=wanted, before=before, state=name)
-            found += [rest.Experiment.model_validate(experiment) for experiment in page]
+            page = self._session.call(routes.LIST_EXPERIMENTS, limit=wanted, before=before, state=name)
+            found += page
             if len(page) < wanted:
                 break
             before = found[-1].id
@@ -113,15 +112,17 @@ class HttpSource(HttpLife, Source):
         while limit is None or len(found) < limit:
             size = _EXPERIMENTS if limit is None else min(limit - len(found), _EXPERIMENTS)
             try:
-                page, headers = self._session.get_page("/experiments", **wanted, limit=size, after=after)
+                page, headers = self._session.call_with_headers(
+                    routes.LIST_EXPERIMENTS, **wanted, limit=size, after=after
+                )
             except RequestError as error:
                 if error.status != requests.codes.bad_request:
                     raise
                 raise ArgumentError(str(error)) from None
-            if "X-Total-Count" not in headers:
+            if routes.TOTAL not in headers:
                 return self._found_by_earlier_version(filters, order, limit)
-            found += [rest.Experiment.model_validate(experiment) for experiment in page]
-            total, notice, after = int(headers["X-Total-Count"]), headers.get("X-Notice", ""), headers.get("X-Next")
+            found += page
+            total, notice, after = int(headers[routes.TOTAL]), headers.get(routes.NOTICE, ""), headers.get(routes.NEXT)
             if after is None:
                 break
         return FoundExperiments(found, total, notice)
@@ -136,30 +137,26 @@ class HttpSource(HttpLife, Source):
         return FoundExperiments(found, None, "")
 
     def summaries(self, experiment_ids: Sequence[int | str], *, best: bool = False) -> list[TrialSummary]:
-        """Return hyperparameters and metrics of the trials of experiments; with `best` of the best one of each only."""
         found: list[TrialSummary] = []
         for start in range(0, len(experiment_ids), _SUMMARIES):
             ids = list(experiment_ids[start : start + _SUMMARIES])
-            page = self._session.get("/trial-summaries", experiment_id=ids, best=best)
-            found += [TrialSummary.model_validate(each) for each in page]
+            page = self._session.call(routes.LIST_TRIAL_SUMMARIES, experiment_id=ids, best=best)
+            found += page
         return found
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:
-        """Return the experiment's trials, oldest first."""
-        found = self._session.get(f"/experiments/{experiment_id}/trials")
-        return [rest.Trial.model_validate(trial) for trial in found]
+        return self._session.call(routes.LIST_TRIALS, experiment_id=experiment_id)
 
     def trial(self, trial_id: int) -> rest.Trial:
-        """Return the trial as it is now."""
-        return rest.Trial.model_validate(self._session.get(f"/trials/{trial_id}"))
+        return self._session.call(routes.GET_TRIAL, trial_id=trial_id)
 
     def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
         """Return all rows of a kind after a batch, in order of batches; after 0 means all."""
         rows: list[rest.MetricRow] = []
         after: int | None = after_batch or None
         while True:
-            page = self._session.get(f"/trials/{trial_id}/metrics", kind=kind, after_batch=after, limit=_PAGE)
-            rows.extend(rest.MetricRow.model_validate(row) for row in page)
+            page = self._session.call(routes.GET_METRICS, trial_id=trial_id, kind=kind, after_batch=after, limit=_PAGE)
+            rows += page
             if not page:  # one with fewer rows than asked for may have had very long ones
                 return rows
             after = rows[-1].batch
@@ -167,16 +164,13 @@ class HttpSource(HttpLife, Source):
     def epochs(self, trial_id: int) -> list[rest.EpochRow]:
         """Return what the framework's own history has of a trial; nothing from a master of an earlier version."""
         try:
-            found = self._session.get(f"/trials/{trial_id}/epochs")
+            return self._session.call(routes.GET_EPOCHS, trial_id=trial_id)
         except NotFoundError:
             self.trial(trial_id)
             return []
-        return [rest.EpochRow.model_validate(row) for row in found]
 
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
-        """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
-        found = self._session.get(f"/trials/{trial_id}/system", points=points)
-        return [rest.SystemSample.model_validate(sample) for sample in found]
+        return self._session.call(routes.GET_SYSTEM, trial_id=trial_id, points=points)
 
     def media(self, trial_id: int) -> list[rest.Medium]:
         """Return what a trial has logged, in that order; nothing from a master of an earlier version."""
@@ -184,8 +178,8 @@ class HttpSource(HttpLife, Source):
         try:
             while True:
                 after = found[-1].id if found else None
-                page = self._session.get(f"/trials/{trial_id}/media", after=after, limit=_PAGE)
-                found.extend(rest.Medium.model_validate(medium) for medium in page)
+                page = self._session.call(routes.GET_MEDIA, trial_id=trial_id, after=after, limit=_PAGE)
+                found += page
                 if len(page) < _PAGE:
                     return found
         except NotFoundError:
@@ -193,54 +187,45 @@ class HttpSource(HttpLife, Source):
             return []
 
     def medium_content(self, medium: rest.Medium) -> bytes:
-        """Return what was logged, as it is to be read by ``medium.format``."""
-        with self._session.stream(f"/trials/{medium.trial_id}/media/{medium.id}/content") as response:
-            content: bytes = response.content
-            return content
+        return self._session.call(routes.GET_MEDIUM_CONTENT, trial_id=medium.trial_id, medium_id=medium.id)
 
     def curves(self, experiment_id: int | str, trial_id: int | None = None) -> list[rest.MetricCurve]:
         """Return the curves of an experiment or of one trial, reduced by the master."""
-        owner = f"/experiments/{experiment_id}" if trial_id is None else f"/trials/{trial_id}"
-        return [rest.MetricCurve.model_validate(found) for found in self._session.get(f"{owner}/curves")]
+        if trial_id is None:
+            return self._session.call(routes.GET_EXPERIMENT_CURVES, experiment_id=experiment_id)
+        return self._session.call(routes.GET_CURVES, trial_id=trial_id)
 
     def checkpoints(
         self, *, experiment_id: int | str | None = None, trial_id: int | None = None
     ) -> list[rest.Checkpoint]:
-        """Return the checkpoints that exist, oldest first."""
-        owner = f"/experiments/{experiment_id}" if trial_id is None else f"/trials/{trial_id}"
-        return [rest.Checkpoint.model_validate(found) for found in self._session.get(f"{owner}/checkpoints")]
+        if trial_id is None:
+            return self._session.call(routes.LIST_CHECKPOINTS, experiment_id=experiment_id)
+        return self._session.call(routes.LIST_TRIAL_CHECKPOINTS, trial_id=trial_id)
 
     def checkpoint(self, uuid: str) -> rest.Checkpoint:
         """Return one checkpoint."""
-        return rest.Checkpoint.model_validate(self._session.get(f"/checkpoints/{uuid}"))
+        return self._session.call(routes.GET_CHECKPOINT, uuid=uuid)
 
     def change_checkpoint(self, uuid: str, change: CheckpointChange) -> rest.Checkpoint:
-        """Change what is noted of a checkpoint, and whether it is pinned; return it."""
-        body = change.model_dump(mode="json", exclude_unset=True)
-        return rest.Checkpoint.model_validate(self._session.patch(f"/checkpoints/{uuid}", json=body))
+        return self._session.call(routes.CHANGE_CHECKPOINT, change, uuid=uuid)
 
     def verify_checkpoint(self, checkpoint: rest.Checkpoint) -> CheckpointVerified:
         """Have the master read all files of a checkpoint where they lie."""
-        path = f"/checkpoints/{checkpoint.uuid}/verify"
-        found = self._session.post(path, repeatable=True, timeout=_VERIFY_SECONDS)
-        return CheckpointVerified.model_validate(found)
+        return self._session.call(routes.VERIFY_CHECKPOINT, uuid=checkpoint.uuid, timeout=_VERIFY_SECONDS)
 
     def delete_checkpoint(self, uuid: str) -> rest.Checkpoint:
-        """Delete a checkpoint that nothing needs; return what stays known of it."""
-        return rest.Checkpoint.model_validate(self._session.delete(f"/checkpoints/{uuid}"))
+        return self._session.call(routes.DELETE_CHECKPOINT, uuid=uuid)
 
     def versions_of(self, uuid: str) -> list[ModelVersion]:
-        """Return the versions of models that a checkpoint is, oldest first."""
-        return [ModelVersion.model_validate(found) for found in self._session.get(f"/checkpoints/{uuid}/models")]
+        return self._session.call(routes.GET_VERSIONS_OF_CHECKPOINT, uuid=uuid)
 
     def artifacts(self, trial_id: int) -> list[rest.Artifact]:
         """Return the files that the code of a trial has written, by path; none from a master of an earlier version."""
         try:
-            found = self._session.get(f"/trials/{trial_id}/artifacts")
+            return self._session.call(routes.LIST_TRIAL_ARTIFACTS, trial_id=trial_id)
         except NotFoundError:
             self.trial(trial_id)
             return []
-        return [rest.Artifact.model_validate(artifact) for artifact in found]
 
     def artifact_content(self, artifact: rest.Artifact, target: Path) -> None:
         """Write the content of such a file into `target`, verified and all at once; what is there is replaced.
@@ -264,17 +249,21 @@ class HttpSource(HttpLife, Source):
             arriving.forget()
 
     def _download_artifact(self, artifact: rest.Artifact, arriving: ArrivingContent) -> None:
-        path, offset = f"/trials/{artifact.trial_id}/artifacts/content", arriving.offset or None
-        with self._session.stream(path, path=artifact.path, sha256=artifact.sha256, offset=offset) as response:
+        with self._session.stream(
+            routes.GET_ARTIFACT_CONTENT,
+            trial_id=artifact.trial_id,
+            path=artifact.path,
+            sha256=artifact.sha256,
+            offset=arriving.offset or None,
+        ) as response:
             arriving.take(counted(response.iter_content(_FILE_CHUNK)))
         arriving.finish()
 
     def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
-        """Return log lines with an id above `after`."""
         lines: list[rest.LogLine] = []
         while True:
-            page = self._session.get(f"/trials/{trial_id}/logs", after=after, limit=_PAGE)
-            lines.extend(rest.LogLine.model_validate(line) for line in page)
+            page = self._session.call(routes.GET_LOGS, trial_id=trial_id, after=after, limit=_PAGE)
+            lines += page
             if len(page) < _PAGE:
                 return lines
             after = lines[-1].id
@@ -289,25 +278,37 @@ class HttpSource(HttpLife, Source):
         )
 
     def kill(self, experiment_id: int | str) -> None:
-        """End the experiment now, without a checkpoint."""
-        self._session.post(f"/experiments/{experiment_id}/kill", repeatable=True)
+        self._session.call(routes.KILL_EXPERIMENT, experiment_id=experiment_id)
 
     def stop(self, experiment_id: int | str) -> None:
-        """End the experiment; its workers checkpoint first."""
-        self._session.post(f"/experiments/{experiment_id}/stop", repeatable=True)
+        self._session.call(routes.STOP_EXPERIMENT, experiment_id=experiment_id)
 
     def pause(self, experiment_id: int | str) -> None:
-        """Have the experiment's workers checkpoint and end; nothing starts until it is resumed."""
-        self._session.post(f"/experiments/{experiment_id}/pause", repeatable=True)
+        self._session.call(routes.PAUSE_EXPERIMENT, experiment_id=experiment_id)
 
     def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
-        """Change the priority, weight or limit of an experiment that goes on."""
-        body = {"resources": change.model_dump(include=change.model_fields_set)}
-        self._session.patch(f"/experiments/{experiment_id}", json=body)
+        self.change(experiment_id, rest.ExperimentChange(resources=change))
 
     def resume(self, experiment_id: int | str) -> None:
-        """Go on with a paused experiment."""
-        self._session.post(f"/experiments/{experiment_id}/resume", repeatable=True)
+        self._session.call(routes.RESUME_EXPERIMENT, experiment_id=experiment_id)
+
+    def change(self, experiment_id: int | str, change: rest.ExperimentChange) -> None:
+        self._session.call(routes.CHANGE_EXPERIMENT, change, experiment_id=experiment_id)
+
+    def deletion(self, experiment_id: int | str) -> Deletion:
+        return self._session.call(routes.GET_DELETION, experiment_id=experiment_id)
+
+    def delete(self, experiment_id: int | str) -> Deletion:
+        return self._session.call(routes.DELETE_EXPERIMENT, experiment_id=experiment_id)
+
+    def fork(self, experiment_id: int | str, wanted: ExperimentFork) -> rest.Experiment:
+        return self._session.call(routes.FORK_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
+
+    def continuation(self, experiment_id: int | str, wanted: ExperimentContinuation) -> rest.Experiment:
+        return self._session.call(routes.CONTINUE_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
+
+    def retain(self, experiment_id: int | str, wanted: Retention) -> Retained:
+        return self._session.call(routes.SET_GC_POLICY, wanted, experiment_id=experiment_id)
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
         """Copy the checkpoint's files, verified, into an existing empty directory.
@@ -334,20 +335,18 @@ class HttpSource(HttpLife, Source):
 
     def _download_file(self, arriving: ArrivingFile) -> None:
         """Have a file arrive, from where an earlier attempt was cut off."""
-        path = f"/checkpoints/{arriving.uuid}/files/{arriving.file.path}"
-        with self._session.stream(path, offset=arriving.offset or None) as response:
+        file, offset = arriving.file.path, arriving.offset or None
+        with self._session.stream(routes.GET_CHECKPOINT_FILE, uuid=arriving.uuid, path=file, offset=offset) as response:
             arriving.take(counted(response.iter_content(_FILE_CHUNK)))
         arriving.finish()
 
     def instead(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint | None:
-        """Return the checkpoint that can be had instead of a damaged one, verified; None if there is none."""
         try:
-            return rest.Checkpoint.model_validate(self._session.get(f"/checkpoints/{checkpoint.uuid}/instead"))
+            return self._session.call(routes.GET_CHECKPOINT_INSTEAD, uuid=checkpoint.uuid)
         except NotFoundError:
             return None
 
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
-        """Rebuild the user's model or trial from its code and load the downloaded checkpoint into it."""
         return load_checkpoint(
             bundle=self.bundle(checkpoint.experiment_id),
             read_blob=self.blob,
@@ -360,21 +359,18 @@ class HttpSource(HttpLife, Source):
 
     @contextmanager
     def _files_of_earlier(self, earlier: EarlierTraining) -> Iterator[Path]:
-        checkpoint = rest.Checkpoint.model_validate(self._session.get(f"/checkpoints/{earlier.checkpoint}"))
+        checkpoint = self.checkpoint(earlier.checkpoint)
         with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
             self.download(checkpoint, Path(folder))
             yield Path(folder)
 
     def bundle(self, experiment_id: int | str) -> BundleManifest:
         """Return the experiment's bundle."""
-        bundle_id = self.experiment(experiment_id).bundle_id
-        return BundleManifest.model_validate(self._session.get(f"/bundles/{bundle_id}"))
+        return self._session.call(routes.GET_BUNDLE, bundle_id=self.experiment(experiment_id).bundle_id)
 
     def blob(self, sha256: str) -> bytes:
         """Return the raw content of one blob."""
-        with self._session.stream(f"/blobs/{sha256}") as response:
-            content: bytes = response.content
-            return content
+        return self._session.call(routes.GET_BLOB, sha256=sha256)
 
 
 class _EventConnection:
@@ -384,7 +380,7 @@ class _EventConnection:
         self._stack = ExitStack()
         self._response: requests.Response = self._stack.enter_context(
             session.stream(
-                "/events",
+                routes.STREAM_EVENTS,
                 headers={"Accept": "text/event-stream", "Last-Event-ID": str(after)},
                 experiment_id=experiment_id,
                 after=after,

@@ -74,7 +74,6 @@ class LocalSource(LocalLife, Source):
             raise NotFoundError(f"the run {self._store.id} was deleted from this machine") from None
 
     def trials(self, experiment_id: int | str) -> list[rest.Trial]:
-        """Return the experiment's trials, oldest first."""
         return self._store.trials()
 
     def summaries(self, experiment_ids: Sequence[int | str], *, best: bool = False) -> list[TrialSummary]:
@@ -86,7 +85,6 @@ class LocalSource(LocalLife, Source):
         return [summary_of(self._store, trial) for trial in found]
 
     def trial(self, trial_id: int) -> rest.Trial:
-        """Return the trial as it is now."""
         for trial in self._store.trials():
             if trial.id == trial_id:
                 return trial
@@ -101,15 +99,12 @@ class LocalSource(LocalLife, Source):
         return self._store.epochs(trial_id)
 
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
-        """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
         return thin_by_rank(self._store.samples(trial_id), points or MOST_SAMPLES)
 
     def media(self, trial_id: int) -> list[rest.Medium]:
-        """Return the pictures, tables, texts and histograms that a trial has logged, in that order."""
         return self._store.media(trial_id)
 
     def medium_content(self, medium: rest.Medium) -> bytes:
-        """Return what was logged, as it is to be read by ``medium.format``."""
         return self._store.medium_content(medium)
 
     def checkpoints(
@@ -210,14 +205,12 @@ class LocalSource(LocalLife, Source):
         raise UnsupportedFeatureError(not_on_a_master(self._store.id, "given another priority, weight or max_slots"))
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
-        """Copy the checkpoint's files, verified, into an existing empty directory."""
         from det_harness.program.load import copy_checkpoint
 
         copy_checkpoint(checkpoint, directory)
         (directory / "manifest.json").write_text(checkpoint.manifest.model_dump_json(indent=1))
 
     def instead(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint | None:
-        """Return the checkpoint that can be had instead of a damaged one, verified; None if there is none."""
         from det_harness.program.load import find_instead
 
         return find_instead(checkpoint, self.checkpoints(trial_id=checkpoint.trial_id))

@@ -6,20 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote
 
-from det_native.client.arguments import (
-    checked_keys,
-    checked_labels,
-    checked_metadata,
-    checked_number,
-    checked_text,
-)
+from det_native.client.arguments import checked_keys, checked_labels, checked_metadata, checked_number, checked_text
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.http_source import HttpSource
 from det_native.client.listing import Listing
 from det_native.errors import ArgumentError
-from det_native.schema import registry
+from det_native.schema import registry, routes
 from det_native.schema.registry import STAGES, ModelOrderBy, ModelSortBy, name_problem
 
 Facts = TypeVar("Facts", registry.Model, registry.ModelVersion)
@@ -33,9 +26,6 @@ class _Kept(Generic[Facts]):
 
     _source: HttpSource
     _known: Facts
-
-    def _path(self) -> str:
-        raise NotImplementedError
 
     def _read(self) -> Facts:
         raise NotImplementedError
@@ -138,8 +128,8 @@ class Model(_Kept[registry.Model]):
             Newest first by default.
         """
         order = _checked(ModelOrderBy, order_by, "order_by").value
-        found = self._source.session.get(f"{self._path()}/versions", order_by=order)
-        return Listing(ModelVersion(self._source, registry.ModelVersion.model_validate(each)) for each in found)
+        found = self._source.session.call(routes.LIST_VERSIONS, name=self.name, order_by=order)
+        return Listing(ModelVersion(self._source, version) for version in found)
 
     def version(self, version: int) -> ModelVersion:
         """Return a version by its number.
@@ -150,8 +140,7 @@ class Model(_Kept[registry.Model]):
             If there is none of that number.
         """
         number = checked_number(version, "version")
-        found = self._source.session.get(f"{self._path()}/versions/{number}")
-        return ModelVersion(self._source, registry.ModelVersion.model_validate(found))
+        return ModelVersion(self._source, self._source.session.call(routes.GET_VERSION, name=self.name, version=number))
 
     def get_version(self, version: int = 0) -> ModelVersion | None:
         """Return a version by its number; by default the newest one, None where there is none yet."""
@@ -190,17 +179,16 @@ class Model(_Kept[registry.Model]):
         RequestError
             If it was deleted, is a version already, or the model is archived.
         """
-        body = {
-            "uuid": _uuid_of(checkpoint),
-            "name": checked_text(name, "name"),
-            "description": checked_text(description, "description"),
-            "notes": checked_text(notes, "notes"),
-            "stage": _checked_stage(stage),
-            "labels": checked_labels(labels),
-            "metadata": checked_metadata(metadata or {}),
-        }
-        made = self._source.session.post(f"{self._path()}/versions", body)
-        return ModelVersion(self._source, registry.ModelVersion.model_validate(made))
+        body = registry.VersionCreate.model_construct(
+            uuid=_uuid_of(checkpoint),
+            name=checked_text(name, "name"),
+            description=checked_text(description, "description"),
+            notes=checked_text(notes, "notes"),
+            stage=_checked_stage(stage),
+            labels=checked_labels(labels),
+            metadata=checked_metadata(metadata or {}),
+        )
+        return ModelVersion(self._source, self._source.session.call(routes.REGISTER_VERSION, body, name=self.name))
 
     def archive(self) -> None:
         """Have the model take no new versions; it stays as it is."""
@@ -223,22 +211,21 @@ class Model(_Kept[registry.Model]):
         RequestError
             If it has versions.
         """
-        self._source.session.delete(self._path(), versions=str(bool(versions)).lower())
+        self._source.session.call(routes.DELETE_MODEL, name=self.name, versions=bool(versions))
 
     def to_json(self) -> dict[str, Any]:
         """Return what is known of it, of plain values only."""
         facts: dict[str, Any] = self._read().model_dump(mode="json")
         return facts
 
-    def _path(self) -> str:
-        return path_of(self.name)
-
     def _read(self) -> registry.Model:
-        self._known = registry.Model.model_validate(self._source.session.get(self._path()))
+        self._known = self._source.session.call(routes.GET_MODEL, name=self.name)
         return self._known
 
     def _change(self, **changes: Any) -> registry.Model:
-        self._known = registry.Model.model_validate(self._source.session.patch(self._path(), changes))
+        self._known = self._source.session.call(
+            routes.CHANGE_MODEL, registry.ModelChange.model_construct(**changes), name=self.name
+        )
         return self._known
 
     def __repr__(self) -> str:
@@ -312,22 +299,22 @@ class ModelVersion(_Kept[registry.ModelVersion]):
 
     def delete(self) -> None:
         """Delete the version; its checkpoint is as all others then, and its number is not given again."""
-        self._source.session.delete(self._path())
+        self._source.session.call(routes.DELETE_VERSION, name=self.model_name, version=self.version)
 
     def to_json(self) -> dict[str, Any]:
         """Return what is known of it, of plain values only."""
         facts: dict[str, Any] = self._read().model_dump(mode="json")
         return facts
 
-    def _path(self) -> str:
-        return f"{path_of(self.model_name)}/versions/{self.version}"
-
     def _read(self) -> registry.ModelVersion:
-        self._known = registry.ModelVersion.model_validate(self._source.session.get(self._path()))
+        self._known = self._source.session.call(routes.GET_VERSION, name=self.model_name, version=self.version)
         return self._known
 
     def _change(self, **changes: Any) -> registry.ModelVersion:
-        self._known = registry.ModelVersion.model_validate(self._source.session.patch(self._path(), changes))
+        change = registry.VersionChange.model_construct(**changes)
+        self._known = self._source.session.call(
+            routes.CHANGE_VERSION, change, name=self.model_name, version=self.version
+        )
         return self._known
 
     def __repr__(self) -> str:
@@ -344,19 +331,19 @@ def create(
     notes: str = "",
 ) -> Model:
     """Add a model to the registry of a master."""
-    body = {
-        "name": _checked_name(name),
-        "description": checked_text(description, "description"),
-        "metadata": checked_metadata({} if metadata is None else metadata),
-        "labels": checked_labels(labels),
-        "notes": checked_text(notes, "notes"),
-    }
-    return Model(source, registry.Model.model_validate(source.session.post("/models", body)))
+    body = registry.ModelCreate.model_construct(
+        name=_checked_name(name),
+        description=checked_text(description, "description"),
+        metadata=checked_metadata({} if metadata is None else metadata),
+        labels=checked_labels(labels),
+        notes=checked_text(notes, "notes"),
+    )
+    return Model(source, source.session.call(routes.CREATE_MODEL, body))
 
 
 def get(source: HttpSource, name: str) -> Model:
     """Return a model of the registry of a master."""
-    return Model(source, registry.Model.model_validate(source.session.get(path_of(_checked_name(name)))))
+    return Model(source, source.session.call(routes.GET_MODEL, name=_checked_name(name)))
 
 
 def listing(
@@ -380,15 +367,10 @@ def listing(
     }
     found: list[Model] = []
     while True:
-        page = source.session.get("/models", limit=_PAGE, offset=len(found), **query)
-        found += [Model(source, registry.Model.model_validate(each)) for each in page]
+        page = source.session.call(routes.LIST_MODELS, limit=_PAGE, offset=len(found), **query)
+        found += [Model(source, model) for model in page]
         if len(page) < _PAGE:
             return Listing(found)
-
-
-def path_of(name: str) -> str:
-    """Return the route of a model."""
-    return f"/models/{quote(name, safe='')}"
 
 
 def _checked_name(name: object) -> str:

@@ -14,9 +14,10 @@ from det_native.schema.rest import MasterInfo
 def nodes(context: click.Context, *, output: Output) -> None:
     """Show the machines of the cluster: their slots, who uses them, and what is wrong with one."""
     from det_native.client.connect import connect
+    from det_native.schema import routes
     from det_native.schema.launchers import LOCAL
 
-    info = MasterInfo.model_validate(connect(context.obj, start=False).get("/master"))
+    info = connect(context.obj, start=False).call(routes.GET_MASTER)
     if info.outage:
         click.echo(f"Warning: {info.outage}", err=True)
     for remark in info.remarks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +10,7 @@ from det_native.client.output import Output, takes_output_options
 
 if TYPE_CHECKING:
     from det_native.schema.notify import Notify
+    from det_native.schema.notify_rest import MessageInfo
 
 _FAILED = 1
 
@@ -94,8 +95,9 @@ def list_notify(context: click.Context, /, *, output: Output) -> None:
 def list_messages(context: click.Context, /, *, limit: int, output: Output) -> None:
     """Show the messages that went out, or wait to."""
     from det_native.client.connect import connect
+    from det_native.schema import routes
 
-    found = connect(context.obj, start=False).get("/messages", limit=limit)
+    found = connect(context.obj, start=False).call(routes.LIST_MESSAGES, limit=limit)
     rows = [_row(message) for message in found]
     output.table(("id", "created", "on", "by", "state", "text"), rows, found, empty="There are no messages.")
 
@@ -133,10 +135,9 @@ def remove_notify(context: click.Context, /, *, name: str, everything: bool) -> 
         remove_entry(session, name)
 
 
-def _row(message: dict[str, Any]) -> tuple[object, ...]:
-    first = (message[name] for name in ("id", "created", "event"))
-    text = message["error"] or message["body"]["text"]
-    return (*first, message["target"]["kind"], message["state"].lower(), text)
+def _row(message: MessageInfo) -> tuple[object, ...]:
+    text = message.error or message.body["text"]
+    return message.id, message.created, message.event, message.target["kind"], message.state.lower(), text
 
 
 def _where(entry: Notify) -> str:

@@ -11,12 +11,10 @@ from pydantic import ValidationError
 
 from det_native.errors import ArgumentError, NotFoundError
 from det_native.schema.notify import Notify
-from det_native.schema.notify_rest import NotifyKept, NotifySettings, NotifyTest, NotifyTests
+from det_native.schema.notify_rest import NotifySettings, NotifyTest
 
 if TYPE_CHECKING:
     from det_native.client.session import Session
-
-_PATH = "/settings/notify"
 
 
 class SetEntry(NamedTuple):
@@ -29,7 +27,9 @@ class SetEntry(NamedTuple):
 
 def entries(session: Session) -> list[Notify]:
     """Return who is told; webhooks and secrets are references."""
-    return NotifySettings.model_validate(session.get(_PATH)).entries
+    from det_native.schema import routes
+
+    return session.call(routes.GET_NOTIFY).entries
 
 
 def set_entry(session: Session, fields: dict[str, Any]) -> SetEntry:
@@ -74,13 +74,16 @@ def remove_entry(session: Session, name: str) -> None:
 
 def put(session: Session, kept: Sequence[Notify]) -> list[str]:
     """Keep these entries and no others; return what the master warns of."""
-    answer = session.put(_PATH, {"entries": [entry.model_dump(mode="json") for entry in kept]})
-    return NotifyKept.model_validate(answer).warnings
+    from det_native.schema import routes
+
+    return session.call(routes.PUT_NOTIFY, NotifySettings.model_construct(entries=list(kept))).warnings
 
 
 def try_out(session: Session) -> list[NotifyTest]:
     """Have a test message sent to everybody."""
-    return NotifyTests.model_validate(session.post(f"{_PATH}/test", timeout=120.0)).tests
+    from det_native.schema import routes
+
+    return session.call(routes.TRY_NOTIFY, timeout=120.0).tests
 
 
 def notify(

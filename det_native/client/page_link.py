@@ -11,6 +11,7 @@ from urllib.parse import quote
 from det_native.client.remote.link import Route
 from det_native.client.session import Session
 from det_native.errors import MasterUnreachableError, NotFoundError, ProtocolMismatchError
+from det_native.schema import routes
 from det_native.schema.home import Home
 from det_native.schema.page import PageAsk, PageCode
 from det_native.schema.private_files import write_private
@@ -65,7 +66,7 @@ def _over_ssh(session: Session, route: Route) -> tuple[PageCode, int]:
 
 def _ask(session: Session, ask: PageAsk) -> PageCode:
     try:
-        return PageCode.model_validate(session.post("/page", ask.model_dump()))
+        return session.call(routes.OPEN_PAGE, ask)
     except NotFoundError as error:
         raise ProtocolMismatchError(
             f"The master at {session.url} is older and serves no page: `det down` and `det up` renew it (on another "

@@ -29,10 +29,10 @@ def schedule() -> None:
 def list_schedules(context: click.Context, /, *, everything: bool, output: Output) -> None:
     """Show the schedules, newest first."""
     from det_native.client.connect import connect
-    from det_native.schema.schedules import Schedule
+    from det_native.schema import routes
 
     session = connect(context.obj, start=False)
-    found = [Schedule.model_validate(one) for one in session.get("/schedules", all=everything)]
+    found = session.call(routes.LIST_SCHEDULES, all=everything)
     head = ("id", "name", "state", "when", "next", "submitted", "last")
     rows = [
         (one.id, one.name, one.state.lower(), one.timing.text, one.next or "", one.submitted, one.last_experiment or "")
@@ -49,9 +49,9 @@ def list_schedules(context: click.Context, /, *, everything: bool, output: Outpu
 def describe_schedule(context: click.Context, /, *, number: int, output: Output) -> None:
     """Show a schedule."""
     from det_native.client.connect import connect
-    from det_native.schema.schedules import Schedule
+    from det_native.schema import routes
 
-    found = Schedule.model_validate(connect(context.obj, start=False).get(f"/schedules/{number}"))
+    found = connect(context.obj, start=False).call(routes.GET_SCHEDULE, schedule_id=number)
     output.facts(_facts(found), found.model_dump(mode="json"))
 
 
@@ -69,12 +69,10 @@ def _facts(found: Schedule) -> list[tuple[str, object]]:
 
 def _changed(context: click.Context, number: int, verb: str) -> None:
     from det_native.client.connect import connect
-    from det_native.schema.schedules import Schedule
+    from det_native.schema import routes
 
-    session = connect(context.obj, start=False)
-    path = f"/schedules/{number}"
-    answer = session.delete(path) if verb == "cancel" else session.post(f"{path}/{verb}")
-    found = Schedule.model_validate(answer)
+    verbs = {"cancel": routes.CANCEL_SCHEDULE, "pause": routes.PAUSE_SCHEDULE, "resume": routes.RESUME_SCHEDULE}
+    found = connect(context.obj, start=False).call(verbs[verb], schedule_id=number)
     click.echo(f"Schedule {number} is {found.state.lower()}" + (f", next at {found.next}." if found.next else "."))
 
 

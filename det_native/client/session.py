@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_text
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import requests
 from pydantic import ValidationError
@@ -29,10 +28,10 @@ from det_native.errors import (
     ProtocolMismatchError,
     RequestError,
 )
+from det_native.schema import routes
 from det_native.schema.rest import ErrorBody, Health
 from det_native.schema.sockets import NotOursError
 
-API = "/api/v1"
 PROTOCOL_HEADER = "X-Det-Protocol"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 
@@ -54,9 +53,10 @@ _BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 # What a master says of fields that it does not know, or misses.
 _OTHER_FIELDS = ("Extra inputs are not permitted", "Field required")
 # What has a number that is easily taken for one of another master.
-_EXPERIMENT_PATHS = ("/experiments/", "/trials/")
+_EASILY_MISTAKEN = ("{experiment_id}", "{trial_id}")
 
-Body = Iterable[bytes] | bytes
+Body = TypeVar("Body")
+Answer = TypeVar("Answer")
 Find = Callable[[], tuple[str, str] | None]
 
 
@@ -117,80 +117,46 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({self.url!r})"
 
-    def get(self, path: str, **params: Any) -> Any:
-        """Return the JSON of an answer; parameters that are None are left out.
+    @overload
+    def call(self, route: routes.Route[None, Answer], /, **options: Any) -> Answer: ...
+
+    @overload
+    def call(self, route: routes.Route[Body, Answer], body: Body | bytes, /, **options: Any) -> Answer: ...
+
+    def call(self, route: Any, body: Any = None, /, **options: Any) -> Any:
+        """Send a request and return its answer.
 
         Parameters
         ----------
-        path : str
-            Below ``/api/v1``, with a leading slash.
-        """
-        return self._decoded(self._request("GET", path, params=params))
-
-    def get_page(self, path: str, **params: Any) -> tuple[Any, Mapping[str, str]]:
-        """Return what :meth:`get` returns, and the headers of the answer."""
-        response = self._request("GET", path, params=params)
-        return self._decoded(response), response.headers
-
-    def post(
-        self,
-        path: str,
-        json: Any = None,
-        *,
-        data: Body | None = None,
-        headers: Mapping[str, str] | None = None,
-        params: Mapping[str, Any] | None = None,
-        timeout: float = _READ_SECONDS,
-        repeatable: bool = False,
-    ) -> Any:
-        """Send a body and return the JSON of the answer, None if it is empty.
-
-        Parameters
-        ----------
-        json : optional
-            Body as JSON.
-        data : bytes or iterable of bytes, optional
-            Body as it is; an iterable is sent while it is produced.
+        route : Route
+        body : model, bytes or iterable of bytes
+            Bytes are sent as they are, as JSON that was written already; an iterable while it is produced.
         headers : mapping, optional
-            With ``Idempotency-Key`` the request may be repeated.
+        key : str, optional
+            By which the master knows a repetition, so that the request may be repeated: its ``Idempotency-Key``.
         timeout : float
             Seconds of silence after which the master counts as unreachable.
-        repeatable : bool
-            Whether what is asked for may be done twice, so that the request may be repeated without a key.
+        **parameters
+            Those of the path and the query; those that are None are left out.
         """
-        response = self._request(
-            "POST",
-            path,
-            json=json,
-            data=data,
-            headers=headers,
-            params=params,
-            read_timeout=timeout,
-            repeatable=repeatable,
-        )
-        return self._decoded(response)
+        return route.read(self._request(route, body, **options).content)
 
-    def patch(self, path: str, json: Any) -> Any:
-        """Send PATCH, which may be repeated, and return the JSON of the answer."""
-        return self._decoded(self._request("PATCH", path, json=json))
-
-    def put(self, path: str, json: Any) -> Any:
-        """Send PUT, which may be repeated, and return the JSON of the answer."""
-        return self._decoded(self._request("PUT", path, json=json))
-
-    def delete(self, path: str, **params: Any) -> Any:
-        """Send DELETE and return the JSON of the answer, None if it is empty."""
-        return self._decoded(self._request("DELETE", path, params=params))
+    def call_with_headers(
+        self, route: routes.Route[None, Answer], /, **parameters: Any
+    ) -> tuple[Answer, Mapping[str, str]]:
+        """Return what :meth:`call` returns, and the headers of the answer."""
+        response = self._request(route, None, **parameters)
+        return route.read(response.content), response.headers
 
     @contextmanager
     def stream(
         self,
-        path: str,
+        route: routes.Route[None, Any],
         /,
         *,
         headers: Mapping[str, str] | None = None,
         timeout: float = _STREAM_SILENCE_SECONDS,
-        **params: Any,
+        **parameters: Any,
     ) -> Iterator[requests.Response]:
         """Open an answer of unknown length: server-sent events (``iter_lines``) or a file (``iter_content``).
 
@@ -201,7 +167,7 @@ class Session:
         timeout : float
             Seconds of silence after which the connection counts as broken; the master sends a comment more often.
         """
-        response = self._request("GET", path, headers=headers, params=params, read_timeout=timeout, stream=True)
+        response = self._request(route, None, headers=headers, timeout=timeout, stream=True, **parameters)
         try:
             yield response
         except requests.RequestException as error:
@@ -220,9 +186,8 @@ class Session:
         MasterUnreachableError
             If nothing, or something else than a master, answers.
         """
-        response = self._request("GET", "/health", public=True)
         try:
-            return Health.model_validate_json(response.content)
+            return self.call(routes.GET_HEALTH)
         except ValidationError as error:
             raise MasterUnreachableError(f"What answers at {self.url} is no det_native master.") from error
 
@@ -232,40 +197,38 @@ class Session:
 
     def _request(
         self,
-        method: str,
-        path: str,
+        route: routes.Route[Any, Any],
+        body: Any,
         *,
-        json: Any = None,
-        data: Body | None = None,
         headers: Mapping[str, str] | None = None,
-        params: Mapping[str, Any] | None = None,
-        read_timeout: float = _READ_SECONDS,
+        key: str | None = None,
+        timeout: float = _READ_SECONDS,
         stream: bool = False,
-        repeatable: bool = False,
-        public: bool = False,
+        **parameters: Any,
     ) -> requests.Response:
-        sent = dict(headers or {})
-        body = data
-        if json is not None:
-            body = json_text.dumps(json, allow_nan=False).encode()
+        sent, data = dict(headers or {}), None if body is None else route.write(body)
+        if data is not None and route.body is not bytes:
             sent["Content-Type"] = "application/json"
-        resendable = body is None or isinstance(body, bytes)
-        harmless = repeatable or method in _IDEMPOTENT_METHODS or IDEMPOTENCY_HEADER in sent
+        if key is not None:
+            sent[IDEMPOTENCY_HEADER] = key
+        method, address = route.method, route.address(**parameters)
+        public = route.access is routes.Access.PUBLIC
+        resendable = data is None or isinstance(data, bytes)
+        harmless = route.repeatable or method in _IDEMPOTENT_METHODS or key is not None
         repeatable = resendable and harmless
         question = silence.questions_are_given_up and method == "GET" and not stream
         renewed = False
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
-            seconds = silence.QUESTION_SECONDS if question and (attempt == 1 or renewed) else read_timeout
+            seconds = silence.QUESTION_SECONDS if question and (attempt == 1 or renewed) else timeout
             url, token = self._way()
             try:
                 with told_if_silent(url, self.url) if self._tell_silence else nullcontext():
                     response = self._http.request(
                         method,
-                        f"{self._lines.base(url, '' if public else token)}{API}{path}",
+                        f"{self._lines.base(url, '' if public else token)}{address}",
                         auth=Nobody() if public or proves_itself(url) else Bearer(token),
-                        params=_shown(params or {}),
-                        data=body,
+                        data=data,
                         headers=sent,
                         timeout=(_CONNECT_SECONDS, seconds),
                         allow_redirects=False,
@@ -274,7 +237,7 @@ class Session:
             except requests.RequestException as error:
                 self._doubt_way(error)
                 # One that was silent for so long is not waited for again; but the reply to a POST may have been lost.
-                waited = seconds == read_timeout and (method != "POST" or attempt > 1)
+                waited = seconds == timeout and (method != "POST" or attempt > 1)
                 silent = isinstance(error, requests.exceptions.ReadTimeout) and (waited or silence.is_hung(url))
                 if silent and question and self.route is not None and not renewed:
                     # After a sleep the line is dead, which `ssh` takes a while to notice: it is looked at first.
@@ -291,7 +254,7 @@ class Session:
             if response.status_code == requests.codes.unauthorized and resendable and self._token_has_changed(token):
                 continue
             if response.status_code not in _REPEATED_STATUSES or last or not repeatable:
-                raise self._refusal(response, path)
+                raise self._refusal(response, route)
             _pause(attempt, response.headers.get("Retry-After"))
         raise MasterUnreachableError(f"The master at {self.url} changes its token all the time.")
 
@@ -320,10 +283,6 @@ class Session:
         self._doubted = True
         if self.route is not None:
             self.route.doubt()
-
-    @staticmethod
-    def _decoded(response: requests.Response) -> Any:
-        return json_text.loads(response.content) if response.content else None
 
     def _unreachable(self, error: requests.RequestException) -> MasterError:
         if refused_by_tls(error):
@@ -354,7 +313,7 @@ class Session:
             f"No master answers at {self.url} ({root_cause(error)}). Check the address and the network."
         )
 
-    def _refusal(self, response: requests.Response, path: str) -> MasterError:
+    def _refusal(self, response: requests.Response, route: routes.Route[Any, Any]) -> MasterError:
         body = _error_body(response)
         sentence = body.error if body is not None else f"HTTP {response.status_code} {response.reason}"
         status = response.status_code
@@ -379,26 +338,17 @@ class Session:
                 sentence += " A master of another version may know less, or more: `det version` shows both."
         if response.is_redirect:
             sentence = f"What answers at {self.url} is no det_native master: it redirects to another address."
-        if status == requests.codes.not_found and path.startswith(_EXPERIMENT_PATHS):
+        if status == requests.codes.not_found and any(name in route.path for name in _EASILY_MISTAKEN):
             sentence = f"{sentence} This is the master at {self.url}; `det experiment list` shows what it has."
         error: RequestError
         if status == requests.codes.not_found:
             error = NotFoundError(sentence)
-        elif status == requests.codes.conflict and path.startswith("/runs/"):
+        elif status == requests.codes.conflict and route.access is routes.Access.RUN:
             error = FencedError(sentence)
         else:
             error = RequestError(status, sentence)
         error.body = body
         return error
-
-
-def _shown(params: Mapping[str, Any]) -> dict[str, Any]:
-    written = {True: "true", False: "false"}
-    return {
-        name: written[value] if isinstance(value, bool) else value
-        for name, value in params.items()
-        if value is not None
-    }
 
 
 def _error_body(response: requests.Response) -> ErrorBody | None:

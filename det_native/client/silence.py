@@ -15,7 +15,6 @@ from det_native.schema.home import Home, read_runtime
 # What is told comes at most 5 s after the request: the wait, then a question that takes two seconds at most.
 _WAIT_SECONDS = 2.5
 _PROBE_SECONDS = 1.0
-_HEALTH = "/api/v1/health"
 
 # Whether a question (GET) to a master that is silent is given up soon, which the command does: a script waits for it.
 questions_are_given_up = False
@@ -82,9 +81,13 @@ def _watch(url: str, name: str, answered: threading.Event) -> None:
 
 
 def _tells_health(url: str, seconds: float = _PROBE_SECONDS) -> bool:
+    from det_native.schema.routes import GET_HEALTH  # the table takes a while to load, and `det` loads this module
+
     try:
         with requests.Session() as session:
             session.trust_env = False
-            return session.get(Lines(session).base(url) + _HEALTH, timeout=seconds, stream=True, verify=False).ok
+            return session.get(
+                Lines(session).base(url) + GET_HEALTH.address(), timeout=seconds, stream=True, verify=False
+            ).ok
     except requests.RequestException:
         return False

@@ -45,7 +45,7 @@ def space(
         if days is not None
     }
     if changes:
-        session.put("/space/settings", changes)
+        _set(session, **changes)
     found = get_space(session)
     if output.as_json:
         output.facts([], data=found.model_dump(mode="json"))
@@ -76,9 +76,9 @@ def space(
 
 def get_space(session: Session, max_age: float = 0.0) -> Space:
     """Ask a master what takes its disk, as it was at most so many seconds ago."""
-    from det_native.schema.space import Space
+    from det_native.schema import routes
 
-    return Space.model_validate(session.get("/space", max_age=max_age))
+    return session.call(routes.GET_SPACE, max_age=max_age)
 
 
 def set_budget(session: Session, text: str) -> None:
@@ -86,7 +86,15 @@ def set_budget(session: Session, text: str) -> None:
     from det_native.schema.sizes import parse_size
 
     size = None if text.strip().lower() == "none" else parse_size(text, "--budget")
-    session.put("/space/settings", {"budget": size})
+    _set(session, budget=size)
+
+
+def _set(session: Session, **changes: int | None) -> None:
+    from det_native.schema import routes
+    from det_native.schema.space import SpaceSettings
+
+    # The master says what is wrong with a value.
+    session.call(routes.PUT_SPACE_SETTINGS, SpaceSettings.model_construct(None, **changes))
 
 
 def space_line(session: Session) -> list[tuple[str, str]]:

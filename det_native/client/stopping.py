@@ -30,6 +30,7 @@ def stop_master(runtime: RuntimeFile, home: Home, *, kill: bool) -> None:
         If it does not stop.
     """
     from det_native.client.session import Session
+    from det_native.schema import routes
 
     if is_stopped(runtime.pid):
         raise MasterError(
@@ -43,7 +44,7 @@ def stop_master(runtime: RuntimeFile, home: Home, *, kill: bool) -> None:
             "listen too: it is told nothing. `det down` stops it; `det up` and `det down --kill` then end the trials."
         )
     if kill:
-        Session(runtime.url, read_token(home) or "").post("/master/shutdown", params={"kill": True})
+        Session(runtime.url, read_token(home) or "").call(routes.SHUT_DOWN, kill=True)
     else:
         os.kill(runtime.pid, signal.SIGTERM)
     if not wait_until_gone(runtime.pid, runtime.start, _STOP_SECONDS):

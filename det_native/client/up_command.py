@@ -122,7 +122,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     from det_native.client.running_options import lacking
     from det_native.client.session import Session
     from det_native.client.starting import ensure_master
-    from det_native.schema.rest import MasterInfo
+    from det_native.schema import routes
 
     asked = {
         f"--{name.replace('_', '-')}": "" if value is True else str(value)
@@ -147,7 +147,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     places = runtime.url if runtime.tcp is None else f"{runtime.url} and {runtime.tcp}"
     if started.fresh:
         click.echo(f"The master runs at {places} (home {home.path}).")
-        say_cluster(MasterInfo.model_validate(connect(None, start=False).get("/master")), runtime.storage)
+        say_cluster(connect(None, start=False).call(routes.GET_MASTER), runtime.storage)
         return
     click.echo(f"A master runs already at {places} (home {home.path}).")
     check_version(Session(runtime.url, "").health(), runtime.url)
@@ -157,7 +157,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         from det_native.client.space_commands import set_budget
 
         set_budget(connect(None, start=False), str(options["disk_budget"]))
-    without = lacking(asked, runtime, MasterInfo.model_validate(connect(None, start=False).get("/master")))
+    without = lacking(asked, runtime, connect(None, start=False).call(routes.GET_MASTER))
     if without:
         names = " and ".join(f"{name} {asked[name]}".strip() for name in without)
         click.echo(

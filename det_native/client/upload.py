@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from det_native.capture.model import Bundle, BundleRow
 from det_native.client.changed_files import with_files_read
 from det_native.client.persistence import over_cuts
+from det_native.client.session import Session
 from det_native.errors import MasterError, RequestError, StorageError
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.manifests import BundleManifest, Sha256
 from det_native.schema.rest import BundleCreated, HashList
@@ -28,26 +29,6 @@ _IDS_KEPT = 8
 _ROUNDS = 5
 
 logger = logging.getLogger("det_native")
-
-
-class Session(Protocol):
-    """What an upload needs of :class:`det_native.client.session.Session`."""
-
-    url: str
-
-    def get(self, path: str, **params: Any) -> Any:
-        """Return the JSON of an answer."""
-
-    def post(
-        self,
-        path: str,
-        json: Any = None,
-        *,
-        data: Iterable[bytes] | bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        repeatable: bool = False,
-    ) -> Any:
-        """Return the JSON of an answer."""
 
 
 def upload_bundle(session: Session, bundle: Bundle) -> BundleCreated:
@@ -135,7 +116,7 @@ def _find(session: Session, bundle_id: Sha256) -> BundleCreated | None:
     if confirmed is not None:
         return confirmed
     try:
-        return BundleCreated.model_validate(session.get(f"/bundles/{bundle_id}/created"))
+        return session.call(routes.GET_BUNDLE_CREATED, bundle_id=bundle_id)
     except RequestError as error:
         if error.status != _NOT_FOUND:
             raise
@@ -143,7 +124,7 @@ def _find(session: Session, bundle_id: Sha256) -> BundleCreated | None:
 
 
 def _create(session: Session, manifest: BundleManifest) -> BundleCreated:
-    return BundleCreated.model_validate(session.post("/bundles", manifest.content(), repeatable=True))
+    return session.call(routes.CREATE_BUNDLE, manifest.canonical())
 
 
 def _missing_of(error: RequestError) -> set[Sha256]:
@@ -181,8 +162,8 @@ def _send_missing(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[
     missing: set[Sha256] = set()
     ordered = sorted(hashes)
     for start in range(0, len(ordered), _BATCH):
-        answer = session.post("/blobs/missing", {"hashes": ordered[start : start + _BATCH]}, repeatable=True)
-        missing |= set(HashList.model_validate(answer).hashes) & hashes
+        batch = HashList(hashes=ordered[start : start + _BATCH])
+        missing |= set(session.call(routes.FIND_MISSING, batch).hashes) & hashes
     _send(session, bundle, missing)
     return missing
 
@@ -195,7 +176,7 @@ def _send(session: Session, bundle: Bundle, hashes: set[Sha256]) -> None:
 
     contents = _contents(bundle, hashes)
     with _noticing_changes(contents), closing(pack(contents)) as body:
-        session.post("/blobs", data=body, headers={"Content-Type": CONTENT_TYPE})
+        session.call(routes.PUT_BLOBS, body, headers={"Content-Type": CONTENT_TYPE})
 
 
 def _put_directly(bundle: Bundle, hashes: set[Sha256], blob_folder: Path) -> set[Sha256]:

@@ -26,7 +26,7 @@ from det_native.client.http_source import HttpSource
 from det_native.client.last import note_begun
 from det_native.client.persistence import over_cuts
 from det_native.client.remote.target import is_ssh
-from det_native.client.session import IDEMPOTENCY_HEADER, Session
+from det_native.client.session import Session
 from det_native.client.upload import forget_bundle, note_checked, upload_bundle
 from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
@@ -41,7 +41,7 @@ from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.frameworks import get_framework, resolve
 from det_native.pending.files import note_files
-from det_native.schema import rest
+from det_native.schema import rest, routes
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallKind, Framework
@@ -253,9 +253,7 @@ def _check(session: Session, bundle_id: str) -> None:
     BundleCheckError
         Listing what is missing there.
     """
-    path = f"/bundles/{bundle_id}/check"
-    answer = over_cuts(session, lambda: session.post(path, timeout=CHECK_SECONDS, repeatable=True))
-    checked = rest.BundleChecked.model_validate(answer)
+    checked = over_cuts(session, lambda: session.call(routes.CHECK_BUNDLE, bundle_id=bundle_id, timeout=CHECK_SECONDS))
     for notice in checked.notices:
         print(notice)
     if not checked.ok:
@@ -276,8 +274,7 @@ def _create(
         test=test,
     )
     schedule_instead(session, body)
-    headers = {IDEMPOTENCY_HEADER: key or uuid4().hex}
-    return rest.Experiment.model_validate(session.post("/experiments", body.model_dump(mode="json"), headers=headers))
+    return session.call(routes.CREATE_EXPERIMENT, body, key=key or uuid4().hex)
 
 
 def _sample(config: ExperimentConfig) -> dict[str, Any]:

@@ -35,8 +35,9 @@ from det_native.experimental.document_plan import Plan, plan_document
 from det_native.experimental.document_request import Request
 from det_native.experimental.scheduled import Scheduled, scheduling
 from det_native.experimental.worker_environment import fit_to_workers, notices_of
+from det_native.schema import routes
 from det_native.schema.effects import unsearched_ranges
-from det_native.schema.rest import BundleCreated, CaptureRow, HashList
+from det_native.schema.rest import CaptureRow, HashList
 from det_native.search.make import planned_trials
 
 _MODULE = "det_native.experimental.document"
@@ -220,12 +221,10 @@ def _compared(session: Session, reading: Reading, bundle: Bundle) -> _There:
 def _lacking(session: Session, bundle: Bundle) -> tuple[bool, set[str]]:
     """Return whether the master has the bundle, and the blobs of it that it lacks."""
     try:
-        BundleCreated.model_validate(session.get(f"/bundles/{bundle.manifest.id}/created"))
+        session.call(routes.GET_BUNDLE_CREATED, bundle_id=bundle.manifest.id)
     except NotFoundError:
         hashes = sorted(bundle.manifest.hashes())
-        return False, set(
-            HashList.model_validate(session.post("/blobs/missing", {"hashes": hashes}, repeatable=True)).hashes
-        )
+        return False, set(session.call(routes.FIND_MISSING, HashList(hashes=hashes)).hashes)
     return True, set()
 
 

@@ -10,7 +10,7 @@ from det_native.capture.model import Bundle
 from det_native.client.session import Session
 from det_native.display.report import ShownReport
 from det_native.errors import DetError
-from det_native.schema.rest import BundleChecked
+from det_native.schema import routes
 
 logger = logging.getLogger("det_native")
 
@@ -47,12 +47,11 @@ def begin_dry_run(
 def _tell(session: Session, experiment_id: int, has_wider: bool, shown: ShownReport) -> None:
     time.sleep(_TO_START)
     try:
-        answer = session.post(f"/experiments/{experiment_id}/dry-run", timeout=_CHECK_SECONDS)
-        found = BundleChecked.model_validate(answer)
+        checked = session.call(routes.DRY_RUN_EXPERIMENT, experiment_id=experiment_id, timeout=_CHECK_SECONDS)
     except DetError as error:
         logger.info("The dry run of experiment %s gave no result: %s", experiment_id, error)
         return
     then = "It will run all cells that can run again instead." if has_wider else "It will end with this error."
-    for problem in found.problems:
+    for problem in checked.problems:
         text = f"A dry run of the cells, while experiment {experiment_id} waits for slots: {problem.what}\n{then}"
         shown.add((), [text])

@@ -40,5 +40,10 @@ def schedule_instead(session: Session, body: rest.ExperimentCreate) -> None:
     Scheduled
         It is made.
     """
+    from det_native.schema import routes
+    from det_native.schema.schedules import ScheduleCreate
+
     if _wanted is not None:
-        raise Scheduled(session.post("/schedules", {**_wanted, "body": body.model_dump(mode="json")}))
+        # The master says what is wrong with the times.
+        wanted = ScheduleCreate.model_construct(None, **_wanted, body=body)
+        raise Scheduled(session.call(routes.CREATE_SCHEDULE, wanted).model_dump(mode="json"))

@@ -13,6 +13,7 @@ from typing import Literal
 from det_native.capture.model import Bundle
 from det_native.client.session import Session
 from det_native.errors import NotFoundError, Problem, WorkerEnvironmentError
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.launchers import LOCAL
 from det_native.schema.manifests import BundleManifest
@@ -113,7 +114,7 @@ def have_it_as_here(session: Session, package: str) -> bool:
 
 
 def _asked(session: Session, question: EnvironmentQuestion) -> EnvironmentAnswer:
-    return EnvironmentAnswer.model_validate(session.post("/environment", question.model_dump(), repeatable=True))
+    return session.call(routes.ASK_ENVIRONMENT, question)
 
 
 def _is_own(session: Session, manifest: BundleManifest) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from det_native.schema.bodies import Answer, Sent
 from det_native.schema.manifests import FileEntry, Sha256
 
 DATA_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_. -]{0,99}$"
@@ -16,67 +17,59 @@ Content = Annotated[Sha256, Field(pattern="^[0-9a-f]{64}$")]
 Size = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-
-class WantedFile(_Model):
+class WantedFile(Sent):
     """A file that the store is to have."""
 
     sha256: Content
     size: Size
 
 
-class WantedFiles(_Model):
+class WantedFiles(Sent):
     """Body of POST /data/missing."""
 
     files: list[WantedFile] = Field(max_length=MOST_FILES)
 
 
-class MissingFile(_Answer):
+class MissingFile(Answer):
     """A file that the store lacks, and how many bytes of it have arrived."""
 
     sha256: Sha256
     offset: int
 
 
-class MissingFiles(_Answer):
+class MissingFiles(Answer):
     """Answer of POST /data/missing."""
 
     files: list[MissingFile]
 
 
-class Sizes(_Model):
+class Sizes(Sent):
     """Body of POST /data/find: sizes of files, of which the store may have one with the same content."""
 
     sizes: list[Size] = Field(max_length=MOST_FILES)
 
 
-class FoundFile(_Answer):
+class FoundFile(Answer):
     """A file of the store."""
 
     sha256: Sha256
     size: int
 
 
-class FoundFiles(_Answer):
+class FoundFiles(Answer):
     """Answer of POST /data/find: the store's files of these sizes."""
 
     files: list[FoundFile]
 
 
-class DataSetCreate(_Model):
+class DataSetCreate(Sent):
     """Body of POST /data: a name for files that the store has; one of that name is replaced."""
 
     name: str = Field(pattern=DATA_NAME)
     files: list[FileEntry] = Field(max_length=MOST_FILES)
 
 
-class DataSetInfo(_Answer):
+class DataSetInfo(Answer):
     """A named set of files."""
 
     name: str
@@ -85,7 +78,7 @@ class DataSetInfo(_Answer):
     created: str
 
 
-class Received(_Answer):
+class Received(Answer):
     """Answer of POST /data/contents: so many bytes have arrived."""
 
     size: int

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from det_native.schema.bodies import Answer, Sent
+from det_native.schema.bodies import Answer, NumericAnswer, Sent
 from det_native.schema.rest import Experiment
 from det_native.schema.summaries import MetricSummary
 
@@ -16,14 +16,12 @@ LONGEST_VIEW_PARAMETER = 20_000
 MOST_VIEW_PARAMETERS = 50
 
 
-class ExperimentRow(Answer):
+class ExperimentRow(NumericAnswer):
     """An experiment with what columns may show of it.
 
     `owner` is the user. `notes` is the first line of its notes. `size` counts the bytes of its checkpoints. `hparams`
     and `metrics` are those of its best trial, as far as they were asked for.
     """
-
-    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     experiment: Experiment
     owner: str

@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 
 from det_native.schema.sockets import NotOursError
 
-PATH = "/api/v1/introduction"
 _NONCE_BYTES = 32
 _MASTER = "det_native master"
 _CLIENT = "det_native client"
@@ -83,8 +82,10 @@ def conversation(token: str, address: str) -> Generator[bytes, bytes, None]:
     NotOursError
         If the other side does not know the token, or was called elsewhere; nothing that helps it was sent.
     """
+    from det_native.schema.routes import INTRODUCE_CLIENT, INTRODUCE_MASTER  # it takes a while to load
+
     drawn = draw()
-    status, answer = yield from _exchange(_request("GET", f"{PATH}?nonce={drawn}"))
+    status, answer = yield from _exchange(_request("GET", INTRODUCE_MASTER.address(nonce=drawn)))
     if status != 200 or not {"nonce", "address", "proof"} <= answer.keys():
         _refuse("it does not introduce itself as a master does (an older master cannot)")
     named = str(answer["address"])
@@ -95,7 +96,7 @@ def conversation(token: str, address: str) -> Generator[bytes, bytes, None]:
         here, there = address.replace(" ", " port "), named.replace(" ", " port ") or "no port"
         _refuse(f"it was called at {here} and listens at {there}, which must be the same, through a tunnel too")
     body = json.dumps({"proof": meeting.proof_of_client(token)}).encode()
-    status, _ = yield from _exchange(_request("POST", PATH, body))
+    status, _ = yield from _exchange(_request("POST", INTRODUCE_CLIENT.address(), body))
     if status != 200:
         _refuse("it does not accept our introduction")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
+
+from det_native.schema.bodies import API, Answer, Sent
 
 #: Header in which the page sends the key that it got when it signed in.
 KEY_HEADER = "X-Det-Session"
@@ -14,7 +16,7 @@ TICKET_PARAMETER = "ticket"
 Secret = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-class PageAsk(BaseModel):
+class PageAsk(Sent):
     """A client asks for a code with which its browser signs in.
 
     Attributes
@@ -25,13 +27,11 @@ class PageAsk(BaseModel):
         Whether that port is about to be made: sessions of an earlier one are ended before.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     forward: str = Field(default="", max_length=64, pattern="^[0-9a-z-]*$")
     anew: bool = False
 
 
-class PageCode(BaseModel):
+class PageCode(Answer):
     """What opens the page once.
 
     Attributes
@@ -48,15 +48,13 @@ class PageCode(BaseModel):
     seconds: float
 
 
-class SignIn(BaseModel):
+class SignIn(Sent):
     """The code of a link, given by the page."""
-
-    model_config = ConfigDict(extra="forbid")
 
     code: Secret
 
 
-class SignedIn(BaseModel):
+class SignedIn(Answer):
     """A session has begun; its other half is a cookie.
 
     Attributes
@@ -72,21 +70,19 @@ class SignedIn(BaseModel):
     seconds: float
 
 
-class SessionInfo(BaseModel):
+class SessionInfo(Answer):
     """How long the session of the request goes on, if nothing is asked any more."""
 
     seconds: float
 
 
-class TicketAsk(BaseModel):
+class TicketAsk(Sent):
     """A file that a link is to download, which can send no header."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    address: str = Field(min_length=1, max_length=4096, pattern="^/api/v1/[^#]*$", description="Path and query.")
+    address: str = Field(min_length=1, max_length=4096, pattern=f"^{API}/[^#]*$", description="Path and query.")
 
 
-class Ticket(BaseModel):
+class Ticket(Answer):
     """The address that downloads the file, once and soon."""
 
     address: str

@@ -7,9 +7,9 @@ import re
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from det_native.schema.bodies import Answer, Sent
+from det_native.schema.bodies import Answer, NumericAnswer, Sent
 from det_native.schema.rest import Checkpoint
 
 #: Stages that are usual; any other short text is taken, too.
@@ -106,10 +106,8 @@ class ModelCreate(Sent):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class Model(Answer):
+class Model(NumericAnswer):
     """A named model. `versions` counts those there are; `last_version` is the newest of them, None while none is."""
-
-    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     name: str
     description: str
@@ -149,10 +147,8 @@ class VersionCreate(Sent):
     stage: Stage = ""
 
 
-class ModelVersion(Answer):
+class ModelVersion(NumericAnswer):
     """A version of a model, with its checkpoint."""
-
-    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     model: str
     version: int

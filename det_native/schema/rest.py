@@ -7,17 +7,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, field_validator
 
-from det_native.schema.bodies import Answer, Sent
+from det_native.schema.bodies import Answer, NumericAnswer, Sent
 from det_native.schema.cluster import NodeInfo
-from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
-from det_native.schema.outputs import Artifact, ArtifactsReport, LoggedMedium, MediaReport, Medium
-from det_native.schema.states import (
-    CheckpointState,
-    ExitReason,
-    ExperimentState,
-    MetricKind,
-    TrialState,
-)
+from det_native.schema.manifests import CheckpointManifest, Framework, Sha256
+from det_native.schema.outputs import Artifact as Artifact
+from det_native.schema.outputs import ArtifactsReport as ArtifactsReport
+from det_native.schema.outputs import LoggedMedium as LoggedMedium
+from det_native.schema.outputs import MediaReport as MediaReport
+from det_native.schema.outputs import Medium as Medium
+from det_native.schema.states import CheckpointState, ExitReason, ExperimentState, MetricKind, TrialState
 from det_native.schema.trial_names import trial_name
 
 
@@ -320,19 +318,15 @@ class Trial(Answer):
         return self.number or self.id
 
 
-class MetricRow(Answer):
+class MetricRow(NumericAnswer):
     """Metrics after `batch` batches, counted from 1. Not-a-number and infinities travel as strings."""
-
-    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     batch: int
     metrics: dict[str, Any]
 
 
-class MetricSeries(Answer):
+class MetricSeries(NumericAnswer):
     """A down-sampled series: per bucket the middle batch, and minimum, maximum and mean of the values."""
-
-    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     name: str
     batch: list[int]
@@ -341,15 +335,13 @@ class MetricSeries(Answer):
     mean: list[float | None]
 
 
-class MetricCurve(Answer):
+class MetricCurve(NumericAnswer):
     """A metric of one trial, down-sampled: per bucket the middle batch, and minimum, maximum and mean of the values.
 
     Of at most as many rows as buckets were asked for, each is a bucket of its own. `last` is the newest value as it was
     reported, None where the last row has none; of a metric that is a mean over its epoch, that mean, while the curve is
     of what single batches, or else whole epochs, have contributed.
     """
-
-    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     trial_id: int
     kind: MetricKind
@@ -375,7 +367,7 @@ class SystemSample(Answer):
     metrics: dict[str, Finite] = Field(max_length=200)
 
 
-class Checkpoint(Answer):
+class Checkpoint(NumericAnswer):
     """A checkpoint; `metrics` are the validation metrics of its weights, empty if these were not validated.
 
     They are those at its batch, unless the end of the training has changed the weights. Not-a-number and infinities in
@@ -383,8 +375,6 @@ class Checkpoint(Answer):
     says of how many are kept. `trial_number` is the number of its trial inside the experiment; 0 from a version that
     does not tell it.
     """
-
-    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     uuid: str
     trial_id: int
@@ -654,52 +644,3 @@ class ErrorBody(Answer):
     error: str
     problems: list[ProblemInfo] = Field(default_factory=list)
     missing: list[Sha256] = Field(default_factory=list)
-
-
-__all__ = [
-    "AnyReport",
-    "Artifact",
-    "ArtifactsReport",
-    "BestMetric",
-    "BundleChecked",
-    "BundleCreated",
-    "BundleManifest",
-    "CaptureRow",
-    "Checkpoint",
-    "CheckpointReport",
-    "ComparisonReport",
-    "EpochReport",
-    "EpochRow",
-    "ErrorBody",
-    "Event",
-    "ExitReport",
-    "Experiment",
-    "ExperimentChange",
-    "ExperimentCreate",
-    "ExperimentDetail",
-    "HashList",
-    "Health",
-    "LogLine",
-    "LoggedMedium",
-    "MasterInfo",
-    "MediaReport",
-    "Medium",
-    "MetricCurve",
-    "MetricRow",
-    "MetricSeries",
-    "MetricsReport",
-    "NoValidationReport",
-    "ProblemInfo",
-    "Report",
-    "ReportBatch",
-    "ReportsAccepted",
-    "ResourcesChange",
-    "RowsReport",
-    "SlotInfo",
-    "StartedReport",
-    "SystemReport",
-    "SystemSample",
-    "Trial",
-    "UserErrorInfo",
-    "WarningReport",
-]

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from det_native.schema.bodies import Answer, Sent
 from det_native.schema.rest import ExperimentCreate
 
 _EVERY = re.compile(r"(\d+)\s*(min|m|h|d|w)", re.IGNORECASE)
@@ -35,7 +36,7 @@ def interval_of(text: str) -> timedelta | None:
     raise ValueError(f"{text!r} is no time between two submissions: {_EXAMPLE}")
 
 
-class Timing(BaseModel):
+class Timing(Sent):
     """When a schedule submits: once, or again and again.
 
     Attributes
@@ -47,8 +48,6 @@ class Timing(BaseModel):
     timezone : str or None
         In which cron counts, such as ``Europe/Zurich``; that of the master by default.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     at: datetime | None = None
     every: str | None = None
@@ -86,10 +85,8 @@ class Timing(BaseModel):
         )
 
 
-class ScheduleCreate(BaseModel):
+class ScheduleCreate(Sent):
     """Body of ``POST /schedules``; `overlap` lets it submit while its last experiment goes on."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(default="", max_length=200)
     timing: Timing
@@ -97,7 +94,7 @@ class ScheduleCreate(BaseModel):
     overlap: bool = False
 
 
-class Schedule(BaseModel):
+class Schedule(Answer):
     """Experiments that are submitted at a time, or again and again.
 
     Attributes
@@ -114,8 +111,6 @@ class Schedule(BaseModel):
     config : dict
         Of the experiments.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     id: int
     name: str

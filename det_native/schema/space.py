@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from det_native.schema.bodies import Answer, Sent
 from det_native.schema.sizes import shown_size
 
 #: What ``det clean`` deletes on request.
@@ -14,15 +15,7 @@ Cleanable = Literal["blobs", "caches", "runs", "uploads"]
 NEARLY_FULL = 0.9
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-
-class _Sent(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class SpaceUse(_Answer):
+class SpaceUse(Answer):
     """What one kind of things takes.
 
     Attributes
@@ -43,7 +36,7 @@ class SpaceUse(_Answer):
     place: str = ""
 
 
-class Space(_Answer):
+class Space(Answer):
     """What takes the disk of a master.
 
     Attributes
@@ -108,7 +101,7 @@ class Space(_Answer):
         )
 
 
-class SpaceSettings(_Sent):
+class SpaceSettings(Sent):
     """Body of ``PUT /space``: what is kept, and for how long. A field that is left out stays as it is.
 
     Attributes
@@ -127,7 +120,7 @@ class SpaceSettings(_Sent):
     cache_retention_days: int | None = Field(default=None, ge=0, le=32_767)
 
 
-class CleanWanted(_Sent):
+class CleanWanted(Sent):
     """Body of ``POST /space/clean``.
 
     Attributes
@@ -144,7 +137,7 @@ class CleanWanted(_Sent):
     dry_run: bool = False
 
 
-class CleanedKind(_Answer):
+class CleanedKind(Answer):
     """What went of a kind, or would go; `kept` says why more did not."""
 
     kind: str
@@ -153,7 +146,7 @@ class CleanedKind(_Answer):
     kept: str = ""
 
 
-class CleanDone(_Answer):
+class CleanDone(Answer):
     """Answer of ``POST /space/clean``."""
 
     kinds: list[CleanedKind]

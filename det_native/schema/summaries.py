@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from det_native.schema.bodies import Answer
+from det_native.schema.bodies import Answer, NumericAnswer
 from det_native.schema.states import MetricKind
 
 
-class MetricSummary(Answer):
+class MetricSummary(NumericAnswer):
     """The last value of a metric and its extremes, of numbers only.
 
     By the rule of restarted trials: what an earlier run has reported behind the restart does not count. Those of
     training metrics are renewed now and then while a trial trains, and at the end of each run.
     """
-
-    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     kind: MetricKind
     name: str

@@ -5,31 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from det_native.schema.bodies import Answer, Sent
 
 Versions = dict[str, str]
 # Built for processors only: the other machine takes the one that uses its GPUs, too.
 _WITH_GPUS = {"tensorflow-cpu": "tensorflow"}
 
 
-class EnvironmentQuestion(BaseModel):
+class EnvironmentQuestion(Sent):
     """Body of POST /environment: the interpreter of the notebook, and the modules that its cells import."""
-
-    model_config = ConfigDict(extra="forbid")
 
     executable: str = ""
     modules: list[str] = Field(max_length=5_000)
 
 
-class EnvironmentAnswer(BaseModel):
+class EnvironmentAnswer(Answer):
     """What the Python has that will run the trials.
 
     `modules` has those of the question that can be imported there, each with the distributions that bring it and their
     versions; `notices` are sentences on what stands in the way of training there now. `place` says where the workers
     are, if not beside the master.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     python: str
     executable: str

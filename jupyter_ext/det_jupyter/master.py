@@ -19,10 +19,11 @@ from det_native._version import PROTOCOL, __version__
 from det_native.client.addresses import proves_itself
 from det_native.client.connect import Address, locate, named_master
 from det_native.client.remote.target import is_ssh
-from det_native.client.session import API, PROTOCOL_HEADER
+from det_native.client.session import PROTOCOL_HEADER
 from det_native.errors import ArgumentError, AuthenticationError, ProtocolMismatchError
 from det_native.schema.home import Home
 from det_native.schema.rest import Health
+from det_native.schema.routes import GET_HEALTH, GET_MASTER
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -55,7 +56,7 @@ class Master:
             address = await self._locate()
             health = await self._meet(address)
             # The public route has told who it is; this one tells whether our token opens it.
-            async with self._send(address, "GET", "/master", seconds=self._status_seconds) as answer:
+            async with self._send(address, "GET", GET_MASTER.address(), seconds=self._status_seconds) as answer:
                 await self._read(answer, address)
             return statuses.running(address.name, health)
         except UnavailableError as error:
@@ -82,7 +83,7 @@ class Master:
         ----------
         method : str
         path : str
-            Below ``/api/v1``, percent-encoded, with a leading slash.
+            Of a route of the master, percent-encoded.
 
         Raises
         ------
@@ -129,7 +130,7 @@ class Master:
         """Ask who answers at an address, and refuse whom we cannot understand."""
         # Of somebody who may be anybody: he is told nothing.
         unknown = replace(address, token="")
-        async with self._send(unknown, "GET", "/health", seconds=self._status_seconds) as answer:
+        async with self._send(unknown, "GET", GET_HEALTH.address(), seconds=self._status_seconds) as answer:
             body = await self._read(answer, address)
         try:
             health = Health.model_validate_json(body)
@@ -161,7 +162,7 @@ class Master:
         client, base = self._lines.client(address)
         request = client.build_request(
             method,
-            f"{base}{API}{path}",
+            f"{base}{path}",
             params=list(params) or None,
             headers=[*headers, *_own_headers(address)],
             content=content or None,

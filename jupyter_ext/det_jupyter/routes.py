@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from urllib.parse import parse_qsl, quote
 
-_NUMBER = r"[0-9]{1,18}"
-_UUID = r"[0-9A-Za-z-]{1,64}"
-_SHA = r"[0-9a-f]{64}"
-_MODEL = r"models/[^/]{1,1000}"
-_READ = re.compile(
-    r"health|master|events|space|trial-summaries|models|messages|schedules|data|queue"
-    r"|experiment-(list|rows|groups|names|views)"
-    rf"|experiments(/{_NUMBER}(/[a-z-]+)?)?"
-    rf"|trials/{_NUMBER}(/[a-z]+)?"
-    rf"|trials/{_NUMBER}/(artifacts|media/{_NUMBER})/content"
-    rf"|checkpoints/{_UUID}(/models|/files/.+)?"
-    rf"|{_MODEL}(/versions(/{_NUMBER})?)?"
-    rf"|bundles/{_SHA}|blobs/{_SHA}|configuration-schema",
-    re.DOTALL,
+from det_native.schema.bodies import API
+from det_native.schema.routes import (
+    GET_ARTIFACT_CONTENT,
+    GET_CHECKPOINT_FILE,
+    GET_HEALTH,
+    Access,
+    find_route,
 )
-_ASKED = re.compile(
-    rf"experiments/{_NUMBER}/(pause|resume|stop|kill|activate|cancel|fork|continue)"
-    rf"|checkpoints/{_UUID}/verify|models|{_MODEL}/versions"
-    rf"|schedules/{_NUMBER}/(pause|resume)|space/clean"
-)
-_CHANGED = re.compile(rf"experiments/{_NUMBER}|checkpoints/{_UUID}|{_MODEL}(/versions/{_NUMBER})?")
-_DELETED = re.compile(rf"{_CHANGED.pattern}|experiment-views|schedules/{_NUMBER}")
-_PUT = re.compile(rf"experiments/{_NUMBER}/gc-policy|experiment-views")
-_FILE = re.compile(r"checkpoints/[^/]+/files/.+|trials/[0-9]+/artifacts/content", re.DOTALL)
-_PATTERNS = {"GET": _READ, "POST": _ASKED, "PATCH": _CHANGED, "PUT": _PUT, "DELETE": _DELETED}
 
 # What speaks to the Jupyter server, not to the master.
 _OURS = {"token", "_xsrf", "no_track_activity"}
 
 
 def resolve(method: str, path: str) -> str | None:
-    """Return a path of the master, percent-encoded and with a leading slash; None where nothing is forwarded.
+    """Return the address of a route of the master, percent-encoded; None where nothing is forwarded.
 
     Parameters
     ----------
@@ -45,16 +27,18 @@ def resolve(method: str, path: str) -> str | None:
     path : str
         Below ``master/``, decoded once.
     """
-    pattern = _PATTERNS.get(method)
+    route = find_route(method, f"{API}/{path}")
     segments = path.split("/")
-    if pattern is None or not pattern.fullmatch(path) or not all(map(_is_plain, segments)):
+    if route is None or not (route.access is Access.FRONT_END or route is GET_HEALTH):
         return None
-    return "/" + "/".join(quote(segment, safe="") for segment in segments)
+    return (
+        "/".join([API, *(quote(segment, safe="") for segment in segments)]) if all(map(_is_plain, segments)) else None
+    )
 
 
 def is_file(path: str) -> bool:
     """Return whether a path is that of a file to be saved: of a checkpoint, or written by a training."""
-    return _FILE.fullmatch(path) is not None
+    return find_route("GET", f"{API}/{path}") in (GET_CHECKPOINT_FILE, GET_ARTIFACT_CONTENT)
 
 
 def parameters(query: str) -> Sequence[tuple[str, str]]:

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from det_native.client.connect import connect
 from det_native.client.page_link import page_link
 from det_native.client.session import Session
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 
 FAILED = pytest.StashKey[bool]()
@@ -173,6 +174,6 @@ def _no_experiment_left(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
         session = connect(start=False)
-        for experiment in session.get("/experiments"):
-            if experiment["state"] not in ("COMPLETED", "CANCELED", "ERROR", "DELETED"):
-                session.post(f"/experiments/{experiment['id']}/kill")
+        for experiment in session.call(routes.LIST_EXPERIMENTS):
+            if not experiment.state.terminal:
+                session.call(routes.KILL_EXPERIMENT, experiment_id=experiment.id)

@@ -14,7 +14,9 @@ from browser_parts import wait_until
 
 from det_native import PROTOCOL
 from det_native.client.session import Session
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.rest import ExperimentCreate
 
 # The sum of four numbers is learnt, by a model with one weight for each.
 SCRIPT = """
@@ -113,10 +115,10 @@ def submit(home: Home, folder: Path, *configs: Mapping[str, Any]) -> list[int]:
         program = _programs.get(str(home.path))
         if program is None:
             ids.append(_run_script(home, folder, config))
-            _programs[str(home.path)] = session.get(f"/experiments/{ids[0]}")["bundle_id"]
+            _programs[str(home.path)] = session.call(routes.GET_EXPERIMENT, experiment_id=ids[0]).bundle_id
         else:
-            body = {"protocol": PROTOCOL, "config": config, "bundle_id": program}
-            ids.append(session.post("/experiments", body)["id"])
+            body = ExperimentCreate(protocol=PROTOCOL, config=dict(config), bundle_id=program)
+            ids.append(session.call(routes.CREATE_EXPERIMENT, body).id)
     session.close()
     return ids
 
@@ -139,6 +141,6 @@ def wait_for_end(session: Session, *experiments: int) -> None:
     """Wait until experiments have ended, however they do."""
     for experiment in experiments:
         wait_until(
-            lambda number=experiment: session.get(f"/experiments/{number}")["ended"] is not None,  # type: ignore[misc]
+            lambda number=experiment: session.call(routes.GET_EXPERIMENT, experiment_id=number).ended is not None,  # type: ignore[misc]
             f"experiment {experiment} has ended",
         )

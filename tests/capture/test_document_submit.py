@@ -23,6 +23,7 @@ from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.display.fallback import last_state
 from det_native.errors import ExperimentFailedError, UserCodeError
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.states import ExperimentState
 
@@ -86,7 +87,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     started = master.children(recursive=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
-        connect(start=False).post("/master/shutdown", params={"kill": True})
+        connect(start=False).call(routes.SHUT_DOWN, kill=True)
     _, alive = psutil.wait_procs([master, *started], timeout=60)
     assert not alive
 
@@ -214,9 +215,9 @@ def test_earlier_calls_train_nothing_and_declared_values_travel(send: Send, tmp_
     inspected = send("inspect", *cells)
     assert "stands in a function" in inspected["must_run"][-1]["why"]
     assert inspected["config"] is None
-    before = len(connect(start=False).get("/experiments"))
+    before = len(connect(start=False).call(routes.LIST_EXPERIMENTS))
     experiment = handle(send("submit", *cells))
-    assert len(connect(start=False).get("/experiments")) == before + 1
+    assert len(connect(start=False).call(routes.LIST_EXPERIMENTS)) == before + 1
     assert (tmp_path / "trained.txt").read_text() == "none"
     program = _program(experiment)
     assert [one.number for one in program.cells] == [1, 2, 3, 4, 5, 6, 7, 8]
@@ -226,10 +227,7 @@ def test_earlier_calls_train_nothing_and_declared_values_travel(send: Send, tmp_
 
 
 def _program(experiment: Experiment) -> Any:
-    from det_native.schema.manifests import BundleManifest
-
-    manifest = connect(start=False).get(f"/bundles/{experiment.detail().bundle_id}")
-    return BundleManifest.model_validate(manifest).program
+    return connect(start=False).call(routes.GET_BUNDLE, bundle_id=experiment.detail().bundle_id).program
 
 
 @pytest.mark.parametrize(

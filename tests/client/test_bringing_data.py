@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +13,8 @@ import pytest
 from det_native.client.datasets import bring, files_to_bring
 from det_native.client.session import Session
 from det_native.errors import ArgumentError, CaptureError, RequestError
-from det_native.schema.datasets import DataSetCreate, WantedFiles
+from det_native.schema import routes
+from det_native.schema.datasets import MissingFiles, Received
 from det_native.storage.datasets import DataStore
 
 
@@ -33,21 +34,20 @@ class StoreSession:
         self.before: Callable[[], None] = lambda: None
         self.requests = 0
 
-    def post(self, path: str, body: Any = None, *, data: Iterable[bytes] = (), **_: object) -> Any:
+    def call(self, route: routes.Route[Any, Any], body: Any, **_: object) -> Any:
         """Answer as the routes do."""
-        if path == "/data/missing":
-            files = WantedFiles.model_validate(body).files
-            return {"files": [one.model_dump() for one in self.store.missing(files)]}
-        if path == "/data":
-            return self.store.create(DataSetCreate.model_validate(body)).model_dump()
+        if route is routes.FIND_MISSING_DATA:
+            return MissingFiles(files=self.store.missing(body.files))
+        if route is routes.CREATE_DATA:
+            return self.store.create(body)
         self.before()
         self.requests += 1
 
         async def stream() -> AsyncIterator[bytes]:
-            for block in data:
+            for block in body:
                 yield block
 
-        return {"size": asyncio.run(self.store.receive(stream()))}
+        return Received(size=asyncio.run(self.store.receive(stream())))
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from det_native.errors import (
     MasterUnreachableError,
 )
 from det_native.master.launch.tree import MARKER_VARIABLE
+from det_native.schema import routes
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.processes import is_alive, start_mark, wait_until_gone
 
@@ -120,7 +121,7 @@ class TestStartedOnce:
     def test_it_outlives_them_and_is_found_again(self, shared: Home, capsys: pytest.CaptureFixture[str]) -> None:
         assert os.getsid(running(shared).pid) == running(shared).pid
         session = connect()
-        assert session.get("/master")["pid"] == running(shared).pid
+        assert session.call(routes.GET_MASTER).pid == running(shared).pid
         assert connect() is session
         assert capsys.readouterr().out == ""
 
@@ -148,7 +149,7 @@ class TestStartedOnce:
 
     def test_a_wrong_token_is_told(self, shared: Home) -> None:
         with pytest.raises(AuthenticationError, match="refuses the token"):
-            Session(running(shared).url, "wrong").get("/master")
+            Session(running(shared).url, "wrong").call(routes.GET_MASTER)
 
 
 class TestNamed:
@@ -163,7 +164,7 @@ class TestNamed:
         monkeypatch.setenv(name, running(shared).url)
         monkeypatch.setenv("DET_TOKEN", read_token(shared) or "")
         monkeypatch.setenv("DET_HOME", str(tmp_path / "elsewhere"))
-        assert connect().get("/master")["home"] == str(shared.path)
+        assert connect().call(routes.GET_MASTER).home == str(shared.path)
         assert not (tmp_path / "elsewhere").exists()
 
     def test_no_master_is_started_in_place_of_a_named_one(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +214,7 @@ class TestStarting:
         second = connect()
         assert second is not first
         assert (second.url, read_token(home)) == (first.url, token)
-        assert first.get("/master")["pid"] == running(home).pid
+        assert first.call(routes.GET_MASTER).pid == running(home).pid
         stop(running(home), signal.SIGTERM)
         assert not home.runtime.exists()
         assert home.token.exists()

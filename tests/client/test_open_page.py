@@ -16,7 +16,9 @@ from local_experiments import write_experiment
 from det_native.client import command, page_link
 from det_native.client.command import cli
 from det_native.errors import NotFoundError, ProtocolMismatchError
+from det_native.schema import routes
 from det_native.schema.home import Home
+from det_native.schema.page import PageAsk, PageCode
 
 
 @pytest.fixture
@@ -66,11 +68,11 @@ class Answering:
         self.url = url
         self._refusal = refusal
 
-    def post(self, path: str, body: Any) -> dict[str, Any]:
-        assert (path, body) == ("/page", {"forward": "", "anew": False})
+    def call(self, route: routes.Route[Any, Any], body: PageAsk) -> PageCode:
+        assert (route, body) == (routes.OPEN_PAGE, PageAsk())
         if self._refusal is not None:
             raise self._refusal
-        return {"code": "a-code_1", "url": "http://127.0.0.1:4321", "seconds": 120.0}
+        return PageCode(code="a-code_1", url="http://127.0.0.1:4321", seconds=120.0)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from test_tcp_on_bad_network import START, certificate
 
 from det_native.client.home import read_token
 from det_native.client.session import Session
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
-from det_native.schema.page import KEY_HEADER
+from det_native.schema.page import KEY_HEADER, PageAsk
 from det_native.schema.processes import wait_until_gone
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -39,11 +40,11 @@ def test_by_tls_the_cookie_is_secure_and_of_this_host_alone(
     origin = f"https://localhost:{port}"
     try:
         with contextlib.closing(Session(runtime.url, token)) as session:
-            code = session.post("/page", json={})
-        assert code["url"] == runtime.tcp == origin
+            code = session.call(routes.OPEN_PAGE, PageAsk())
+        assert code.url == runtime.tcp == origin
         with httpx.Client(base_url=f"{origin}/api/v1", verify=ssl.create_default_context(cafile=str(made))) as browser:
             browser.headers["Origin"] = origin
-            answer = browser.post("/session", json={"code": code["code"]})
+            answer = browser.post("/session", json={"code": code.code})
             assert answer.status_code == 200, answer.text
             pair, *attributes = answer.headers["set-cookie"].split("; ")
             assert pair.partition("=")[0] == f"__Host-det-session-{port}"
@@ -64,5 +65,5 @@ def test_by_tls_the_cookie_is_secure_and_of_this_host_alone(
             assert browser.get("/master", headers={"Cookie": pair}).status_code == 401
     finally:
         with contextlib.closing(Session(runtime.url, token)) as session:
-            session.post("/master/shutdown", params={"kill": True})
+            session.call(routes.SHUT_DOWN, kill=True)
         assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)

@@ -29,10 +29,14 @@ from det_native.errors import (
     ProtocolMismatchError,
     RequestError,
 )
-from det_native.schema.rest import ErrorBody, Health
+from det_native.schema import routes
+from det_native.schema.datasets import Sizes
+from det_native.schema.rest import ErrorBody, ExperimentChange, Health
 from det_native.schema.sockets import url_of
 
 TOKEN = "a-token-that-nobody-must-see"
+# A question, and the shortest answer to it.
+NO_SIZES, EMPTY = Sizes(sizes=[]), {"files": []}
 
 
 @dataclass
@@ -82,7 +86,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
             self.wfile.write(content)
             self.close_connection = bool(state.missing)
 
-        do_GET = do_POST = do_DELETE = _answer  # noqa: N815 - names that http.server calls
+        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - names that http.server calls
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -119,10 +123,11 @@ def session(server: Server) -> Iterator[Session]:
 
 
 def test_a_request_carries_the_token_and_protocol_and_gives_json(server: Server, session: Session) -> None:
-    server.answer(200, {"id": 3})
-    assert session.get("/experiments/3", limit=5, before=None, all=True) == {"id": 3}
+    server.answer(200, [{"batch": 5, "metrics": {"loss": "NaN"}}])
+    [row] = session.call(routes.GET_METRICS, trial_id=3, limit=5, after_batch=None)
+    assert (row.batch, row.metrics) == (5, {"loss": "NaN"})
     method, path, headers, _ = server.requests[0]
-    assert (method, path) == ("GET", "/api/v1/experiments/3?limit=5&all=true")
+    assert (method, path) == ("GET", "/api/v1/trials/3/metrics?limit=5")
     assert headers["Authorization"] == f"Bearer {TOKEN}"
     assert headers["X-Det-Protocol"] == str(PROTOCOL)
 
@@ -140,8 +145,8 @@ def test_a_netrc_does_not_replace_the_token(
     (tmp_path / ".netrc").chmod(0o600)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-    server.answer(200, {})
-    session.get("/master")
+    server.answer(200, EMPTY)
+    session.call(routes.FIND_DATA, NO_SIZES)
     assert server.requests[0][2]["Authorization"] == f"Bearer {TOKEN}"
 
 
@@ -150,76 +155,93 @@ def test_a_proxy_is_not_asked_for_this_machine(
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    server.answer(200, {"ok": True})
-    assert session.get("/master") == {"ok": True}
+    server.answer(200, EMPTY)
+    assert session.call(routes.FIND_DATA, NO_SIZES).files == []
 
 
 def test_connections_are_kept(server: Server, session: Session) -> None:
     for _ in range(3):
-        server.answer(200, {})
-        session.get("/master")
+        server.answer(200, EMPTY)
+        session.call(routes.FIND_DATA, NO_SIZES)
     assert len(server.connections) == 1
 
 
 def test_bodies_are_json_bytes_or_produced_while_sent(server: Server, session: Session) -> None:
-    for _ in range(3):
-        server.answer(201, None)
-    assert session.post("/a", {"x": [1, None]}) is None
-    session.post("/b", data=b"raw", headers={"Content-Type": "application/x"}, params={"kill": True})
-    session.post("/c", data=iter([b"one", b"two"]))
-    assert [json.loads(server.requests[0][3]), *(request[3] for request in server.requests[1:])] == [
-        {"x": [1, None]},
-        b"raw",
-        b"onetwo",
-    ]
-    assert server.requests[1][1] == "/api/v1/b?kill=true"
-    assert server.requests[1][2]["Content-Type"] == "application/x"
+    answers = (EMPTY, {"hashes": []}, {"hashes": []}, EMPTY)
+    for answer in answers:
+        server.answer(200, answer)
+    session.call(routes.FIND_DATA, Sizes(sizes=[1, 2]))
+    session.call(routes.PUT_BLOBS, b"raw", headers={"Content-Type": "application/x"})
+    session.call(routes.PUT_BLOBS, iter([b"one", b"two"]))
+    session.call(routes.FIND_DATA, b'{"sizes":[]}')
+    assert json.loads(server.requests[0][3]) == {"sizes": [1, 2]}
+    assert [request[3] for request in server.requests[1:]] == [b"raw", b"onetwo", b'{"sizes":[]}']
+    kinds = [request[2].get("Content-Type") for request in server.requests]
+    assert kinds == ["application/json", "application/x", None, "application/json"]
+
+
+def test_fields_that_were_not_set_are_not_sent(server: Server, session: Session) -> None:
+    server.answer(204)
+    assert session.call(routes.DELETE_MODEL, name="a/b c", versions=True) is None
+    assert server.requests[0][:2] == ("DELETE", "/api/v1/models/a%2Fb%20c?versions=true")
+    server.answer(409, {"error": "no"})
+    with pytest.raises(RequestError):
+        session.call(routes.CHANGE_EXPERIMENT, ExperimentChange(description="x", project=None), experiment_id=3)
+    assert json.loads(server.requests[1][3]) == {"description": "x", "project": None}
 
 
 @pytest.mark.parametrize("failure", [0, 503])
 def test_what_is_safe_to_repeat_is_repeated(server: Server, session: Session, failure: int) -> None:
     for send in (
-        lambda: session.get("/x"),
-        lambda: session.delete("/x"),
-        lambda: session.post("/x", {}, headers={"Idempotency-Key": "k"}),
+        lambda: session.call(routes.LIST_DATA),
+        lambda: session.call(routes.REMOVE_DATA, name="x"),
+        lambda: session.call(routes.CREATE_SCHEDULE, b"{}", key="k"),
+        lambda: session.call(routes.FIND_DATA, NO_SIZES),
     ):
         server.answer(failure)
-        server.answer(200, {"ok": True})
-        assert send() == {"ok": True}
-    assert len(server.requests) == 6
+        server.answer(400, {"error": "It was repeated."})
+        with pytest.raises(RequestError, match="It was repeated"):
+            send()
+    assert len(server.requests) == 8
+    assert server.requests[5][2]["Idempotency-Key"] == "k"
 
 
 def test_what_may_have_had_an_effect_is_not_repeated(server: Server, session: Session) -> None:
     server.answer(0)
     with pytest.raises(MasterUnreachableError):
-        session.post("/experiments", {})
+        session.call(routes.CREATE_EXPERIMENT, b"{}")
     server.answer(503, {"error": "busy"})
     with pytest.raises(RequestError, match="busy"):
-        session.post("/experiments", {})
+        session.call(routes.CREATE_EXPERIMENT, b"{}")
     server.answer(0)
     with pytest.raises(MasterUnreachableError):
-        session.post("/blobs", data=iter([b"x"]), headers={"Idempotency-Key": "k"})
+        session.call(routes.PUT_BLOBS, iter([b"x"]), key="k")
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize(
-    ("status", "path", "expected"),
+    ("status", "route", "parameters", "expected"),
     [
-        (401, "/master", AuthenticationError),
-        (404, "/trials/9", NotFoundError),
-        (409, "/bundles", RequestError),
-        (409, "/runs/abc/reports", FencedError),
-        (422, "/experiments", RequestError),
-        (426, "/master", ProtocolMismatchError),
-        (307, "/master", RequestError),
+        (401, routes.GET_MASTER, {}, AuthenticationError),
+        (404, routes.GET_TRIAL, {"trial_id": 9}, NotFoundError),
+        (409, routes.LIST_DATA, {}, RequestError),
+        (409, routes.GET_BEST, {"run_id": "abc"}, FencedError),
+        (422, routes.LIST_EXPERIMENTS, {}, RequestError),
+        (426, routes.GET_MASTER, {}, ProtocolMismatchError),
+        (307, routes.GET_MASTER, {}, RequestError),
     ],
 )
 def test_refusals_become_errors_of_ours(
-    server: Server, session: Session, status: int, path: str, expected: type[Exception]
+    server: Server,
+    session: Session,
+    status: int,
+    route: routes.Route[None, Any],
+    parameters: dict[str, Any],
+    expected: type[Exception],
 ) -> None:
     server.answer(status, {"error": "There is no trial 9.", "missing": ["0" * 64]})
     with pytest.raises(expected) as caught:
-        session.get(path)
+        session.call(route, **parameters)
     assert type(caught.value) is expected
     assert TOKEN not in str(caught.value)
     if isinstance(caught.value, RequestError) and status != 307:
@@ -234,7 +256,7 @@ def test_what_a_master_does_not_know_is_named(server: Server, session: Session) 
     problem = {"where": "body.wider", "what": "Extra inputs are not permitted", "remedy": ""}
     server.answer(422, {"error": "The request is not valid.", "problems": [problem]})
     with pytest.raises(RequestError) as caught:
-        session.post("/bundles", {})
+        session.call(routes.CREATE_BUNDLE, b"{}")
     assert str(caught.value) == (
         "The request is not valid. body.wider: Extra inputs are not permitted. A master of another version may know "
         "less, or more: `det version` shows both."
@@ -247,14 +269,14 @@ def test_a_question_at_the_end_of_a_refusal_is_left_alone(server: Server, sessio
         422, {"error": text, "problems": [{"where": "a", "what": "is 'tpee'.", "remedy": "Did you mean tpe?"}]}
     )
     with pytest.raises(RequestError) as caught:
-        session.post("/experiments", {})
+        session.call(routes.CREATE_EXPERIMENT, b"{}")
     assert str(caught.value) == text
 
 
 def test_a_refusal_that_is_not_a_masters_is_told_by_its_status(server: Server, session: Session) -> None:
     server.answer(500, b"<html>oops</html>")
     with pytest.raises(RequestError, match="HTTP 500") as caught:
-        session.get("/x")
+        session.call(routes.GET_MASTER)
     assert caught.value.body is None
 
 
@@ -263,22 +285,25 @@ def test_nobody_there_says_what_to_do() -> None:
         unused.bind(("127.0.0.1", 0))
         session = Session(f"http://127.0.0.1:{unused.getsockname()[1]}", TOKEN, attempts=2)
         with pytest.raises(MasterUnreachableError, match=r"refused.*det up"):
-            session.get("/master")
+            session.call(routes.GET_MASTER)
 
 
 def test_no_socket_there_says_what_to_do(tmp_path: Path) -> None:
     session = Session(url_of(tmp_path / "none"), TOKEN, attempts=2)
     with pytest.raises(MasterUnreachableError, match=r"No such file.*det up"):
-        session.post("/master")
+        session.call(routes.GET_MASTER)
 
 
 def test_a_stream_is_read_as_it_comes_and_a_break_is_told(server: Server, session: Session) -> None:
     server.answer(200, b"data: 1\n\ndata: 2\n\n")
-    with session.stream("/events", experiment_id=1, headers={"Last-Event-ID": "4"}) as response:
+    with session.stream(routes.STREAM_EVENTS, experiment_id=1, headers={"Last-Event-ID": "4"}) as response:
         assert [line for line in response.iter_lines() if line] == [b"data: 1", b"data: 2"]
     assert server.requests[0][2]["Last-Event-ID"] == "4"
     server.answer(404, {"error": "no such experiment"})
-    with pytest.raises(NotFoundError, match="no such experiment"), session.stream("/events", experiment_id=2):
+    with (
+        pytest.raises(NotFoundError, match="no such experiment"),
+        session.stream(routes.STREAM_EVENTS, experiment_id=2),
+    ):
         pass
 
 
@@ -311,7 +336,7 @@ def test_a_stream_that_breaks_on_a_way_that_is_mended_says_since_when(server: Se
     with (
         contextlib.closing(Session(server.url, TOKEN, route=route)) as session,
         pytest.raises(MasterUnreachableError, match="Out of touch with ssh://box since 14:03:00"),
-        session.stream("/events") as response,
+        session.stream(routes.STREAM_EVENTS) as response,
     ):
         list(response.iter_lines())
     assert route.reasons
@@ -332,7 +357,7 @@ def test_a_stream_that_breaks_off_is_said_in_plain_words(tmp_path: Path) -> None
         with (
             contextlib.closing(Session(url_of(tmp_path / "s"), TOKEN)) as session,
             pytest.raises(MasterUnreachableError, match=r"\(the answer broke off\)"),
-            session.stream("/events") as response,
+            session.stream(routes.STREAM_EVENTS) as response,
         ):
             list(response.iter_lines())
         thread.join()

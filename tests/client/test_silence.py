@@ -17,6 +17,7 @@ from det_native.client import silence
 from det_native.client.session import Session
 from det_native.client.starting import ensure_master
 from det_native.errors import MasterUnreachableError
+from det_native.schema import routes
 from det_native.schema.home import Home, RuntimeFile
 from det_native.schema.processes import wait_until_gone
 
@@ -91,7 +92,7 @@ def test_a_request_that_is_given_up_says_why(runtime: RuntimeFile) -> None:
     session = Session(runtime.url, Home.default().token.read_text().strip())
     os.kill(runtime.pid, signal.SIGSTOP)
     told = rf"in time\. Its process {runtime.pid} is stopped by a signal"
-    with pytest.raises(MasterUnreachableError, match=told), session.stream("/master", timeout=0.5):
+    with pytest.raises(MasterUnreachableError, match=told), session.stream(routes.GET_MASTER, timeout=0.5):
         pass
     session.close()
 

@@ -29,6 +29,7 @@ from det_native.errors import (
     NoMasterError,
     ProtocolMismatchError,
 )
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.processes import wait_until_gone
 
@@ -128,9 +129,9 @@ class TestConnected:
         self, machine: SshMachine, capsys: pytest.CaptureFixture[str]
     ) -> None:
         session = connect(machine.address)
-        info = session.get("/master")
-        assert info["home"] == str(machine.home_there.path)
-        assert info["pid"] == machine.master.pid
+        info = session.call(routes.GET_MASTER)
+        assert info.home == str(machine.home_there.path)
+        assert info.pid == machine.master.pid
         assert session.url == machine.address
         assert psutil.Process(machine.master.pid).uids().real == machine.user.pw_uid
         said = capsys.readouterr().out
@@ -191,7 +192,7 @@ class TestConnected:
                 )
             )
             before = (machine.folder / "sshd.log").read_text().count("Accepted publickey")
-            assert connect("ssh://behind").get("/master")["home"] == str(machine.home_there.path)
+            assert connect("ssh://behind").call(routes.GET_MASTER).home == str(machine.home_there.path)
             assert (machine.folder / "sshd.log").read_text().count("Accepted publickey") == before + 2
         finally:
             config.write_text(kept)
@@ -215,7 +216,7 @@ class TestConnected:
         session = connect(machine.address)
         before = machine.connection().standing()
         assert machine.cut()
-        assert session.get("/master")["pid"] == machine.master.pid
+        assert session.call(routes.GET_MASTER).pid == machine.master.pid
         after = machine.connection().standing()
         assert before is not None
         assert after is not None
@@ -237,13 +238,13 @@ class TestConnected:
         assert before is not None
         assert after is not None
         assert after.pid != before.pid
-        assert session.get("/master")["pid"] == machine.master.pid
+        assert session.call(routes.GET_MASTER).pid == machine.master.pid
 
     @pytest.mark.long
     def test_a_connection_that_was_idle_for_long_is_made_again(self, machine: SshMachine) -> None:
         session = connect(machine.address)
         assert machine.connection().close()
-        assert session.get("/master")["pid"] == machine.master.pid
+        assert session.call(routes.GET_MASTER).pid == machine.master.pid
 
     @pytest.mark.long
     def test_leaving_ends_nothing_there(self, machine: SshMachine) -> None:
@@ -261,14 +262,14 @@ class TestConnected:
         assert "has stopped." in stopped.stdout, stopped.stderr
         assert wait_until_gone(first.pid, first.start, PATIENCE)
         with pytest.raises(NoMasterError, match="No master runs on") as caught:
-            session.get("/master")
+            session.call(routes.GET_MASTER)
         assert f"det -m {machine.address} up" in str(caught.value)
         shown = det("-m", machine.address, "status")
         assert (shown.returncode, "No master runs on" in shown.stderr) == (3, True)
         assert "No master runs on" in det("-m", machine.address, "down").stdout
         started = det("-m", machine.address, "up")
         assert "Started a master on" in started.stdout, started.stderr
-        assert session.get("/master")["pid"] == machine.master.pid != first.pid
+        assert session.call(routes.GET_MASTER).pid == machine.master.pid != first.pid
         assert f"at {machine.address}" in det("-m", machine.address, "version").stdout
 
     @pytest.mark.long
@@ -282,7 +283,7 @@ class TestConnected:
     def test_a_submit_starts_it_again(self, machine: SshMachine) -> None:
         connect(machine.address)
         assert machine.connection().stop(kill=False)
-        assert connect(machine.address).get("/master")["pid"] == machine.master.pid
+        assert connect(machine.address).call(routes.GET_MASTER).pid == machine.master.pid
 
     @pytest.mark.long
     def test_the_token_stays_with_its_user(self, machine: SshMachine) -> None:

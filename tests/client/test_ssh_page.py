@@ -11,6 +11,7 @@ from ssh_machine import SshMachine, running_machine
 
 from det_native.client.connect import connect
 from det_native.client.page_link import page_link
+from det_native.schema import routes
 from det_native.schema.page import KEY_HEADER
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -64,7 +65,7 @@ def test_a_browser_here_reaches_the_page_there_for_as_long_as_the_connection_sta
     with pytest.raises(requests.ConnectionError):
         first.get("/master")
     # Whoever has listened at the port meanwhile has both halves of the sessions: they open nothing at the next.
-    assert session.get("/master")["pid"] == machine.master.pid
+    assert session.call(routes.GET_MASTER).pid == machine.master.pid
     assert session.route is not None
     with pytest.raises(requests.ConnectionError):
         first.get("/master")

@@ -22,6 +22,7 @@ from det_native.client.remote.setting_up import plan
 from det_native.client.remote.ssh import Done, Line
 from det_native.client.remote.target import parse_target
 from det_native.errors import MasterUnreachableError
+from det_native.schema import routes
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -150,7 +151,7 @@ class TestSetup:
         done = det(*setup)
         assert done.returncode == 0, done.stdout + done.stderr
         assert f"DET_MASTER={machine.address} trains there" in done.stdout
-        info = connect(machine.address).get("/master")
+        info = connect(machine.address).call(routes.GET_MASTER)
         environment = fresh / "det_native_environment"
         assert info["python"] == str(environment / "bin" / "python")
         assert list(environment.glob("lib/python3*/site-packages/det_native/__init__.py"))
@@ -186,7 +187,7 @@ class TestSetup:
         version = ".".join(map(str, sys.version_info[:2]))
         assert steps[0] == f"{uv} venv --seed --python {version} {environment}"
         assert steps[2].startswith(f"{uv} pip install --python {environment}/bin/python ")
-        assert connect(machine.address).get("/master")["python"] == str(environment / "bin" / "python")
+        assert connect(machine.address).call(routes.GET_MASTER).python == str(environment / "bin" / "python")
 
     def test_an_environment_that_was_left_half_made_is_made_anew(
         self, machine: SshMachine, fresh: Path, tmp_path: Path

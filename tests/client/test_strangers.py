@@ -24,10 +24,12 @@ from det_native.client.home import read_token
 from det_native.client.lines import introduced
 from det_native.client.session import Session
 from det_native.errors import MasterUnreachableError, ProtocolMismatchError
+from det_native.schema import routes
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.introduction import Meeting, address_text
 from det_native.schema.manifests import BundleManifest, Cell, Interpreter, Program
 from det_native.schema.processes import start_mark, wait_until_gone
+from det_native.schema.rest import ExperimentCreate, HashList
 from det_native.schema.sockets import NotOursError, dial, url_of
 
 pytestmark = pytest.mark.slow
@@ -62,9 +64,9 @@ def sleeping_experiment(session: Session) -> int:
         interpreter=Interpreter(python="3.11.7", executable=sys.executable),
         program=Program(kind="cells", framework="torch", cells=(Cell(number=1, cell_id=None, source=SLEEP),)),
     )
-    bundle = session.post("/bundles", json=manifest.model_dump(mode="json"))["id"]
-    body = {"protocol": PROTOCOL, "bundle_id": bundle, "config": CONFIG}
-    return int(session.post("/experiments", json=body)["id"])
+    bundle = session.call(routes.CREATE_BUNDLE, manifest).id
+    body = ExperimentCreate(protocol=PROTOCOL, bundle_id=bundle, config=CONFIG)
+    return session.call(routes.CREATE_EXPERIMENT, body).id
 
 
 def kill(runtime: RuntimeFile) -> None:
@@ -86,7 +88,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Home]:
     start(found, port)
     yield found
     runtime = start(found, port)
-    Session(runtime.url, token_of(found)).post("/master/shutdown", params={"kill": True})
+    Session(runtime.url, token_of(found)).call(routes.SHUT_DOWN, kill=True)
     assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)
 
 
@@ -140,9 +142,9 @@ def test_who_takes_the_port_of_a_killed_master_hears_no_token(home: Home, port: 
                 [*DET, "-m", address, "status"], env=environment, capture_output=True, text=True, check=False
             )
             with pytest.raises(MasterUnreachableError, match="The token was not told"):
-                session.post("/experiments", json={"name": "secret plans"})
+                session.call(routes.CREATE_EXPERIMENT, b'{"name": "secret plans"}')
         start(home, port)
-        session.post(f"/experiments/{number}/kill")
+        session.call(routes.KILL_EXPERIMENT, experiment_id=number)
         printed, _ = waiter.communicate(timeout=PATIENCE)
     assert waiter.returncode == 0, printed + (home.path / "waiter-errors").read_text()
     assert "ended as CANCELED" in printed or "ended as Stopped" in printed
@@ -195,12 +197,12 @@ def test_a_port_that_was_asked_for_serves_whoever_knows_the_token(home: Home, po
     for name in ("127.0.0.1", "localhost"):
         with contextlib.closing(Session(f"http://{name}:{port}", token_of(home))) as session:
             assert session.health().protocol == PROTOCOL
-            assert session.get("/master")["pid"] == runtime.pid
-            assert session.post("/blobs/missing", {"hashes": ["0" * 64]}) == {"hashes": ["0" * 64]}
+            assert session.call(routes.GET_MASTER).pid == runtime.pid
+            assert session.call(routes.FIND_MISSING, HashList(hashes=["0" * 64])).hashes == ["0" * 64]
     with contextlib.closing(Session(f"http://127.0.0.1:{port}", "another")) as session:
         assert session.health().protocol == PROTOCOL
         with pytest.raises(MasterUnreachableError, match="DET_TOKEN is of another master, or a stranger"):
-            session.get("/master")
+            session.call(routes.GET_MASTER)
 
 
 def test_a_token_in_the_clear_is_refused_with_a_sentence(home: Home, port: int) -> None:
@@ -250,7 +252,7 @@ def test_another_user_cannot_take_the_socket_and_is_told_nothing_at_one(
                 dial(open_to_all / "master.sock", 10)
             session = Session(url_of(open_to_all / "master.sock"), "the token", attempts=2)
             with pytest.raises(MasterUnreachableError, match=r"The token was not told .* user 65534"):
-                session.get("/master")
+                session.call(routes.GET_MASTER)
             assert impostor.heard == ""
     finally:
         open_to_all.rmdir()
@@ -273,18 +275,18 @@ def test_beyond_plain_tcp_the_certificate_says_who_it_is(
     try:
         assert runtime.tcp == f"https://localhost:{port}"
         with contextlib.closing(Session(runtime.url, token_of(home))) as session:  # the socket has no TLS
-            assert session.get("/master")["pid"] == runtime.pid
+            assert session.call(routes.GET_MASTER).pid == runtime.pid
         with (
             contextlib.closing(Session(runtime.tcp, token_of(home))) as session,
             pytest.raises(MasterUnreachableError, match="certificate"),
         ):
-            session.get("/master")
+            session.call(routes.GET_MASTER)
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
         with contextlib.closing(Session(runtime.tcp, token_of(home))) as session:
-            assert session.get("/master")["pid"] == runtime.pid
+            assert session.call(routes.GET_MASTER).pid == runtime.pid
     finally:
         with contextlib.closing(Session(runtime.url, token_of(home))) as session:
-            session.post("/master/shutdown", params={"kill": True})
+            session.call(routes.SHUT_DOWN, kill=True)
         assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)
 
 
@@ -300,7 +302,7 @@ def test_a_session_takes_up_a_token_that_was_replaced(home: Home, port: int, mon
     kill(runtime)
     home.token.unlink()
     again = start(home, port)
-    assert session.get("/master")["pid"] == again.pid
+    assert session.call(routes.GET_MASTER).pid == again.pid
 
 
 @pytest.mark.long

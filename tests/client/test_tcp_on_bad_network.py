@@ -20,11 +20,13 @@ from ssh_machine import free_port
 
 from det_native import PROTOCOL
 from det_native.client.home import read_token
-from det_native.client.session import IDEMPOTENCY_HEADER, Session
+from det_native.client.session import Session
 from det_native.errors import MasterUnreachableError
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.manifests import BundleManifest, Interpreter, Program
 from det_native.schema.processes import wait_until_gone
+from det_native.schema.rest import ExperimentCreate
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -72,7 +74,7 @@ def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultPr
             yield between
     finally:
         with contextlib.closing(Session(runtime.url, os.environ["DET_TOKEN"])) as session:
-            session.post("/master/shutdown", params={"kill": True})
+            session.call(routes.SHUT_DOWN, kill=True)
         assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)
 
 
@@ -83,28 +85,28 @@ def test_what_may_be_repeated_arrives_over_connections_that_break_off(network: F
         program=Program(kind="cells", framework="torch"),
     )
     with contextlib.closing(Session(f"https://localhost:{network.port}", os.environ["DET_TOKEN"])) as session:
-        bundle = session.post("/bundles", json=manifest.model_dump(mode="json"))["id"]
-        body = {"protocol": PROTOCOL, "bundle_id": bundle, "config": CONFIG}
+        bundle = session.call(routes.CREATE_BUNDLE, manifest).id
+        body = ExperimentCreate(protocol=PROTOCOL, bundle_id=bundle, config=CONFIG)
         numbers: list[int] = []
         told: list[str] = []
         with network.lossy(random.Random(SEED), 500, 30_000):
             for key in range(20):
                 while len(numbers) == key:  # the key makes it safe to ask once more
                     try:
-                        created = session.post("/experiments", json=body, headers={IDEMPOTENCY_HEADER: f"key-{key}"})
-                        numbers.append(created["id"])
-                        session.post(f"/experiments/{created['id']}/kill", repeatable=True)
+                        created = session.call(routes.CREATE_EXPERIMENT, body, key=f"key-{key}")
+                        numbers.append(created.id)
+                        session.call(routes.KILL_EXPERIMENT, experiment_id=created.id)
                     except MasterUnreachableError as error:
                         told.append(str(error))
         assert network.resets, f"seed {SEED}"
         assert not [text for text in told if "certificate" in text], f"seed {SEED}"
-        assert sorted(one["id"] for one in session.get("/experiments")) == numbers, f"each once (seed {SEED})"
+        assert sorted(made.id for made in session.call(routes.LIST_EXPERIMENTS)) == numbers, f"each once (seed {SEED})"
         with (
             network.being(Network.REFUSING),
             pytest.raises(MasterUnreachableError, match=f"localhost:{network.port} "),
         ):
-            session.get("/master")
-        assert session.get("/master")["version"]
+            session.call(routes.GET_MASTER)
+        assert session.call(routes.GET_MASTER).version
 
 
 def test_a_connection_that_ends_before_tls_begins_is_tried_again_and_not_blamed_on_the_certificate() -> None:
@@ -126,7 +128,7 @@ def test_a_connection_that_ends_before_tls_begins_is_tried_again_and_not_blamed_
                 contextlib.closing(Session(f"https://localhost:{port}", "token")) as session,
                 pytest.raises(MasterUnreachableError) as caught,
             ):
-                session.get("/master")
+                session.call(routes.GET_MASTER)
             with socket.create_connection(("127.0.0.1", port)) as last:
                 last.sendall(b"end")
             assert counting.result() == 5

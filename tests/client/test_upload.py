@@ -24,6 +24,7 @@ from det_native.capture.model import Bundle, Capture, CapturedValue, SourceFile
 from det_native.client.session import Session
 from det_native.client.upload import forget_bundle, note_checked, upload_bundle
 from det_native.errors import CaptureError, RequestError, StorageError
+from det_native.schema import routes
 from det_native.schema.home import Home, RuntimeFile
 from det_native.schema.manifests import BundleManifest, Cell, Program
 from det_native.schema.processes import start_mark
@@ -269,12 +270,12 @@ def test_what_changes_at_each_attempt_is_sent_in_the_end(master: Master, project
     attempts = []
 
     class Busy(Session):
-        def post(self, path, json=None, **more):  # type: ignore[no-untyped-def]
-            if path == "/blobs":
+        def call(self, route, body=None, /, **more):  # type: ignore[no-untyped-def, override]
+            if route is routes.PUT_BLOBS:
                 attempts.append(b"changed for the %d. time\n" % len(attempts))
                 for module in modules:
                     (project / module).write_bytes(attempts[-1])
-            return super().post(path, json, **more)
+            return super().call(route, body, **more)
 
     created = upload_bundle(Busy(master.url, "token"), bundle)
     assert len(attempts) > 1
@@ -293,14 +294,14 @@ def test_a_file_that_vanished_is_named(session: Session, project: Path) -> None:
 class Interrupted(Session):
     """Ctrl-C in the middle of the body."""
 
-    def post(self, path, json=None, *, data=None, **more):  # type: ignore[no-untyped-def]
+    def call(self, route, body=None, /, **more):  # type: ignore[no-untyped-def, override]
         def some() -> Iterator[bytes]:
-            for number, chunk in enumerate(data):
+            for number, chunk in enumerate(body):
                 if number == 3:
                     raise KeyboardInterrupt
                 yield chunk
 
-        return super().post(path, json, data=some() if path == "/blobs" else data, **more)
+        return super().call(route, some() if route is routes.PUT_BLOBS else body, **more)
 
 
 def test_an_interrupted_upload_leaves_no_bundle_and_is_taken_up_again(

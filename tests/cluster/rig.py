@@ -20,6 +20,7 @@ from ray_cluster import RayCluster, RayNode
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
 from det_native.errors import MasterUnreachableError
+from det_native.schema import routes
 from det_native.schema.rest import MasterInfo, Trial
 
 T = TypeVar("T")
@@ -67,7 +68,7 @@ class RayMaster(Cluster):
     @property
     def info(self) -> MasterInfo:
         """What the master says of itself now."""
-        return MasterInfo.model_validate(connect(start=False).get("/master"))
+        return connect(start=False).call(routes.GET_MASTER)
 
     @property
     def bridge(self) -> psutil.Process | None:

@@ -25,7 +25,7 @@ from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.starting import LONGEST_START_SECONDS
 from det_native.client.waiting import wait as wait_for_end
-from det_native.schema import rest
+from det_native.schema import rest, routes
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.states import ExperimentState
 
@@ -125,8 +125,8 @@ class Cluster:
 
     def running(self) -> set[int]:
         """Return the experiments that have not ended."""
-        found = connect(start=False).get("/experiments")
-        return {one["id"] for one in found if not ExperimentState(one["state"]).terminal}
+        found = connect(start=False).call(routes.LIST_EXPERIMENTS)
+        return {experiment.id for experiment in found if not experiment.state.terminal}
 
     @contextmanager
     def clearing(self) -> Iterator[Self]:
@@ -136,7 +136,7 @@ class Cluster:
         if read_runtime(self.home) is None:
             self.start(self.framework)
         for experiment in self.running() - before:
-            connect(start=False).post(f"/experiments/{experiment}/kill")
+            connect(start=False).call(routes.KILL_EXPERIMENT, experiment_id=experiment)
 
     def attach(self, number: int) -> Experiment:
         """Return the handle of an experiment; DET_HOME is this cluster's."""

@@ -17,6 +17,7 @@ from faults import PATIENCE, Cluster, Kernel, assert_complete_rows, ended, runni
 from programs import BATCHES, TORCH_CELLS, TORCH_CREATE
 
 from det_native.client.connect import connect
+from det_native.schema import routes
 from det_native.schema.states import ExperimentState
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
@@ -53,7 +54,7 @@ CREATE = TORCH_CREATE.replace("Digits", "Noisy")
 
 
 def _experiments() -> set[int]:
-    return {one["id"] for one in connect(start=False).get("/experiments", limit=1000)}
+    return {experiment.id for experiment in connect(start=False).call(routes.LIST_EXPERIMENTS, limit=1000)}
 
 
 def _cut(kernel: Kernel, step: int, number: int) -> None:

@@ -11,6 +11,7 @@ from programs import BATCHES
 
 from det_native.client.connect import connect
 from det_native.client.handles import Trial
+from det_native.schema import routes
 from det_native.schema.states import ExperimentState, TrialState
 
 pytestmark = pytest.mark.slow
@@ -106,8 +107,8 @@ def test_a_search_of_three_trials_on_two_slots(kernel: Kernel, cluster: Cluster,
     visitors = [gate.next(), gate.next()]
     states = [trial.state for trial in experiment.trials]
     assert states == [TrialState.RUNNING] * 2 + [TrialState.QUEUED]
-    slots = connect(start=False).get("/master")["slots"]
-    assert {slot["trial_id"] for slot in slots} == {trial.id for trial in experiment.trials[:2]}
+    slots = connect(start=False).call(routes.GET_MASTER).slots
+    assert {slot.trial_id for slot in slots} == {trial.id for trial in experiment.trials[:2]}
     for visitor in visitors:
         visitor.go()
     gate.next().go()

@@ -14,6 +14,10 @@ import det_native as det
 from det_native.client.connect import connect
 from det_native.client.session import Session
 from det_native.errors import NotFoundError, RequestError
+from det_native.schema import routes
+from det_native.schema.life import ExperimentContinuation, ExperimentFork
+from det_native.schema.registry import ModelCreate, VersionCreate
+from det_native.schema.rest import Experiment, ExperimentChange
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -157,45 +161,47 @@ class Rest:
         self._wait = wait
 
     def describe(self, number: int, name: str) -> None:
-        said = {"name": name, "description": "A line.", "add_labels": ["baseline", "line"], "project": "lines/straight"}
-        self._session.patch(f"/experiments/{number}", said)
-        notes = {"remove_labels": ["line"], "notes": "# What we saw\n\nIt is *straight*."}
-        self._session.patch(f"/experiments/{number}", notes)
+        said = ExperimentChange(
+            name=name, description="A line.", add_labels=["baseline", "line"], project="lines/straight"
+        )
+        self._session.call(routes.CHANGE_EXPERIMENT, said, experiment_id=number)
+        notes = ExperimentChange(remove_labels=["line"], notes="# What we saw\n\nIt is *straight*.")
+        self._session.call(routes.CHANGE_EXPERIMENT, notes, experiment_id=number)
 
     def fork(self, number: int) -> int:
-        body = {"hyperparameters": {"lr": 0.01}, "config": {"searcher": {"max_length": {"epochs": 2}}}}
-        return self._made(number, "fork", body)
+        body = ExperimentFork(hyperparameters={"lr": 0.01}, config={"searcher": {"max_length": {"epochs": 2}}})
+        return self._made(self._session.call(routes.FORK_EXPERIMENT, body, experiment_id=number))
 
     def continued(self, number: int) -> int:
-        return self._made(number, "continue", {"unit": "epochs", "length": 1})
+        body = ExperimentContinuation(unit="epochs", length=1)
+        return self._made(self._session.call(routes.CONTINUE_EXPERIMENT, body, experiment_id=number))
 
-    def _made(self, number: int, verb: str, body: dict[str, Any]) -> int:
-        made = int(self._session.post(f"/experiments/{number}/{verb}", body)["id"])
-        self._wait(made)
-        return made
+    def _made(self, made: Experiment) -> int:
+        self._wait(made.id)
+        return made.id
 
     def query(self, query: str) -> list[int]:
-        return [found["id"] for found in self._session.get("/experiments", query=query)]
+        return [found.id for found in self._session.call(routes.LIST_EXPERIMENTS, query=query)]
 
     def last_checkpoint(self, number: int) -> str:
-        return str(self._session.get(f"/experiments/{number}/checkpoints")[-1]["uuid"])
+        return self._session.call(routes.LIST_CHECKPOINTS, experiment_id=number)[-1].uuid
 
     def register(self, model: str, uuid: str) -> int:
-        self._session.post("/models", {"name": model})
-        return int(self._session.post(f"/models/{model}/versions", {"uuid": uuid})["version"])
+        self._session.call(routes.CREATE_MODEL, ModelCreate(name=model))
+        return self._session.call(routes.REGISTER_VERSION, VersionCreate(uuid=uuid), name=model).version
 
     def unregister(self, model: str) -> None:
-        self._session.delete(f"/models/{model}", versions=True)
+        self._session.call(routes.DELETE_MODEL, name=model, versions=True)
 
     def delete(self, number: int) -> str:
         try:
-            self._session.delete(f"/experiments/{number}")
+            self._session.call(routes.DELETE_EXPERIMENT, experiment_id=number)
         except RequestError as error:
             return str(error)
         return ""
 
     def archive(self, number: int) -> None:
-        self._session.patch(f"/experiments/{number}", {"archived": True})
+        self._session.call(routes.CHANGE_EXPERIMENT, ExperimentChange(archived=True), experiment_id=number)
 
 
 @pytest.fixture
@@ -240,11 +246,11 @@ def test_python_shell_and_rest_come_to_the_same_end(cluster: Cluster, kernel: Ke
 def _life(teller: Teller, session: Session, number: int, way: str) -> dict[str, Any]:
     teller.describe(number, f"life by {way}")
     forked = teller.fork(number)
-    fork = session.get(f"/experiments/{forked}")
-    [trial] = session.get(f"/experiments/{forked}/trials")
+    fork = session.call(routes.GET_EXPERIMENT, experiment_id=forked)
+    [trial] = session.call(routes.LIST_TRIALS, experiment_id=forked)
     found = teller.query(f'name:"life by {way}" and lr < 0.02 and val_loss < 1000')
     continued = teller.continued(forked)
-    [longer] = session.get(f"/experiments/{continued}/trials")
+    [longer] = session.call(routes.LIST_TRIALS, experiment_id=continued)
     uuid = teller.last_checkpoint(continued)
     version = teller.register(f"lines by {way}", uuid)
     refused = [
@@ -254,26 +260,26 @@ def _life(teller: Teller, session: Session, number: int, way: str) -> dict[str, 
     teller.unregister(f"lines by {way}")
     assert (teller.delete(continued), teller.delete(forked)) == ("", "")
     teller.archive(number)
-    detail = session.get(f"/experiments/{number}")
+    detail = session.call(routes.GET_EXPERIMENT, experiment_id=number).model_dump(mode="json")
     names = ("name", "description", "labels", "notes", "project", "archived", "state")
     return {name: detail[name] for name in names} | {
         "fork": [
-            fork["name"],
-            fork["forked_from"] == number,
-            trial["hparams"]["lr"],
-            trial["batches"],
+            fork.name,
+            fork.forked_from == number,
+            trial.hparams["lr"],
+            trial.batches,
             found == [forked],
         ],
-        "continued": [longer["batches"], longer["warm_start"] is not None],
+        "continued": [longer.batches, longer.warm_start is not None],
         "version": version,
         "refused": refused,
         "gone": [_is_deleted(session, forked), _is_deleted(session, continued)],
-        "models": session.get("/models"),
+        "models": session.call(routes.LIST_MODELS),
         "listed": teller.query(f'name:"life by {way}"'),
     }
 
 
 def _is_deleted(session: Session, number: int) -> bool:
     with pytest.raises(NotFoundError, match=f"Experiment {number} was deleted on "):
-        session.get(f"/experiments/{number}")
+        session.call(routes.GET_EXPERIMENT, experiment_id=number)
     return True

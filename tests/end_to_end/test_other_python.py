@@ -14,6 +14,7 @@ from tiny_wheels import make_wheel, unpack_wheel
 
 from det_native.client.connect import connect
 from det_native.client.home import read_token
+from det_native.schema import routes
 from det_native.schema.states import ExperimentState
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -113,7 +114,7 @@ def test_pickled_values_are_refused_in_one_sentence_before_anything_is_sent(kern
     text = kernel.run(WITH_VALUE, fails=True).error
     assert f"the notebook runs Python {HERE}, the workers of {machine.master.url} Python {THERE}" in text
     assert "pickled values are to be sent (held), which only the same one can load" in text
-    assert connect(start=False).get("/experiments") == []
+    assert connect(start=False).call(routes.LIST_EXPERIMENTS) == []
     assert not list((machine.home.path / "blobs").iterdir()), "nothing was sent"
 
 

@@ -24,6 +24,7 @@ from ssh_machine import running_machine
 
 from det_native.capture.files import BUNDLE_LIMIT
 from det_native.client.connect import connect
+from det_native.schema import routes
 from det_native.schema.states import ExperimentState
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -151,7 +152,7 @@ class Elsewhere(ToyTrial):
     create = "experiment = det.experimental.create(Elsewhere, configuration)"
     number = kernel.submit(create)
     ended(laptop.attach(number), ExperimentState.COMPLETED)
-    before = len(connect(laptop.machine.address).get("/experiments"))
+    before = len(connect(laptop.machine.address).call(routes.LIST_EXPERIMENTS))
     there.unlink()
     kernel.run(
         """
@@ -163,7 +164,7 @@ class Elsewhere(ToyTrial):
     )
     text = kernel.run(create, fails=True).error
     assert "line 4: reads '/nowhere/at/all.txt', which on the machine of the workers is not there" in text
-    assert len(connect(laptop.machine.address).get("/experiments")) == before
+    assert len(connect(laptop.machine.address).call(routes.LIST_EXPERIMENTS)) == before
 
 
 OUTSIDE = """
@@ -207,12 +208,14 @@ def test_files_outside_of_the_notebooks_folder_are_named_brought_and_read_by_the
     kernel.run("configuration['hyperparameters']['port'] = 0")
     kernel.run(OUTSIDE.format(folder=str(private), large=str(large)))
     create = "experiment = det.experimental.create(Outside, configuration)"
-    before = len(connect(laptop.machine.address).get("/experiments"))
+    before = len(connect(laptop.machine.address).call(routes.LIST_EXPERIMENTS))
     refused = kernel.run(create, fails=True)
     assert f"reads '{large}', which on the machine of the workers is not there" in refused.error
     assert f"`det data put {large}`" in refused.error
     assert "or name a path or URL that they see" in refused.error
-    assert len(connect(laptop.machine.address).get("/experiments")) == before, "it is not its first batch that says so"
+    assert len(connect(laptop.machine.address).call(routes.LIST_EXPERIMENTS)) == before, (
+        "it is not its first batch that says so"
+    )
 
     assert det(laptop, "data", "put", str(large)).returncode == 0
     refused = kernel.run(create, fails=True)

@@ -16,6 +16,7 @@ from ssh_machine import running_machine
 from tiny_wheels import make_wheel, unpack_wheel
 
 from det_native.client.connect import connect
+from det_native.schema import routes
 from det_native.schema.states import ExperimentState
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -115,7 +116,7 @@ def test_a_package_that_is_missing_is_told_before_anything_is_queued(laptop: Lap
     [problem] = inspected(laptop, kernel)["problems"]
     assert problem["what"].startswith(f"imports tiny_pack, which the workers of {laptop.machine.address} do not have")
     session = connect(laptop.machine.address)
-    assert session.get("/experiments") == []
+    assert session.call(routes.LIST_EXPERIMENTS) == []
     assert not list((laptop.machine.home_there.path / "blobs").iterdir()), "nothing was sent"
 
 

@@ -21,6 +21,7 @@ from det_native.client.home import read_token
 from det_native.client.http_source import HttpSource
 from det_native.client.session import Session
 from det_native.errors import ArgumentError, NotFoundError
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.states import ExperimentState
 
@@ -171,7 +172,7 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executed]:
         assert runtime is not None, document.cells[3].outputs
         yield Executed(document, dict(zip(CELLS, document.cells, strict=True)), folder, home)
         patch.setenv("DET_HOME", str(home.path))
-        connect(start=False).post("/master/shutdown", params={"kill": True})
+        connect(start=False).call(routes.SHUT_DOWN, kill=True)
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(runtime.pid).wait(timeout=120)
 

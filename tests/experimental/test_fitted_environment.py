@@ -19,9 +19,10 @@ from det_native.errors import WorkerEnvironmentError
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.master.launch.packages import WorkerPackages
 from det_native.master.runtime_file import announce
+from det_native.schema import routes
 from det_native.schema.home import Home
 from det_native.schema.manifests import BundleManifest, Interpreter, Program, ValueEntry
-from det_native.schema.worker_environment import PackageUse
+from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion, PackageUse
 
 NUMPY = PackageUse("numpy", "[1]")
 HERE = version("numpy")
@@ -34,10 +35,10 @@ class Answering:
     route = None
 
     def __init__(self, python: str, **modules: dict[str, str]) -> None:
-        self.answer: dict[str, Any] = {"python": python, "executable": "/env/bin/python", "modules": modules}
+        self.answer = EnvironmentAnswer(python=python, executable="/env/bin/python", modules=modules)
 
-    def post(self, path: str, json: Any, **_: object) -> Any:
-        assert path == "/environment"
+    def call(self, route: routes.Route[Any, Any], body: EnvironmentQuestion) -> EnvironmentAnswer:
+        assert route is routes.ASK_ENVIRONMENT
         return self.answer
 
 
@@ -82,7 +83,7 @@ def test_machines_of_a_cluster_are_asked_though_the_master_is_in_this_interprete
     interpreter = own.manifest.interpreter.model_copy(update={"executable": sys.executable})
     own = replace(own, manifest=own.manifest.model_copy(update={"interpreter": interpreter}))
     lacking = Answering(".".join(map(str, sys.version_info[:3])))
-    lacking.answer["place"] = "the Ray cluster"
+    lacking.answer.place = "the Ray cluster"
     announce(Home(tmp_path), "unix:/here")
     assert not fit_to_workers(lacking, own, [NUMPY], None).warnings  # type: ignore[arg-type]
     announce(Home(tmp_path), "unix:/here", launcher="ray")

@@ -10,6 +10,7 @@ from faults import GATE_CELL, Cluster, Gate, Kernel, assert_complete_rows, check
 from programs import BATCHES, CONFIG, NATIVE_OBJECTS, NATIVE_SETUP, TORCH_CREATE, TORCH_SETUP, TORCH_TRIAL
 
 from det_native.client.connect import connect
+from det_native.schema import routes
 from det_native.schema.states import ExperimentState
 
 pytestmark = [pytest.mark.slow, pytest.mark.cuda]
@@ -61,8 +62,8 @@ def gate() -> Iterator[Gate]:
 
 
 def test_its_slot_is_the_gpu(cluster: Cluster) -> None:
-    slots = connect(start=False).get("/master")["slots"]
-    assert [slot["device"] for slot in slots] == ["cuda"] * len(slots)
+    slots = connect(start=False).call(routes.GET_MASTER).slots
+    assert [slot.device for slot in slots] == ["cuda"] * len(slots)
 
 
 def test_killed_and_continued_bit_for_bit(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:

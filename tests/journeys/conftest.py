@@ -13,6 +13,7 @@ import pytest
 from journey_kernel import Notebook, Script
 
 from det_native.client.connect import connect
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 
 
@@ -32,7 +33,7 @@ def journey_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     started = master.children(recursive=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(home.path))
-        connect(start=False).post("/master/shutdown", params={"kill": True})
+        connect(start=False).call(routes.SHUT_DOWN, kill=True)
     _, alive = psutil.wait_procs([master, *started], timeout=240)
     assert not alive, [process.cmdline() for process in alive]
     assert not list(temporary.iterdir())

@@ -20,9 +20,11 @@ import pytest
 
 from det_native import PROTOCOL
 from det_native.client.session import Session
+from det_native.schema import routes
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.manifests import BundleManifest, Interpreter, Program
 from det_native.schema.processes import wait_until_gone
+from det_native.schema.rest import ExperimentCreate
 
 # Long, for what it waits for always comes: others use the machine too.
 PATIENCE = 150.0
@@ -145,10 +147,10 @@ class MasterProcess:
                 interpreter=Interpreter(python="3.11.7", executable=sys.executable),
                 program=Program(kind="cells", framework="torch"),
             )
-            bundle = session.post("/bundles", json=manifest.model_dump(mode="json"))["id"]
-            body = {"protocol": PROTOCOL, "bundle_id": bundle, "config": CONFIG}
-            number = int(session.post("/experiments", json=body)["id"])
-            session.post(f"/experiments/{number}/kill")
+            bundle = session.call(routes.CREATE_BUNDLE, manifest).id
+            body = ExperimentCreate(protocol=PROTOCOL, bundle_id=bundle, config=CONFIG)
+            number = session.call(routes.CREATE_EXPERIMENT, body).id
+            session.call(routes.KILL_EXPERIMENT, experiment_id=number)
             return number
         finally:
             session.close()
@@ -173,7 +175,7 @@ class MasterProcess:
             return
         self.runtime = runtime
         session = self.session
-        session.post("/master/shutdown", params={"kill": True})
+        session.call(routes.SHUT_DOWN, kill=True)
         session.close()
         assert wait_until_gone(runtime.pid, runtime.start, PATIENCE)
 

@@ -32,7 +32,7 @@ UUID = "0199f3a2-1111-4222-8333-944444444444"
     ],
 )
 def test_what_a_user_interface_reads_is_passed_on(path: str) -> None:
-    assert resolve("GET", path) == f"/{path}"
+    assert resolve("GET", path) == f"/api/v1/{path}"
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_what_a_user_interface_reads_is_passed_on(path: str) -> None:
     ],
 )
 def test_what_the_workspace_asks_for_is_passed_on(method: str, path: str) -> None:
-    assert resolve(method, path) == f"/{path}"
+    assert resolve(method, path) == f"/api/v1/{path}"
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "stop", "kill", "activate"])
 def test_what_a_user_interface_does_is_passed_on_as_post_only(action: str) -> None:
-    assert resolve("POST", f"experiments/7/{action}") == f"/experiments/7/{action}"
+    assert resolve("POST", f"experiments/7/{action}") == f"/api/v1/experiments/7/{action}"
     assert resolve("POST", f"trials/7/{action}") is None
 
 
@@ -96,7 +96,7 @@ def test_nothing_leaves_its_folder_and_the_master_reads_what_was_checked(text: s
     assert "?" not in target
     assert "#" not in target
     decoded = unquote(target)
-    assert decoded == f"/{prefix}{text}"
+    assert decoded == f"/api/v1/{prefix}{text}"
     assert ".." not in PurePosixPath(decoded).parts
 
 

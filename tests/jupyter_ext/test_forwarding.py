@@ -13,6 +13,8 @@ import psutil
 import pytest
 from jupyter_parts import PATIENCE, Jupyter, MasterProcess, until
 
+from det_native.schema import routes
+
 pytestmark = pytest.mark.slow
 
 EVENTS_OF_EXPERIMENT = 4  # at least; more, if its trial is faster than its end
@@ -40,11 +42,18 @@ def silent_master(
 
 async def test_answers_are_the_masters_own(jupyter: Jupyter, master: MasterProcess) -> None:
     number = master.experiment()
-    for path in ("health", "master", f"experiments/{number}", f"experiments/{number}/trials"):
+    for path, route in (
+        ("health", routes.GET_HEALTH),
+        ("master", routes.GET_MASTER),
+        (f"experiments/{number}", routes.GET_EXPERIMENT),
+        (f"experiments/{number}/trials", routes.LIST_TRIALS),
+    ):
         answer = await jupyter.get(f"master/{path}")
         assert answer.status_code == 200
         assert answer.headers["Content-Type"].startswith("application/json")
-        expected, found = master.session.get(f"/{path}"), answer.json()
+        parameters = {"experiment_id": number} if str(number) in path else {}
+        with master.session.stream(route, **parameters) as direct:
+            expected, found = direct.json(), answer.json()
         if path == "master":
             assert found.keys() == expected.keys()
             assert found["pid"] == master.runtime.pid

@@ -11,6 +11,7 @@ import pytest
 from jupyter_parts import PATIENCE, Jupyter, MasterProcess
 from local_experiments import write_experiment
 
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 
 pytestmark = pytest.mark.slow
@@ -29,18 +30,18 @@ def programs() -> list[psutil.Process]:
 
 async def test_an_experiment_and_a_trial_are_told_as_the_kernel_would(jupyter: Jupyter, master: MasterProcess) -> None:
     number = master.experiment()
-    [trial] = master.session.get(f"/experiments/{number}/trials") or [None]
-    detail = master.session.get(f"/experiments/{number}")
+    [trial] = master.session.call(routes.LIST_TRIALS, experiment_id=number) or [None]
+    detail = master.session.call(routes.GET_EXPERIMENT, experiment_id=number)
     form = (await jupyter.get(f"saved/experiments/{number}")).json()
-    assert form["created"] == detail["created"]
+    assert form["created"] == detail.created
     assert form["state"] == "CANCELED"
     assert form["data"]["text/plain"].startswith(f"Experiment {number}: ")
     assert "stopped" in form["data"]["text/plain"]
     assert "as of" not in form["data"]["text/plain"]
     assert "<b>Experiment" in form["data"]["text/html"]
     assert trial is not None
-    form = (await jupyter.get(f"saved/trials/{trial['id']}")).json()
-    assert form["data"]["text/plain"].startswith(f"Trial {trial['number']} of experiment {number}: ")
+    form = (await jupyter.get(f"saved/trials/{trial.id}")).json()
+    assert form["data"]["text/plain"].startswith(f"Trial {trial.number} of experiment {number}: ")
 
 
 async def test_a_local_run_and_its_trial_are_told_without_a_master(jupyter: Jupyter) -> None:

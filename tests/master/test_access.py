@@ -107,7 +107,7 @@ def test_the_token_of_a_run_opens_only_its_own_routes(master: Master) -> None:
     raw = raw_request(
         master, "GET", f"{RUN}{first.run_id}/../../experiments", {"Authorization": f"Bearer {first.token}"}
     )
-    assert raw[0] == 404
+    assert raw[0] == 401
 
 
 @pytest.mark.long

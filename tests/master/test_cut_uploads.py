@@ -41,7 +41,9 @@ from det_native.capture.hash_cache import HashCache
 from det_native.capture.model import Capture
 from det_native.client.session import Session
 from det_native.client.upload import upload_bundle
+from det_native.schema import routes
 from det_native.schema.manifests import Cell, Program
+from det_native.schema.rest import ExperimentCreate
 import det_native.storage.packing  # an interrupt while Python imports a module for the first time may leave half of it
 
 url, token = sys.argv[1:]
@@ -51,8 +53,8 @@ def submit(session, bundle, config, cut=0):
     created = upload_bundle(session, bundle)
     if cut:
         os.kill(os.getpid(), cut)
-    body = {"protocol": PROTOCOL, "config": config, "bundle_id": created.id}
-    return session.post("/experiments", body, headers={"Idempotency-Key": uuid4().hex})["id"]
+    body = ExperimentCreate(protocol=PROTOCOL, config=config, bundle_id=created.id)
+    return session.call(routes.CREATE_EXPERIMENT, body, key=uuid4().hex).id
 
 
 def attempt(project, config, step, number):

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from figures import note
 
+from det_native.schema import routes
+
 sys.path.append(str(Path(__file__).parent / "load"))
 
 from load_home import fill
@@ -35,14 +37,16 @@ def assert_complete(master: LoadedMaster, figures: Figures) -> None:
     """Every row that was reported is there, once, with its value."""
     assert figures.errors == []
     for trial_id, rows in figures.rows.items():
-        stored = master.session.get(f"/trials/{trial_id}/metrics", limit=100_000)
+        stored = master.session.call(routes.GET_METRICS, trial_id=trial_id, limit=100_000)
         while rows > len(stored) and (
-            more := master.session.get(f"/trials/{trial_id}/metrics", limit=100_000, after_batch=stored[-1]["batch"])
+            more := master.session.call(
+                routes.GET_METRICS, trial_id=trial_id, limit=100_000, after_batch=stored[-1].batch
+            )
         ):
             stored += more
-        assert [row["batch"] for row in stored] == list(range(1, rows + 1))
-        assert [row["metrics"]["loss"] for row in stored] == [loss_of(trial_id, row["batch"]) for row in stored]
-        validations = master.session.get(f"/trials/{trial_id}/metrics", kind="validation")
+        assert [row.batch for row in stored] == list(range(1, rows + 1))
+        assert [row.metrics["loss"] for row in stored] == [loss_of(trial_id, row.batch) for row in stored]
+        validations = master.session.call(routes.GET_METRICS, trial_id=trial_id, kind="validation")
         assert len(validations) == rows // VALIDATED_EVERY
 
 

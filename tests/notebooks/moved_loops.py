@@ -18,6 +18,7 @@ from notebook_run import Cell, Kernels, Written, values_of
 from same_values import expressions
 
 from det_native.client.connect import connect
+from det_native.schema import routes
 
 _TWO_SLOTS = re.compile(r"^# two slots, within ([\d.e-]+): (.*)$", re.MULTILINE)
 _KILLED = re.compile(r"^# killed: (.+), after (\d+)$", re.MULTILINE)
@@ -118,4 +119,4 @@ def while_running(run_it: Callable[[], Ended], meanwhile: Callable[[], None]) ->
 
 def experiments() -> set[int]:
     """Return the numbers of the cluster's experiments."""
-    return {row["id"] for row in connect(start=False).get("/experiments")}
+    return {row.id for row in connect(start=False).call(routes.LIST_EXPERIMENTS)}

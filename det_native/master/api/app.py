@@ -7,19 +7,19 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 
 from det_native._version import __version__
 from det_native.master.api import errors, static_page
-from det_native.master.api.gate import PUBLIC, Gate
-from det_native.master.api.routes import (
+from det_native.master.api.gate import Gate
+
+# Each registers its handlers with ``serve``.
+from det_native.master.api.routes import (  # noqa: F401
     analysis,
     bundles,
     checkpoints,
     clocks,
     configuration,
     data,
-    environment,
     events,
     experiment_table,
     experiments,
@@ -29,18 +29,16 @@ from det_native.master.api.routes import (
     models,
     notify,
     page,
-    queue,
     runs,
     schedules,
     space,
     trials,
 )
+from det_native.master.api.serving import make_router
 from det_native.master.api.shared import SharedAnswers
 from det_native.master.service import OWNER, Service
 from det_native.master.sessions import Sessions
-
-PREFIX = "/api/v1"
-OPENAPI = f"{PREFIX}/openapi.json"
+from det_native.schema.routes import OPENAPI, ROUTES, Access
 
 
 def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
@@ -60,45 +58,17 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
     )
     app.state.service = service
     app.state.shared = SharedAnswers()
     app.state.sessions = Sessions()
     app.state.open_page = page.no_page
-    for module in (
-        runs,
-        master,
-        environment,
-        configuration,
-        data,
-        bundles,
-        finding,
-        experiment_table,
-        experiments,
-        analysis,
-        life,
-        trials,
-        checkpoints,
-        models,
-        events,
-        space,
-        notify,
-        queue,
-        schedules,
-        page,
-        clocks,
-    ):
-        app.include_router(module.router, prefix=PREFIX)
+    app.include_router(make_router())
     app.include_router(static_page.router)
     errors.install(app, service.log)
     app.add_middleware(Gate, guard=service, owner=OWNER, sessions=app.state.sessions, hosts=tuple(hosts))
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
@@ -107,7 +77,8 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         schema["security"] = [{"token": []}]
-        for method, path in PUBLIC:
-            schema["paths"][path][method.lower()]["security"] = []
+        for route in ROUTES.values():
+            if route.access is Access.PUBLIC:
+                schema["paths"][route.path][route.method.lower()]["security"] = []
         app.openapi_schema = schema
     return app.openapi_schema

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -16,35 +15,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from det_native._version import __version__
 from det_native.master.api import page_access, static_page
 from det_native.master.api.errors import refusal
-from det_native.master.api.page_routes import is_for_pages
 from det_native.master.connections import Connection, connection_of
 from det_native.master.sessions import BrowserSession, Sessions
-from det_native.schema.introduction import PATH
+from det_native.schema.routes import BODY_LIMIT, ROUTES, Access, find_route
 
-# An introduction over plain TCP is how a client shows that it knows the token; a code of a link, how a browser does.
-PUBLIC = frozenset({("GET", "/api/v1/health"), ("GET", PATH), ("POST", PATH), ("POST", "/api/v1/session")})
+PUBLIC = frozenset((route.method, route.path) for route in ROUTES.values() if route.access is Access.PUBLIC)
 # Files of the page, which are the same for everybody.
 PAGE_FILES = frozenset((method, path) for method in ("GET", "HEAD") for path in static_page.PATHS)
 #: Everything that is answered without a token.
 OPEN = PUBLIC | PAGE_FILES
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-BODY_LIMIT = 8 << 20
-# A manifest lists every file of a directory.
-MANIFEST_LIMIT = 24 << 20
-PACK_LIMIT = 4 << 30
 # A body of which nothing comes for so long is given up.
 BODY_SILENCE_SECONDS = 60.0
-LIMITS = {
-    "/api/v1/bundles": MANIFEST_LIMIT,
-    "/api/v1/blobs/missing": MANIFEST_LIMIT,
-    "/api/v1/blobs": PACK_LIMIT,
-    "/api/v1/data": MANIFEST_LIMIT,
-    "/api/v1/data/missing": MANIFEST_LIMIT,
-    "/api/v1/data/contents": PACK_LIMIT,
-}
+LIMITS = {route.path: route.body_limit for route in ROUTES.values() if route.body_limit != BODY_LIMIT}
 
-_RUN = re.compile(r"/api/v1/runs/([0-9A-HJKMNP-TV-Z]{26})/.+")
+_OF_RUNS = [route for route in ROUTES.values() if route.access is Access.RUN]
+_OF_PAGES = (Access.PUBLIC, Access.FRONT_END, Access.SESSION)
 _IN_THE_CLEAR = (
     f"This master ({__version__}) takes no token in the clear: another user may have had its port before. Upgrade the "
     f"client (pip install det-native=={__version__}), or use the master's socket, DET_HOME/master.sock; the token "
@@ -165,8 +152,14 @@ class Gate:
             return False
         if self._guard.is_user(token):
             return True
-        match = _RUN.fullmatch(path)
-        return match is not None and self._guard.is_run(match[1], token)
+        matches = (route.match(path) for route in _OF_RUNS)
+        return any(match is not None and self._guard.is_run(match["run_id"], token) for match in matches)
+
+
+def is_for_pages(method: str, path: str) -> bool:
+    """Return whether a browser's session opens a request."""
+    route = find_route(method, path)
+    return route is not None and route.access in _OF_PAGES
 
 
 def _name_of(host: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
+from typing import Self
 
 from sqlalchemy import Connection
 
@@ -42,6 +45,12 @@ class Idempotency:
 
     key: str
     digest: str
+
+    @classmethod
+    def of(cls, key: str | None, asked: object) -> Self | None:
+        """Return that of a request for what is `asked`, a value for JSON; None without a key."""
+        text = json.dumps(asked, sort_keys=True)
+        return None if key is None else cls(key, hashlib.sha256(text.encode()).hexdigest())
 
 
 def create(

@@ -38,15 +38,6 @@ def reason_to_keep(connection: Connection, uuid: str) -> str:
     return protected(connection).get(uuid, "")
 
 
-def others_need(connection: Connection, experiment_id: int) -> dict[str, str]:
-    """Return the checkpoints of an experiment that models or other experiments need, each with the reason.
-
-    A pin is no reason, for it is of the experiment's own owner: for those who delete the whole experiment.
-    """
-    found = protected(connection, experiment_id)
-    return {uuid: reason for uuid, reason in found.items() if "pinned" not in reason}
-
-
 def kept_of(connection: Connection, uuids: Collection[str]) -> set[str]:
     """Return those of some checkpoints that stay."""
     return set(uuids) & protected(connection).keys() if uuids else set()

@@ -9,13 +9,13 @@ from pathlib import Path
 from det_harness.trial.report import Connection
 from det_native.client.session import Session
 from det_native.errors import FencedError, MasterError
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.job import REPORTS_NAME, TrialJob
-from det_native.schema.rest import BestMetric, ProofState, ReportsAccepted
+from det_native.schema.rest import ReportsAccepted
 
 _SEND_SECONDS = 30.0
 _BEST_SECONDS = 1.0
-_JSON = {"Content-Type": "application/json"}
 
 
 def connection_of(job: TrialJob) -> Connection:
@@ -43,7 +43,7 @@ class MasterConnection:
         # One attempt each: the reporter repeats by itself, and a pause here would draw from the user's random
         # numbers. A silent master is the reporter's business too.
         self._session = Session(url, token, attempts=1, tell_silence=False, find=self._find if home else None)
-        self._path = f"/runs/{run_id}"
+        self._run_id = run_id
         self._home = Home(Path(home))
         self._token = token
 
@@ -64,8 +64,7 @@ class MasterConnection:
         done = "null" if progress is None else progress
         others = "" if waiting is None else f',"waiting":{json.dumps(waiting)}'
         body = f'{{"progress":{done},"reports":[{",".join(reports)}]{others}}}'.encode()
-        answer = self._session.post(f"{self._path}/reports", data=body, headers=_JSON, timeout=_SEND_SECONDS)
-        return ReportsAccepted.model_validate(answer)
+        return self._session.call(routes.POST_REPORTS, body, run_id=self._run_id, timeout=_SEND_SECONDS)
 
     def best(self) -> float | None:
         """Return the experiment's best value of the searcher's metric, None if there is none yet.
@@ -75,8 +74,7 @@ class MasterConnection:
         MasterError
             If the master does not answer within a second.
         """
-        with self._session.stream(f"{self._path}/best", timeout=_BEST_SECONDS) as response:
-            return BestMetric.model_validate_json(response.content).value
+        return self._session.call(routes.GET_BEST, run_id=self._run_id, timeout=_BEST_SECONDS).value
 
     def proof_pending(self, bundle_id: str) -> bool:
         """Return whether the inputs of the training are still compared, by another trial, for this bundle.
@@ -86,8 +84,7 @@ class MasterConnection:
         MasterError
             If the master does not answer.
         """
-        answer = self._session.get(f"{self._path}/proof", bundle_id=bundle_id)
-        return ProofState.model_validate(answer).pending
+        return self._session.call(routes.GET_PROOF, run_id=self._run_id, bundle_id=bundle_id).pending
 
     def close(self) -> None:
         """Close the connections."""

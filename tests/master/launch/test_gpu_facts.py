@@ -63,8 +63,9 @@ def test_slots_have_names_and_a_gpu_that_others_fill_is_said(environment: dict[s
     assert "0 of 1 busy (1 Fake H100 (80.0 GB))" in det(environment, "status")
     assert "Fake H100 (80.0 GB)" in det(environment, "slot", "list")
     asking = (
-        "from det_native.client.connect import connect;"
-        "print(*connect(start=False).post('/environment', {'modules': []})['notices'])"
+        "from det_native.client.connect import connect; from det_native.schema import routes;"
+        "from det_native.schema.worker_environment import EnvironmentQuestion;"
+        "print(*connect(start=False).call(routes.ASK_ENVIRONMENT, EnvironmentQuestion(modules=[])).notices)"
     )
     done = subprocess.run(
         [sys.executable, "-c", asking], env=environment, capture_output=True, text=True, check=True, timeout=60

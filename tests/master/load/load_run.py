@@ -21,6 +21,8 @@ from load_home import configuration, manifest
 
 from det_native import PROTOCOL
 from det_native.client.session import Session
+from det_native.schema import routes
+from det_native.schema.rest import ExperimentCreate
 from det_native.schema.sockets import path_of
 
 HERE = Path(__file__).parent
@@ -96,12 +98,12 @@ class LoadedMaster:
 
     def submit(self, count: int) -> list[float]:
         """Create experiments of one trial each; return how long each took."""
-        created = self.session.post("/bundles", manifest().model_dump(mode="json"))
-        body = {"protocol": PROTOCOL, "config": configuration(), "bundle_id": created["id"]}
+        created = self.session.call(routes.CREATE_BUNDLE, manifest())
+        body = ExperimentCreate(protocol=PROTOCOL, config=configuration(), bundle_id=created.id)
         times = []
         for _ in range(count):
             begun = time.perf_counter()
-            self.session.post("/experiments", body)
+            self.session.call(routes.CREATE_EXPERIMENT, body)
             times.append(time.perf_counter() - begun)
         return times
 
@@ -118,11 +120,11 @@ class LoadedMaster:
         """Wait until the decision thread has done what it has to do; return how long that took."""
         begun = time.monotonic()
         # It does one step after the other, and this is one.
-        self.session.post(f"/experiments/{self._any_id()}/resume", timeout=PATIENCE)
+        self.session.call(routes.RESUME_EXPERIMENT, experiment_id=self._any_id(), timeout=PATIENCE)
         return time.monotonic() - begun
 
     def _any_id(self) -> int:
-        return int(self.session.get("/experiments", limit=1)[0]["id"])
+        return self.session.call(routes.LIST_EXPERIMENTS, limit=1)[0].id
 
 
 @contextmanager

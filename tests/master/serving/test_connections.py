@@ -16,6 +16,7 @@ import pytest
 
 from det_native.client.session import Session
 from det_native.master import home as home_folder
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.sockets import dial, url_of
 
@@ -62,7 +63,7 @@ def ask(home: Home) -> str:
     """Send an honest request; return whose home the master has."""
     session = Session(url_of(home.socket), home.token.read_text().strip())
     try:
-        return str(session.get("/master")["home"])
+        return session.call(routes.GET_MASTER).home
     finally:
         session.close()
 

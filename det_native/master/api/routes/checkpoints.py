@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import IO, Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from starlette.responses import Response, StreamingResponse
 
 from det_native.errors import NotFoundError
-from det_native.master.api.answers import TheOwner, TheService, Uuid, refusals, reply, reply_list
-from det_native.master.api.bodies import Route
-from det_native.master.api.routes.bundles import BYTES
+from det_native.master.api.answers import TheOwner, TheService, Uuid
+from det_native.master.api.serving import serve
 from det_native.master.flow import kept_checkpoints
 from det_native.master.flow.resume import storage_of
 from det_native.master.store import checkpoints, experiments, registry
+from det_native.schema import routes
 from det_native.schema.downloads import attachment
 from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
 from det_native.schema.rest import Checkpoint
@@ -23,21 +23,17 @@ from det_native.schema.states import CheckpointState
 from det_native.schema.trial_names import trial_name
 from det_native.storage.instead import find_instead
 
-router = APIRouter(route_class=Route, prefix="/checkpoints", tags=["checkpoints"])
-
 CHUNK = 1 << 20
 
 
-@router.get("/{uuid}", response_model=Checkpoint, responses=refusals(404))
-def get_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
-    """Return a checkpoint; it may be deleted."""
+@serve(routes.GET_CHECKPOINT)
+def get_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Checkpoint:
     with service.database.read() as connection:
-        return reply(checkpoints.get(connection, uuid, owner))
+        return checkpoints.get(connection, uuid, owner)
 
 
-@router.get("/{uuid}/instead", response_model=Checkpoint, responses=refusals(404))
-def get_checkpoint_instead(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
-    """Return the checkpoint of the same trial that is best had instead of a damaged one; its files are verified."""
+@serve(routes.GET_CHECKPOINT_INSTEAD)
+def get_checkpoint_instead(uuid: Uuid, service: TheService, owner: TheOwner) -> Checkpoint:
     with service.database.read() as connection:
         damaged = checkpoints.get(connection, uuid, owner)
         experiment = experiments.get(connection, damaged.experiment_id, owner)
@@ -47,44 +43,36 @@ def get_checkpoint_instead(uuid: Uuid, service: TheService, owner: TheOwner) -> 
         raise NotFoundError(
             f"Trial {trial_name(damaged.experiment_id, damaged.shown_trial)} has no other checkpoint that is whole."
         )
-    return reply(found)
+    return found
 
 
-@router.get("/{uuid}/models", response_model=list[ModelVersion], responses=refusals(404))
-def get_versions_of_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
-    """Return the versions of models that a checkpoint is."""
+@serve(routes.GET_VERSIONS_OF_CHECKPOINT)
+def get_versions_of_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> list[ModelVersion]:
     with service.database.read() as connection:
-        return reply_list(registry.of_checkpoint(connection, uuid, owner))
+        return registry.of_checkpoint(connection, uuid, owner)
 
 
-@router.patch("/{uuid}", response_model=Checkpoint, responses=refusals(400, 404, 409))
-def change_checkpoint(uuid: Uuid, body: CheckpointChange, service: TheService, owner: TheOwner) -> Response:
-    """Change what is noted of a checkpoint, and whether it is pinned: a pinned one is never collected."""
+@serve(routes.CHANGE_CHECKPOINT)
+def change_checkpoint(uuid: Uuid, body: CheckpointChange, service: TheService, owner: TheOwner) -> Checkpoint:
     changed = kept_checkpoints.change(service.context, owner, uuid, body)
     if body.pinned is False:
         service.not_needed_any_more(changed.experiment_id)
-    return reply(changed)
+    return changed
 
 
-@router.post("/{uuid}/verify", response_model=CheckpointVerified, responses=refusals(404, 424))
-def verify_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
-    """Read all files of a checkpoint in its storage, and say whether they are what was saved."""
+@serve(routes.VERIFY_CHECKPOINT)
+def verify_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> CheckpointVerified:
     with service.database.read() as connection:
         checkpoint = checkpoints.get(connection, uuid, owner)
-    return reply(kept_checkpoints.verify(service.context, checkpoint))
+    return kept_checkpoints.verify(service.context, checkpoint)
 
 
-@router.delete("/{uuid}", response_model=Checkpoint, responses=refusals(404, 409, 424))
-def delete_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Response:
-    """Delete a checkpoint, if nothing needs it: neither registered nor pinned, nobody's source, nor of a live trial."""
-    return reply(kept_checkpoints.delete(service.context, owner, uuid))
+@serve(routes.DELETE_CHECKPOINT)
+def delete_checkpoint(uuid: Uuid, service: TheService, owner: TheOwner) -> Checkpoint:
+    return kept_checkpoints.delete(service.context, owner, uuid)
 
 
-@router.get(
-    "/{uuid}/files/{path:path}",
-    response_class=Response,
-    responses={**refusals(404, 409, 424), 200: {"content": BYTES, "description": "The content."}},
-)
+@serve(routes.GET_CHECKPOINT_FILE)
 def get_checkpoint_file(
     uuid: Uuid,
     path: Annotated[str, Path(min_length=1, description="Path of a file in the manifest.")],
@@ -92,7 +80,6 @@ def get_checkpoint_file(
     owner: TheOwner,
     offset: Annotated[int, Query(ge=0, description="Bytes that have arrived already.")] = 0,
 ) -> Response:
-    """Return a file of a checkpoint, or what of it is left. Only files that the manifest names exist."""
     with service.database.read() as connection:
         checkpoint = checkpoints.get(connection, uuid, owner)
         experiment = experiments.get(connection, checkpoint.experiment_id, owner)

@@ -4,38 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
-from det_native.master.api.answers import (
-    ExperimentId,
-    TheOwner,
-    TheService,
-    TheShared,
-    TrialId,
-    list_json,
-    refusals,
-    reply,
-)
-from det_native.master.api.bodies import Route
+from det_native.master.api.answers import ExperimentId, TheOwner, TheService, TheShared, TrialId, list_json
+from det_native.master.api.serving import serve
 from det_native.master.store import clocks, experiments, trials
+from det_native.schema import routes
 from det_native.schema.clocks import TrialClock
-
-router = APIRouter(route_class=Route, tags=["trials"])
 
 Points = Annotated[int, Query(ge=2, le=5000, description="At most so many points of each trial.")]
 
 
-@router.get("/trials/{trial_id}/clock", response_model=TrialClock, responses=refusals(404))
-def get_clock(trial_id: TrialId, service: TheService, owner: TheOwner, points: Points = 1000) -> Response:
-    """Return when a trial had done how many batches, and after which its epochs ended."""
+@serve(routes.GET_CLOCK)
+def get_clock(trial_id: TrialId, service: TheService, owner: TheOwner, points: Points = 1000) -> TrialClock:
     with service.database.read() as connection:
         trials.get(connection, trial_id, owner)
         (found,) = clocks.read(connection, [trial_id], points=points)
-    return reply(found)
+    return found
 
 
-@router.get("/experiments/{experiment_id}/clocks", response_model=list[TrialClock], responses=refusals(404))
+@serve(routes.GET_CLOCKS)
 async def get_clocks(
     experiment_id: ExperimentId,
     service: TheService,
@@ -45,7 +34,6 @@ async def get_clocks(
     only: Annotated[list[int] | None, Query(description="Of these trials alone; may be given often.")] = None,
     points: Points = 300,
 ) -> Response:
-    """Return the clocks of those trials of which `/curves` has the curves."""
     chosen = None if only is None else tuple(only)
 
     def read() -> bytes:

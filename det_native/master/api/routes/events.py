@@ -6,18 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from det_native.master.api.answers import LARGEST, TheOwner, TheService, refusals
-from det_native.master.api.bodies import Route
+from det_native.master.api.answers import LARGEST, TheOwner, TheService
+from det_native.master.api.serving import serve
 from det_native.master.events.broker import Told
 from det_native.master.service import Service
 from det_native.master.store import events, experiments
-
-router = APIRouter(route_class=Route, tags=["events"])
+from det_native.schema import routes
 
 PING_SECONDS = 15
 SEND_SECONDS = 30.0
@@ -29,13 +28,10 @@ GATHER_SECONDS = 0.1
 CHUNK = 64 << 10
 
 
-@router.get(
-    "/events",
-    response_class=Response,
-    responses={
-        **refusals(404),
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "A stream of `Event`."},
-    },
+@serve(
+    routes.STREAM_EVENTS,
+    content={"text/event-stream": {"schema": {"type": "string"}}},
+    description="A stream of `Event`.",
 )
 def stream_events(
     service: TheService,
@@ -45,7 +41,6 @@ def stream_events(
     tail: Annotated[bool, Query(description="Only what happens from now on; wins over `after`.")] = False,
     last_event_id: Annotated[int | None, Header(ge=0, le=LARGEST, description="Wins over both.")] = None,
 ) -> Response:
-    """Stream what happened after an event, then what happens; whoever was cut off continues with Last-Event-ID."""
     if experiment_id is not None:
         with service.database.read() as connection:
             experiments.get(connection, experiment_id, owner)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
-from starlette.responses import Response
+from fastapi import Depends, Query
 
 from det_native.errors import NotFoundError
-from det_native.master.api.answers import LARGEST, TheOwner, TheService, refusals, reply, reply_list
-from det_native.master.api.bodies import Route
+from det_native.master.api.answers import LARGEST, TheOwner, TheService
+from det_native.master.api.serving import serve
 from det_native.master.store import experiment_rows, finding, grouping
+from det_native.schema import routes
 from det_native.schema.experiment_table import (
     LONGEST_VIEW_NAME,
     ExperimentGroups,
@@ -27,8 +27,6 @@ from det_native.schema.query.ordering import NEWEST, parse_order
 #: So many ids are told; of more, the number.
 MOST_IDS = 50_000
 MOST_ROWS = 500
-
-router = APIRouter(route_class=Route, tags=["experiments"])
 
 
 def _filters(
@@ -49,7 +47,7 @@ Metrics = Annotated[list[str] | None, Query(max_length=200, description="Rows wi
 ViewName = Annotated[str, Query(min_length=1, max_length=LONGEST_VIEW_NAME, description="Name of a view.")]
 
 
-@router.get("/experiment-list", response_model=ExperimentList, responses=refusals(400))
+@serve(routes.LIST_EXPERIMENT_IDS)
 def list_experiment_ids(
     service: TheService,
     owner: TheOwner,
@@ -58,35 +56,33 @@ def list_experiment_ids(
     rows: Annotated[int, Query(ge=0, le=MOST_ROWS, description="With the first so many rows.")] = 0,
     hparams: Hparams = False,
     metric: Metrics = None,
-) -> Response:
-    """Return the ids of all experiments that a query holds for, in order, and the first of their rows."""
+) -> ExperimentList:
     tree, order = filters.tree(), NEWEST if order_by is None else parse_order(order_by)
     with service.database.read() as connection:
         ordered = finding.in_order(connection, owner, tree, datetime.now(UTC), order=order, limit=MOST_IDS)
         shown = experiment_rows.rows_of(
             connection, owner, ordered.ids[:rows], hparams=hparams, metrics=set(metric or ()), told=service.as_told
         )
-    return reply(ExperimentList(ids=ordered.ids, total=ordered.total, notice=ordered.notice, rows=shown))
+    return ExperimentList(ids=ordered.ids, total=ordered.total, notice=ordered.notice, rows=shown)
 
 
-@router.get("/experiment-rows", response_model=list[ExperimentRow], responses=refusals())
+@serve(routes.LIST_EXPERIMENT_ROWS)
 def list_experiment_rows(
     service: TheService,
     owner: TheOwner,
     id: Annotated[list[int], Query(min_length=1, max_length=MOST_ROWS)],
     hparams: Hparams = False,
     metric: Metrics = None,
-) -> Response:
-    """Return rows of these experiments; those that are gone are left out."""
+) -> list[ExperimentRow]:
     ids = [number for number in dict.fromkeys(id) if 0 < number <= LARGEST]
     with service.database.read() as connection:
         rows = experiment_rows.rows_of(
             connection, owner, ids, hparams=hparams, metrics=set(metric or ()), told=service.as_told
         )
-    return reply_list(rows)
+    return rows
 
 
-@router.get("/experiment-groups", response_model=ExperimentGroups, responses=refusals(400))
+@serve(routes.LIST_EXPERIMENT_GROUPS)
 def list_experiment_groups(
     service: TheService,
     owner: TheOwner,
@@ -95,39 +91,34 @@ def list_experiment_groups(
     measure: Annotated[
         str | None, Query(max_length=1000, description="Each group has the mean of this: metric:<name> or duration.")
     ] = None,
-) -> Response:
-    """Return groups of the experiments that a query holds for, with mean, deviation and the best of a measure."""
+) -> ExperimentGroups:
     tree, order = filters.tree(), None if measure is None else parse_order(measure)
     with service.database.read() as connection:
-        return reply(grouping.groups(connection, owner, tree, datetime.now(UTC), by=by, measure=order))
+        return grouping.groups(connection, owner, tree, datetime.now(UTC), by=by, measure=order)
 
 
-@router.get("/experiment-names", response_model=ExperimentNames, responses=refusals())
-def list_experiment_names(service: TheService, owner: TheOwner) -> Response:
-    """Return what a query may name: metrics, hyperparameters, labels, projects, with how many experiments have it."""
+@serve(routes.LIST_EXPERIMENT_NAMES)
+def list_experiment_names(service: TheService, owner: TheOwner) -> ExperimentNames:
     with service.database.read() as connection:
-        return reply(experiment_rows.names(connection, owner))
+        return experiment_rows.names(connection, owner)
 
 
-@router.get("/experiment-views", response_model=list[ExperimentView], responses=refusals())
-def list_experiment_views(service: TheService, owner: TheOwner) -> Response:
-    """Return the views of the table of experiments that were saved, by name."""
+@serve(routes.LIST_EXPERIMENT_VIEWS)
+def list_experiment_views(service: TheService, owner: TheOwner) -> list[ExperimentView]:
     with service.database.read() as connection:
-        return reply_list(experiment_rows.views(connection, owner))
+        return experiment_rows.views(connection, owner)
 
 
-@router.put("/experiment-views", response_model=list[ExperimentView], responses=refusals())
-def save_experiment_view(body: ExperimentViewBody, service: TheService, owner: TheOwner) -> Response:
-    """Save a view in the place of one of the same name; return all views."""
+@serve(routes.SAVE_EXPERIMENT_VIEW)
+def save_experiment_view(body: ExperimentViewBody, service: TheService, owner: TheOwner) -> list[ExperimentView]:
     with service.database.write() as transaction:
         experiment_rows.save_view(transaction, owner, body.name, body.parameters)
-        return reply_list(experiment_rows.views(transaction.connection, owner))
+        return experiment_rows.views(transaction.connection, owner)
 
 
-@router.delete("/experiment-views", response_model=list[ExperimentView], responses=refusals(404))
-def delete_experiment_view(name: ViewName, service: TheService, owner: TheOwner) -> Response:
-    """Delete a view; return those that are left."""
+@serve(routes.DELETE_EXPERIMENT_VIEW)
+def delete_experiment_view(name: ViewName, service: TheService, owner: TheOwner) -> list[ExperimentView]:
     with service.database.write() as transaction:
         if not experiment_rows.remove_view(transaction, owner, name):
             raise NotFoundError(f"The master has no saved view {name!r}.")
-        return reply_list(experiment_rows.views(transaction.connection, owner))
+        return experiment_rows.views(transaction.connection, owner)

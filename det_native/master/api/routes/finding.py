@@ -5,28 +5,26 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
-from det_native.master.api.answers import LARGEST, TheOwner, TheService, refusals, reply_list
-from det_native.master.api.bodies import Route
+from det_native.master.api.answers import LARGEST, TheOwner, TheService, respond
+from det_native.master.api.serving import serve
 from det_native.master.store import finding, summaries
+from det_native.schema import routes
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import NEWEST, parse_order
-from det_native.schema.rest import Experiment
+from det_native.schema.routes import NEXT, NOTICE, TOTAL
 from det_native.schema.summaries import TrialSummary
 
-TOTAL, NEXT, NOTICE = "X-Total-Count", "X-Next", "X-Notice"
 _HEADERS = {
     TOTAL: {"description": "How many experiments there are, on all pages.", "schema": {"type": "integer"}},
     NEXT: {"description": "The `after` of the next page; missing at the end.", "schema": {"type": "string"}},
     NOTICE: {"description": "What else is to be known of the answer.", "schema": {"type": "string"}},
 }
 
-router = APIRouter(route_class=Route, tags=["experiments"])
 
-
-@router.get("/experiments", response_model=list[Experiment], responses=refusals(400) | {200: {"headers": _HEADERS}})
+@serve(routes.LIST_EXPERIMENTS, headers=_HEADERS)
 def list_experiments(
     service: TheService,
     owner: TheOwner,
@@ -51,13 +49,12 @@ def list_experiments(
     before: Annotated[int | None, Query(ge=1, le=LARGEST, description="Only those with a smaller id.")] = None,
     after: Annotated[str | None, Query(max_length=2000, description="The X-Next of the page before.")] = None,
 ) -> Response:
-    """Return experiments, newest first unless told otherwise; headers say how many there are, and the next page."""
     filters = Filters(query, state, name, tuple(label or ()), project, metric, since, archived)
     tree, order = filters.tree(), NEWEST if order_by is None else parse_order(order_by)
     with service.database.read() as connection:
         now = datetime.now(UTC)
         page = finding.find(connection, owner, tree, now, order=order, limit=limit, before=before, after=after)
-    answer = reply_list([service.as_told(experiment) for experiment in page.experiments])
+    answer = respond([service.as_told(experiment) for experiment in page.experiments])
     answer.headers[TOTAL] = str(page.total)
     for header, text in ((NEXT, page.next), (NOTICE, page.notice)):
         if text:
@@ -65,14 +62,13 @@ def list_experiments(
     return answer
 
 
-@router.get("/trial-summaries", response_model=list[TrialSummary], responses=refusals())
+@serve(routes.LIST_TRIAL_SUMMARIES)
 def list_trial_summaries(
     service: TheService,
     owner: TheOwner,
     experiment_id: Annotated[list[int], Query(min_length=1, max_length=1000)],
     best: Annotated[bool, Query(description="Of the best trial of each experiment only.")] = False,
-) -> Response:
-    """Return hyperparameters and metrics of the trials of experiments: of each metric the last value and extremes."""
+) -> list[TrialSummary]:
     ids = [each for each in experiment_id if 0 < each <= LARGEST]
     with service.database.read() as connection:
-        return reply_list(summaries.of_experiments(connection, owner, ids, best=best))
+        return summaries.of_experiments(connection, owner, ids, best=best)

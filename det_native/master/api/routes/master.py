@@ -1,43 +1,40 @@
-"""The master itself."""
+"""The master itself, its queue, and the Python of its workers."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
+from fastapi import Query, Request
 
 from det_native.errors import RequestError
-from det_native.master.api.answers import TheOwner, TheService, refusals, reply
-from det_native.master.api.bodies import Route
+from det_native.master.api.answers import TheOwner, TheService
+from det_native.master.api.serving import serve
 from det_native.master.connections import Connection, connection_of
+from det_native.schema import routes
+from det_native.schema.queue import Queue
 from det_native.schema.rest import Cleaned, ClientProof, Health, Introduction, MasterInfo
-
-router = APIRouter(route_class=Route, tags=["master"])
+from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
 
 Nonce = Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="A number that the client has drawn, in hex.")]
 
 
-@router.get("/health", response_model=Health, responses=refusals())
-def get_health(service: TheService) -> Response:
-    """Say that the master lives. Public."""
-    return reply(service.health())
+@serve(routes.GET_HEALTH)
+def get_health(service: TheService) -> Health:
+    return service.health()
 
 
-@router.get("/introduction", response_model=Introduction, responses=refusals(409))
-def introduce_master(service: TheService, request: Request, nonce: Nonce) -> Response:
-    """Prove to a client over plain TCP that this is the master of its token. Public."""
-    return reply(service.introduction(_connection(request).meet(nonce)))
+@serve(routes.INTRODUCE_MASTER)
+def introduce_master(service: TheService, request: Request, nonce: Nonce) -> Introduction:
+    return service.introduction(_connection(request).meet(nonce))
 
 
-@router.post("/introduction", response_model=Health, responses=refusals(409))
-def introduce_client(service: TheService, request: Request, body: ClientProof) -> Response:
-    """Take the proof of a client that it knows the token: all further requests of its connection are the user's."""
+@serve(routes.INTRODUCE_CLIENT)
+def introduce_client(service: TheService, request: Request, body: ClientProof) -> Health:
     connection = _connection(request)
     if connection.meeting is None or not service.knows_token(connection.meeting, body.proof):
         raise RequestError(401, "This is no proof of the token for what the master has asked over this connection.")
     connection.introduce()
-    return reply(service.health())
+    return service.health()
 
 
 def _connection(request: Request) -> Connection:
@@ -47,13 +44,12 @@ def _connection(request: Request) -> Connection:
     return found
 
 
-@router.get("/master", response_model=MasterInfo, responses=refusals())
-def get_master(service: TheService) -> Response:
-    """Say who the master is and what it has."""
-    return reply(service.info())
+@serve(routes.GET_MASTER)
+def get_master(service: TheService) -> MasterInfo:
+    return service.info()
 
 
-@router.post("/master/clean", response_model=Cleaned, responses=refusals())
+@serve(routes.CLEAN_DATABASE)
 def clean_database(
     service: TheService,
     owner: TheOwner,
@@ -61,17 +57,25 @@ def clean_database(
         int | None,
         Query(ge=0, le=36_500, description="Delete the output of experiments that ended so many days ago or more."),
     ] = None,
-) -> Response:
-    """Give the room back that the database takes and does not use."""
-    return reply(service.clean(owner, days))
+) -> Cleaned:
+    return service.clean(owner, days)
 
 
-@router.post("/master/shutdown", response_model=Health, status_code=202, responses=refusals())
+@serve(routes.SHUT_DOWN)
 def shut_down(
     service: TheService,
     kill: Annotated[bool, Query(description="End the workers too; they live on otherwise.")] = False,
-) -> Response:
-    """End the master."""
-    answer = reply(service.health(), 202)
+) -> Health:
+    answer = service.health()
     service.shutdown(kill_workers=kill)
     return answer
+
+
+@serve(routes.GET_QUEUE)
+def get_queue(service: TheService, limit: Annotated[int, Query(ge=1, le=1000)] = 500) -> Queue:
+    return service.queue(limit)
+
+
+@serve(routes.ASK_ENVIRONMENT)
+def ask_environment(body: EnvironmentQuestion, service: TheService) -> EnvironmentAnswer:
+    return service.environment(body)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Annotated, NoReturn
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from starlette.responses import Response
 
 from det_native.errors import RequestError
-from det_native.master.api.answers import refusals, reply
-from det_native.master.api.bodies import Route
+from det_native.master.api.answers import respond
+from det_native.master.api.gate import is_for_pages
 from det_native.master.api.page_access import cookie_name, is_by_socket, is_encrypted
-from det_native.master.api.page_routes import is_for_pages
+from det_native.master.api.serving import serve
 from det_native.master.sessions import (
     CODE_SECONDS,
     IDLE_SECONDS,
@@ -22,18 +22,7 @@ from det_native.master.sessions import (
     Way,
     WrongCodeError,
 )
-from det_native.schema.page import (
-    TICKET_PARAMETER,
-    PageAsk,
-    PageCode,
-    SessionInfo,
-    SignedIn,
-    SignIn,
-    Ticket,
-    TicketAsk,
-)
-
-router = APIRouter(route_class=Route, tags=["page"])
+from det_native.schema import page, routes
 
 OpenPage = Callable[[], Awaitable[str]]
 
@@ -61,26 +50,24 @@ TheSessions = Annotated[Sessions, Depends(the_sessions)]
 TheSession = Annotated[BrowserSession, Depends(the_session)]
 
 
-@router.post("/page", response_model=PageCode, responses=refusals(409))
-async def open_page(body: PageAsk, request: Request, sessions: TheSessions) -> Response:
-    """Return a code with which a browser signs in once; a port for browsers of this machine is opened if need be."""
+@serve(routes.OPEN_PAGE)
+async def open_page(body: page.PageAsk, request: Request, sessions: TheSessions) -> page.PageCode:
     if body.forward and body.anew:
         sessions.end_forward(body.forward)
     url = "" if body.forward else await request.app.state.open_page()
     code = sessions.make_code(Way(bool(body.forward), body.forward))
-    return reply(PageCode(code=code, url=url, seconds=CODE_SECONDS))
+    return page.PageCode(code=code, url=url, seconds=CODE_SECONDS)
 
 
-@router.post("/session", response_model=SignedIn, responses=refusals(429))
-async def sign_in(body: SignIn, request: Request, sessions: TheSessions) -> Response:
-    """Begin the session of a browser, by the code of a link. Public."""
+@serve(routes.SIGN_IN)
+async def sign_in(body: page.SignIn, request: Request, sessions: TheSessions) -> Response:
     name = cookie_name(request.scope)
     before = request.cookies.get(name, "")
     try:
         opened = sessions.sign_in(body.code, by_socket=is_by_socket(request.scope), instead_of=before)
     except WrongCodeError as error:
         _refuse(error)
-    answer = reply(SignedIn(key=opened.key, idle_seconds=IDLE_SECONDS, seconds=SESSION_SECONDS))
+    answer = respond(page.SignedIn(key=opened.key, idle_seconds=IDLE_SECONDS, seconds=SESSION_SECONDS))
     answer.set_cookie(
         name,
         opened.cookie,
@@ -112,15 +99,13 @@ def _refuse(error: WrongCodeError) -> NoReturn:
     )
 
 
-@router.get("/session", response_model=SessionInfo, responses=refusals(409))
-async def get_session(session: TheSession, sessions: TheSessions) -> Response:
-    """Say that the browser is signed in, and for how long if it asks nothing more."""
-    return reply(SessionInfo(seconds=sessions.seconds_left(session)))
+@serve(routes.GET_SESSION)
+async def get_session(session: TheSession, sessions: TheSessions) -> page.SessionInfo:
+    return page.SessionInfo(seconds=sessions.seconds_left(session))
 
 
-@router.delete("/session", status_code=204, response_class=Response, responses=refusals(409))
+@serve(routes.SIGN_OUT)
 async def sign_out(request: Request, session: TheSession, sessions: TheSessions) -> Response:
-    """End the session of the browser that asks."""
     sessions.sign_out(session)
     answer = Response(status_code=204)
     answer.delete_cookie(
@@ -129,12 +114,11 @@ async def sign_out(request: Request, session: TheSession, sessions: TheSessions)
     return answer
 
 
-@router.post("/session/ticket", response_model=Ticket, responses=refusals(400, 409))
-async def make_ticket(body: TicketAsk, session: TheSession, sessions: TheSessions) -> Response:
-    """Return the address with which a link downloads a file, once."""
+@serve(routes.MAKE_TICKET)
+async def make_ticket(body: page.TicketAsk, session: TheSession, sessions: TheSessions) -> page.Ticket:
     path = body.address.partition("?")[0]
-    if not is_for_pages("GET", path) or f"{TICKET_PARAMETER}=" in body.address:
+    if not is_for_pages("GET", path) or f"{page.TICKET_PARAMETER}=" in body.address:
         raise RequestError(400, f"A page may not download {path}. Use `det` or Python for it.")
     ticket = sessions.make_ticket(session, body.address)
     sign = "&" if "?" in body.address else "?"
-    return reply(Ticket(address=f"{body.address}{sign}{TICKET_PARAMETER}={ticket}"))
+    return page.Ticket(address=f"{body.address}{sign}{page.TICKET_PARAMETER}={ticket}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from starlette.responses import Response, StreamingResponse
 
 from det_native.errors import NotFoundError
@@ -18,15 +18,11 @@ from det_native.master.api.answers import (
     TrialId,
     kinds_of,
     list_json,
-    refusals,
-    reply,
-    reply_list,
     reply_text,
     stretch,
 )
-from det_native.master.api.bodies import Route
 from det_native.master.api.contents import file_response
-from det_native.master.api.routes.bundles import BYTES
+from det_native.master.api.serving import serve
 from det_native.master.store import (
     artifacts,
     checkpoints,
@@ -39,35 +35,23 @@ from det_native.master.store import (
     system,
     trials,
 )
+from det_native.schema import rest, routes
 from det_native.schema.drawn import drawn
 from det_native.schema.manifests import Sha256
 from det_native.schema.outputs import MIME_TYPES, NAME_LENGTH, Artifact, MediaKind, Medium
-from det_native.schema.rest import (
-    Checkpoint,
-    EpochRow,
-    LogLine,
-    MetricCurve,
-    MetricRow,
-    MetricSeries,
-    SystemSample,
-    Trial,
-)
 from det_native.schema.states import MetricKind
 from det_native.schema.system_samples import MOST_SAMPLES
-
-router = APIRouter(route_class=Route, prefix="/trials", tags=["trials"])
 
 Kind = Annotated[MetricKind, Query(description="What the rows measure.")]
 
 
-@router.get("/{trial_id}", response_model=Trial, responses=refusals(404))
-def get_trial(trial_id: TrialId, service: TheService, owner: TheOwner) -> Response:
-    """Return a trial."""
+@serve(routes.GET_TRIAL)
+def get_trial(trial_id: TrialId, service: TheService, owner: TheOwner) -> rest.Trial:
     with service.database.read() as connection:
-        return reply(trials.get(connection, trial_id, owner))
+        return trials.get(connection, trial_id, owner)
 
 
-@router.get("/{trial_id}/metrics", response_model=list[MetricRow], responses=refusals(404))
+@serve(routes.GET_METRICS)
 def get_metrics(
     trial_id: TrialId,
     service: TheService,
@@ -76,14 +60,13 @@ def get_metrics(
     after_batch: Annotated[int, Query(ge=-1, le=LARGEST, description="Only later rows; -1 for all.")] = -1,
     limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
 ) -> Response:
-    """Return metrics rows in order of batches; fewer than `limit` where they are very long, none at the end."""
     with service.database.read() as connection:
         return reply_text(
             metrics.rows_json(connection, trial_id, kind, owner=owner, after_batch=after_batch, limit=limit)
         )
 
 
-@router.get("/{trial_id}/series", response_model=MetricSeries, responses=refusals(404))
+@serve(routes.GET_SERIES)
 async def get_series(
     trial_id: TrialId,
     service: TheService,
@@ -93,8 +76,6 @@ async def get_series(
     kind: Kind = MetricKind.TRAINING,
     buckets: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> Response:
-    """Return one metric down-sampled to at most `buckets` points, minimum and maximum kept."""
-
     def read() -> bytes:
         with service.database.read() as connection:
             found = series.read(connection, trial_id, kind, name, points=buckets, owner=owner)
@@ -103,7 +84,7 @@ async def get_series(
     return await shared.answer(("series", owner, trial_id, kind, name, buckets), read)
 
 
-@router.get("/{trial_id}/curves", response_model=list[MetricCurve], responses=refusals(404))
+@serve(routes.GET_CURVES)
 async def get_curves(
     trial_id: TrialId,
     service: TheService,
@@ -114,10 +95,6 @@ async def get_curves(
     first: FirstBatch = 0,
     last: LastBatch = LARGEST,
 ) -> Response:
-    """Return every metric down-sampled to at most `buckets` points, minimum and maximum kept; of fewer rows, all.
-
-    Of a stretch of batches the points are the finer, the shorter it is.
-    """
     within = stretch(first, last)
 
     def read() -> bytes:
@@ -130,14 +107,13 @@ async def get_curves(
     return await shared.answer(("curves", owner, trial_id, kind, buckets, within), read)
 
 
-@router.get("/{trial_id}/epochs", response_model=list[EpochRow], responses=refusals(404))
-def get_epochs(trial_id: TrialId, service: TheService, owner: TheOwner) -> Response:
-    """Return what the framework's own history has of each epoch; of Keras only, and of none before this route was."""
+@serve(routes.GET_EPOCHS)
+def get_epochs(trial_id: TrialId, service: TheService, owner: TheOwner) -> list[rest.EpochRow]:
     with service.database.read() as connection:
-        return reply_list(epochs.read(connection, trial_id, owner=owner))
+        return epochs.read(connection, trial_id, owner=owner)
 
 
-@router.get("/{trial_id}/system", response_model=list[SystemSample], responses=refusals(404))
+@serve(routes.GET_SYSTEM)
 def get_system(
     trial_id: TrialId,
     service: TheService,
@@ -145,13 +121,12 @@ def get_system(
     points: Annotated[
         int | None, Query(ge=1, le=MOST_SAMPLES, description="Merge neighbours to about so many of each process.")
     ] = None,
-) -> Response:
-    """Return what the processes of a trial used of their machines, by time."""
+) -> list[rest.SystemSample]:
     with service.database.read() as connection:
-        return reply_list(system.read(connection, trial_id, points=points, owner=owner))
+        return system.read(connection, trial_id, points=points, owner=owner)
 
 
-@router.get("/{trial_id}/media", response_model=list[Medium], responses=refusals(404))
+@serve(routes.GET_MEDIA)
 def get_media(
     trial_id: TrialId,
     service: TheService,
@@ -160,24 +135,18 @@ def get_media(
     name: Annotated[str | None, Query(min_length=1, max_length=NAME_LENGTH, description="Only of this name.")] = None,
     after: Annotated[int, Query(ge=0, le=LARGEST, description="Only those with a larger id.")] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
-) -> Response:
-    """Return the pictures, tables, texts and histograms that a trial has logged, in the order of their ids."""
+) -> list[Medium]:
     with service.database.read() as connection:
-        return reply_list(media.read(connection, trial_id, owner=owner, kind=kind, name=name, after=after, limit=limit))
+        return media.read(connection, trial_id, owner=owner, kind=kind, name=name, after=after, limit=limit)
 
 
-@router.get(
-    "/{trial_id}/media/{medium_id}/content",
-    response_class=Response,
-    responses={**refusals(404), 200: {"content": BYTES, "description": "The content, by its mime type."}},
-)
+@serve(routes.GET_MEDIUM_CONTENT, description="The content, by its mime type.")
 def get_medium_content(
     trial_id: TrialId,
     medium_id: Annotated[int, Path(ge=1, le=LARGEST, description="Id of a medium.")],
     service: TheService,
     owner: TheOwner,
 ) -> Response:
-    """Return what a trial has logged; nothing in it runs where a browser shows it, by the headers of every answer."""
     with service.database.read() as connection:
         medium = media.get(connection, trial_id, medium_id, owner)
         name = trials.name_of(connection, trial_id)
@@ -189,7 +158,7 @@ def get_medium_content(
     )
 
 
-@router.get("/{trial_id}/logs", response_model=list[LogLine], responses=refusals(404))
+@serve(routes.GET_LOGS)
 def get_logs(
     trial_id: TrialId,
     service: TheService,
@@ -200,30 +169,21 @@ def get_logs(
     before: Annotated[
         int | None, Query(ge=1, le=LARGEST, description="With `last`: only lines with a smaller id, for paging back.")
     ] = None,
-) -> Response:
-    """Return log lines, oldest first; the first `limit` ones, or the last ones."""
+) -> list[rest.LogLine]:
     with service.database.read() as connection:
         if last is not None:
-            return reply_list(logs.last(connection, trial_id, last, owner=owner, line_id=after, before=before))
-        return reply_list(logs.after(connection, trial_id, owner=owner, line_id=after, limit=limit))
+            return logs.last(connection, trial_id, last, owner=owner, line_id=after, before=before)
+        return logs.after(connection, trial_id, owner=owner, line_id=after, limit=limit)
 
 
-@router.get("/{trial_id}/artifacts", response_model=list[Artifact], responses=refusals(404))
-def list_trial_artifacts(trial_id: TrialId, service: TheService, owner: TheOwner) -> Response:
-    """Return the files that the code of a trial has written, by path.
-
-    Where a run has ended without saying so, the answer waits until the master has looked for what it wrote.
-    """
+@serve(routes.LIST_TRIAL_ARTIFACTS)
+def list_trial_artifacts(trial_id: TrialId, service: TheService, owner: TheOwner) -> list[Artifact]:
     service.files_left.wait(trial_id)
     with service.database.read() as connection:
-        return reply_list(artifacts.of_trial(connection, trial_id, owner=owner))
+        return artifacts.of_trial(connection, trial_id, owner=owner)
 
 
-@router.get(
-    "/{trial_id}/artifacts/content",
-    response_class=Response,
-    responses={**refusals(404, 409), 200: {"content": BYTES, "description": "The content."}},
-)
+@serve(routes.GET_ARTIFACT_CONTENT)
 def get_artifact_content(
     trial_id: TrialId,
     service: TheService,
@@ -234,16 +194,14 @@ def get_artifact_content(
     ] = None,
     offset: Annotated[int, Query(ge=0, le=LARGEST, description="Bytes that have arrived already.")] = 0,
 ) -> Response:
-    """Return the content of a file that the code of a trial has written, or what of it is missing."""
     with service.database.read() as connection:
         artifact = artifacts.get(connection, trial_id, path, owner=owner)
         name = trials.name_of(connection, trial_id)
     return file_response(service.blobs, artifact, offset, trial=name, expected=sha256)
 
 
-@router.get("/{trial_id}/checkpoints", response_model=list[Checkpoint], responses=refusals(404))
-def list_trial_checkpoints(trial_id: TrialId, service: TheService, owner: TheOwner) -> Response:
-    """Return the checkpoints of a trial by batch, deleted ones included."""
+@serve(routes.LIST_TRIAL_CHECKPOINTS)
+def list_trial_checkpoints(trial_id: TrialId, service: TheService, owner: TheOwner) -> list[rest.Checkpoint]:
     with service.database.read() as connection:
         trials.get(connection, trial_id, owner)
-        return reply_list(checkpoints.of_trial(connection, trial_id, owner))
+        return checkpoints.of_trial(connection, trial_id, owner)

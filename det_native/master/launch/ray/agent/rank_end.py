@@ -23,6 +23,7 @@ from det_native.master.launch.ray.agent.uploads import Uploads
 from det_native.master.launch.ray.asks.kinds import RankEnded, Request, Response
 from det_native.schema.job import TrialJob
 from det_native.schema.rest import ErrorBody, ReportBatch
+from det_native.schema.routes import POST_REPORTS
 from det_native.storage.file_states import BASELINE_NAME, Baseline, written_in
 from det_native.storage.written_files import select
 
@@ -84,7 +85,7 @@ class RankEnds:
             return
         batches = _bodies(left_batches(folder))
         headers = {"authorization": f"Bearer {run.token}", "content-type": "application/json"}
-        path = f"/api/v1/runs/{run.run_id}/reports"
+        path = POST_REPORTS.address(run_id=run.run_id)
         try:
             while body := await asyncio.to_thread(next, batches, b""):
                 request = Request("POST", path, headers, body)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +18,10 @@ from det_native.master.launch.ray.agent.reports import UNAVAILABLE, ReportPasser
 from det_native.master.launch.ray.agent.runs_here import RunHere
 from det_native.master.launch.ray.asks.kinds import Request, Response
 from det_native.master.launch.ray.asks.master_line import refusal
+from det_native.schema.routes import POST_REPORTS
 
 logger = logging.getLogger(__name__)
 
-_REPORTS = re.compile(r"/api/v1/runs/([^/]+)/reports")
 _KEPT_HEADERS = frozenset({b"authorization", b"content-type", b"x-det-protocol", b"user-agent", b"accept"})
 _MOST_BYTES = 16 << 20
 _KEEP_ALIVE_SECONDS = 120
@@ -106,11 +105,11 @@ class Relay:
             return refusal(UNAVAILABLE, str(error))
 
     async def _passed(self, request: Request) -> Response:
-        reports = _REPORTS.fullmatch(request.path)
+        reports = POST_REPORTS.match(request.path)
         if reports is not None and request.method == "POST":
-            run = self._runs.get(reports[1])
+            run = self._runs.get(reports["run_id"])
             if run is None:
-                return refusal(404, f"No process of run {reports[1]} is on this machine.")
+                return refusal(404, f"No process of run {reports['run_id']} is on this machine.")
             return await self._passer.pass_on(run, request)
         response = await self._asks.ask(request)
         assert isinstance(response, Response)

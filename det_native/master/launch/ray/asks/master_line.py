@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from det_native.errors import ArgumentError
 from det_native.master.launch.ray.asks.kinds import Request, Response
+from det_native.schema.bodies import API
 from det_native.schema.rest import ErrorBody
 from det_native.schema.sockets import dial, is_socket, path_of
 
 logger = logging.getLogger(__name__)
 
-API = "/api/v1/"
 _SECONDS = 60.0
 _REQUEST_HEADERS = frozenset({"accept", "authorization", "content-type", "user-agent", "x-det-protocol"})
 _RESPONSE_HEADERS = frozenset({"content-type", "retry-after"})
@@ -60,8 +60,8 @@ class MasterLine:
 
     def send(self, request: Request) -> Response:
         """Return the master's answer; 503 where it does not answer, 400 where the path is none of its interface."""
-        if not request.path.startswith(API):
-            return refusal(_BAD_REQUEST, f"{request.path!r} is no address of the master's interface, {API}...")
+        if not request.path.startswith(f"{API}/"):
+            return refusal(_BAD_REQUEST, f"{request.path!r} is no address of the master's interface, {API}/...")
         headers = {name: value for name, value in request.headers.items() if name.lower() in _REQUEST_HEADERS}
         try:
             return self._send_kept(request, headers)
