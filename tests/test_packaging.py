@@ -26,7 +26,7 @@ FRONT_END = ROOT / "jupyter_ext"
 LABEXTENSION = "@det-native/labext"
 SHARED = f"share/jupyter/labextensions/{LABEXTENSION}"
 WIDGET = ("det_native/display/static/live.js", "det_native/display/static/live.css")
-WIDGET_LIMIT = 140_000
+WIDGET_LIMIT = 145_500
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
