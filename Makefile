@@ -44,8 +44,9 @@ SOAK313 := $(KERAS313) tests/keras/test_trial.py tests/keras/test_callbacks.py
 PATIENT := --timeout 7200 -o faulthandler_timeout=0
 
 FRONT_END := jupyter_ext
+# The types of the master's interface are made from its routes.
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
-	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs $(FRONT_END)/build-page.mjs tools/build_hook.py
+	-type f -not -path '*/generated/*') $(shell find det_native/schema det_native/master/api -name '*.py') tools/openapi.py $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs $(FRONT_END)/build-page.mjs tools/build_hook.py
 
 .PHONY: help setup python313 keras-torch demo test quick-lane quick-lane-313 lanes lanes-313 lanes-keras-torch soak soaking properties check quick-tests lab bench static lint types audit \
 	openapi format clean front-end-check
@@ -59,7 +60,7 @@ help:
 	@echo "make keras-torch   Keras 3 on PyTorch in $(VENV_TORCH), for make lanes too"
 	@echo "make audit   known vulnerabilities of the pinned dependencies, where the internet is"
 	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
-	@echo "make openapi the front end's types, after a change of the master's interface"
+	@echo "make openapi only the front end's types of the master's interface; make setup makes them, too"
 
 setup: $(STAMP)
 
@@ -163,7 +164,8 @@ front-end-check: setup $(FRONT_END)/node_modules
 $(FRONT_END)/node_modules:
 	cd $(FRONT_END) && npm ci
 
-openapi: setup $(FRONT_END)/node_modules
+# What the build does first, without the rest of it: while the front end and the interface change together.
+openapi: $(FRONT_END)/node_modules
 	$(BIN)/python tools/openapi.py
 	cd $(FRONT_END) && npm run --silent types
 
@@ -173,5 +175,5 @@ format: setup
 
 clean:
 	rm -rf $(VENV) $(VENV313) $(VENV_TORCH) $(VENV_AUDIT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
-	rm -rf $(FRONT_END)/node_modules $(FRONT_END)/lib $(FRONT_END)/labextension $(FRONT_END)/.built
+	rm -rf $(FRONT_END)/node_modules $(FRONT_END)/lib $(FRONT_END)/labextension $(FRONT_END)/.built $(FRONT_END)/src/generated
 	rm -f det_native/display/static/live.*

@@ -1,6 +1,6 @@
 /**
  * Builds the live view under a cell, `live.js` and `live.css`: a notebook's page loads both whole, so what no view of
- * ours uses of uPlot and of eventsource-parser is left out.
+ * ours uses of uPlot, eventsource-parser and openapi-fetch is left out.
  *
  * node build-widget.mjs [folder]
  */
@@ -51,6 +51,22 @@ const UNUSED_OF_PARSER = [
   [/(?<=return \{ feed), reset/, '']
 ];
 
+/** Of openapi-fetch: middleware, methods that the master has not, parameters in other styles than its own. */
+const UNUSED_OF_CLIENT = [
+  [/finalMiddlewares\.length/, 'false'],
+  [/if \(localBaseUrl\) \{[^}]*\}/, ''],
+  [/if \(requestQuerySerializer\) \{[^]*?\n {4}\}\n/, ''],
+  [/ \|\| defaultPathSerializer/, ''],
+  [
+    /if \(typeof value === "object"\) \{\s+search\.push\([^]*?continue;\s+\}/,
+    ''
+  ],
+  [/request\(method, url, init\) \{[^]*?\n {4}\},/, ''],
+  [/(?:OPTIONS|HEAD|TRACE)\(url, init\) \{[^]*?\n {4}\},/, ''],
+  [/use\(\.\.\.middleware\) \{[^]*?\n {4}\},/, ''],
+  [/eject\(\.\.\.middleware\) \{[^]*?\n {4}\}\n/, '']
+];
+
 /** Put something in a place; another version, that does not have it, has to be looked at anew. */
 function replaced(path, text, [pattern, replacement]) {
   if (!pattern.test(text)) {
@@ -90,6 +106,8 @@ await build({
         change(build, /uPlot\.min\.css$/, 'css', UNUSED_RULES);
         const parser = /eventsource-parser\/dist\/index\.js$/;
         change(build, parser, 'js', UNUSED_OF_PARSER);
+        const client = /openapi-fetch\/dist\/index\.mjs$/;
+        change(build, client, 'js', UNUSED_OF_CLIENT);
       }
     }
   ]

@@ -1,6 +1,14 @@
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
+const ADDRESS =
+  'An address of the master is the first argument of api.GET and the like, or of addressOf: there the compiler knows it.';
+/** Where a path of the master's interface is checked by its type. */
+const TYPED =
+  ':matches(CallExpression[callee.property.name=/^(GET|POST|PUT|PATCH|DELETE)$/], CallExpression[callee.name="addressOf"], ' +
+  'TSSatisfiesExpression, TSIndexedAccessType TSLiteralType, VariableDeclarator[id.name="path"], ' +
+  'TSAsExpression[typeAnnotation.typeName.name="const"])';
+
 export default tseslint.config(
   {
     ignores: [
@@ -8,7 +16,7 @@ export default tseslint.config(
       'labextension/**',
       'node_modules/**',
       'det_jupyter/**',
-      'src/shared/rest.ts',
+      'src/generated/**',
       '*.config.*'
     ]
   },
@@ -62,6 +70,31 @@ export default tseslint.config(
         }
       ],
       'prefer-arrow-callback': 'error'
+    }
+  },
+  {
+    files: ['src/**/*'],
+    ignores: ['src/shared/paths.ts'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: `:not(${TYPED}) > Literal[value=/^\\/?api\\/v1\\b/]`,
+          message: ADDRESS
+        },
+        {
+          selector: `:not(${TYPED}) > TemplateLiteral > TemplateElement[value.raw=/^\\/?api\\/v1\\b/]`,
+          message: ADDRESS
+        },
+        {
+          selector: 'Literal[value=/^\\/?master\\//]',
+          message: ADDRESS
+        },
+        {
+          selector: 'TemplateElement[value.raw=/^\\/?(master|local)\\//]',
+          message: ADDRESS
+        }
+      ]
     }
   },
   {

@@ -2,14 +2,17 @@
 
 A wheel and an sdist carry the result, so whoever installs them needs no Node. In a checkout, ``pip install -e .`` (that
 is ``make setup``) builds again whenever a source has changed: a stamp beside the result holds the hash of the sources.
+The types of the master's interface are made from its routes first, which needs the packages of the master.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,8 @@ _CONFIGURATION = (
 )
 _PAGE = ("index.html", "page.js", "page.css")
 _FOLDERS = ("src", "style", "schema")
+# What the description of the master's interface is made of.
+_INTERFACE = ("det_native/schema", "det_native/master/api", "tools/openapi.py")
 _SHOWN_LINES = 30
 
 
@@ -39,6 +44,14 @@ class FrontEndHook(BuildHookInterface[Any]):
         """Build what is missing or older than its sources."""
         FrontEnd(Path(self.root)).build_if_stale()
 
+    def dependencies(self) -> list[str]:
+        """Return what pip installs for an isolated build: the master's packages, to describe its interface."""
+        root = Path(self.root)
+        if FrontEnd(root).is_built() or _hindrance() is not None:
+            return []
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return [*project["dependencies"], *project["optional-dependencies"]["master"]]
+
 
 class FrontEnd:
     """The TypeScript of a checkout, or of an unpacked sdist.
@@ -50,9 +63,11 @@ class FrontEnd:
     """
 
     def __init__(self, root: Path) -> None:
+        self.root = root
         self.folder = root / "jupyter_ext"
         self.stamp = self.folder / ".built"
         self.results = (
+            self.folder / "src" / "generated" / "rest.ts",
             self.folder / "labextension" / "package.json",
             self.folder / "labextension" / "static" / "style.js",
             root / "det_native" / "display" / "static" / "live.js",
@@ -60,12 +75,17 @@ class FrontEnd:
             *(root / "det_native" / "display" / "static" / "page" / name for name in _PAGE),
         )
 
+    def is_built(self) -> bool:
+        """Return whether the results are those of the sources."""
+        built = all(path.is_file() for path in self.results)
+        return built and self.stamp.is_file() and self.stamp.read_text() == self._hash(self._sources())
+
     def build_if_stale(self) -> None:
         """Build unless the results are those of the sources; without Node, older results are better than none."""
+        if self.is_built():
+            return
         built = all(path.is_file() for path in self.results)
         wanted = self._hash(self._sources())
-        if built and self.stamp.is_file() and self.stamp.read_text() == wanted:
-            return
         hindrance = _hindrance()
         if hindrance is None:
             self._build()
@@ -84,29 +104,44 @@ class FrontEnd:
         # Files have the hash of their content in their names: what an earlier build left would travel along.
         for name in ("labextension", "lib"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
+        self._describe()
+        self._npm("run", "types")
         self._npm("run", "build:prod")
         missing = [str(path) for path in self.results if not path.is_file()]
         if missing:
             raise RuntimeError(f"`npm run build:prod` ended well, but did not write {', '.join(missing)}.")
 
+    def _describe(self) -> None:
+        """Write the description of the master's interface, by the code of this tree."""
+        paths = [str(self.root), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        self._run([sys.executable, str(self.root / "tools" / "openapi.py")], env=environment)
+
     def _npm(self, *arguments: str) -> None:
-        command = [shutil.which("npm") or "npm", "--loglevel=error", *arguments]
+        self._run([shutil.which("npm") or "npm", "--loglevel=error", *arguments])
+
+    def _run(self, command: list[str], env: dict[str, str] | None = None) -> None:
         done = subprocess.run(
-            command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
         if done.returncode != 0:
             end = "\n".join(done.stdout.splitlines()[-_SHOWN_LINES:])
-            raise RuntimeError(f"`npm {' '.join(arguments)}` failed in {self.folder}:\n{end}")
+            raise RuntimeError(f"`{' '.join(command)}` failed in {self.folder}:\n{end}")
 
     def _sources(self) -> Iterator[Path]:
         yield from (self.folder / name for name in _CONFIGURATION)
-        for name in _FOLDERS:
-            yield from sorted(path for path in (self.folder / name).rglob("*") if path.is_file())
+        folders = [self.folder / name for name in _FOLDERS] + [self.root / name for name in _INTERFACE]
+        for folder in folders:
+            yield from sorted(path for path in (folder, *folder.rglob("*")) if self._is_source(path))
+
+    def _is_source(self, path: Path) -> bool:
+        generated = self.folder / "src" / "generated"
+        return path.is_file() and path.parent != generated and path.suffix not in {".pyc", ".pyo"}
 
     def _hash(self, paths: Iterator[Path] | list[Path]) -> str:
         found = hashlib.sha256()
         for path in paths:
-            found.update(path.relative_to(self.folder).as_posix().encode() + b"\0")
+            found.update(path.relative_to(self.root).as_posix().encode() + b"\0")
             found.update(hashlib.sha256(path.read_bytes()).digest())
         return found.hexdigest()
 

@@ -48,7 +48,11 @@ install() {
 echo "Installing the pinned environment into $VENV (3 to 8 minutes the first time; details in $log):"
 install "pip" pip
 install "PyTorch and TensorFlow" torch tensorflow-cpu
-install "the other packages, and det_native with its JupyterLab extension" torch tensorflow-cpu --group dev -e '.[master]'
+# The front end's types are made from the master's routes: its packages are there before det_native is built.
+requirements="$VENV/requirements.txt"
+"$VENV/bin/python" tools/requirements.py >"$requirements"
+install "the other packages" torch tensorflow-cpu --group dev -r "$requirements"
+install "det_native with its JupyterLab extension" --no-build-isolation -e '.[master]'
 # ipykernel brings the kernel "Python 3"; one of the same interpreter that an earlier version installed goes.
 rm -rf "$VENV/share/jupyter/kernels/det-native"
 echo "Done: $VENV is ready. Next: make lab (JupyterLab on notebooks/), make demo, or make test."

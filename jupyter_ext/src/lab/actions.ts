@@ -1,10 +1,11 @@
 /** What commands do with experiments: which one is meant, and what is said when it is refused. */
 import { InputDialog, Notification } from '@jupyterlab/apputils';
 
-import { formatAgo } from '../shared/format';
 import { newestFirst } from '../shared/allExperiments';
+import { dataOf } from '../shared/api';
+import { formatAgo } from '../shared/format';
 import type { Action, Experiment, ExperimentId } from '../shared/model';
-import { experimentPath } from '../shared/paths';
+import { actOn } from '../shared/requests';
 import { experimentStateText, TEXTS } from '../shared/texts';
 import { RequestError, type Transport } from '../shared/transport';
 import { confirmEnd } from './confirm';
@@ -28,7 +29,7 @@ export async function act(
     return;
   }
   await tell(async () => {
-    await transport.post(`${experimentPath(experimentId)}/${action}`);
+    await actOn(transport.api, experimentId, action);
   });
 }
 
@@ -40,9 +41,9 @@ export async function chooseExperiment(
 ): Promise<ExperimentId | null> {
   const found: Experiment[] = [];
   await tell(async () => {
-    const query = { limit: MOST_CHOICES };
+    const params = { query: { limit: MOST_CHOICES } };
     const [ofMaster, local] = await Promise.allSettled([
-      transport.get<Experiment[]>('master/experiments', query),
+      dataOf(transport.api.GET('/api/v1/experiments', { params })),
       transport.get<Experiment[]>('local/experiments')
     ]);
     const here = local.status === 'fulfilled' ? local.value : [];

@@ -1,13 +1,14 @@
 /** Saving files that a page can reach by an address. */
 
-import type { Query, Transport } from './transport';
+import type { Address } from './api';
+import type { Transport } from './transport';
 
-/** Saves what the transport serves under a path; without a name it is the server's to say, or the last part of the path. */
+/** Saves what the transport serves at an address; without a name it is the server's to say, or the last part of the address. */
 export function downloadFrom(
   transport: Transport
-): (path: string, query?: Query, name?: string) => Promise<void> {
-  return (path, query, name) => {
-    saveAddress(transport.url(path, query), name);
+): (address: Address, name?: string) => Promise<void> {
+  return (address, name) => {
+    saveAddress(transport.url(address), name);
     return Promise.resolve();
   };
 }

@@ -6,7 +6,6 @@ import { LogBook } from './logBook';
 import type {
   Action,
   Artifact,
-  ExperimentDetail,
   ExperimentId,
   ExperimentSource,
   ExperimentView,
@@ -15,7 +14,8 @@ import type {
 import { isTerminal } from './model';
 import { Newest } from './newest';
 import { changesOutputs, OutputsBook } from './outputsBook';
-import { eventsPath, experimentPath, mediumPath, trialPath } from './paths';
+import { eventsRoute } from './paths';
+import { actOn, artifactAddress, mediumContent } from './requests';
 import type { StreamEvent } from './sse';
 import { SystemBook } from './systemBook';
 import type { Transport } from './transport';
@@ -79,7 +79,7 @@ export class ExperimentFeed implements ExperimentSource {
         ended: () => this._ended(),
         lost: error => this._lost(error)
       },
-      eventsPath(experimentId)
+      eventsRoute(experimentId)
     );
     this.resume();
   }
@@ -96,9 +96,7 @@ export class ExperimentFeed implements ExperimentSource {
 
   async act(action: Action): Promise<void> {
     const seen = this._seen;
-    const answer = await this._transport.post<Partial<ExperimentDetail>>(
-      `${this._path}/${action}`
-    );
+    const answer = await actOn(this._transport.api, this.experimentId, action);
     const known = this._view.experiment;
     if (known && this._newest.takes(this._thing) && seen === this._seen) {
       const experiment = { ...known, ...answer };
@@ -131,12 +129,12 @@ export class ExperimentFeed implements ExperimentSource {
   }
 
   content({ trial_id: trialId, id }: Medium): Promise<Blob> {
-    return this._transport.blob(mediumPath(this.experimentId, trialId, id));
+    return mediumContent(this._transport.api, this.experimentId, trialId, id);
   }
 
   fileAddress({ trial_id: trialId, path }: Artifact): string {
-    const owner = trialPath(this.experimentId, trialId);
-    return this._transport.url(`${owner}/artifacts/content`, { path });
+    const address = artifactAddress(this.experimentId, trialId, path);
+    return this._transport.url(address);
   }
 
   async start(): Promise<void> {
@@ -209,10 +207,6 @@ export class ExperimentFeed implements ExperimentSource {
 
   private get _thing(): string {
     return `experiment ${this.experimentId}`;
-  }
-
-  private get _path(): string {
-    return experimentPath(this.experimentId);
   }
 
   private _live(): void {

@@ -1,5 +1,6 @@
 /** What a feed asks for of an experiment, or of one trial of it. */
 
+import { type Api, dataOf } from './api';
 import type {
   Checkpoint,
   ExperimentDetail,
@@ -8,44 +9,61 @@ import type {
   Trial
 } from './model';
 import { TRIALS_WITH_CURVES } from './model';
-import { experimentPath, trialPath } from './paths';
+import { experimentDetail, ofExperiment, ofTrial, trialsOf } from './requests';
 import type { Transport } from './transport';
 
 const BUCKETS_OF_TRIAL = 1000;
 const BUCKETS_OF_EXPERIMENT = 500;
 
 export class ExperimentRequests {
-  private readonly _path: string;
-  private readonly _owner: string;
+  private readonly _api: Api;
 
   constructor(
-    private readonly _transport: Transport,
-    experimentId: ExperimentId,
+    { api }: Transport,
+    private readonly _experimentId: ExperimentId,
     private readonly _trialId: number
   ) {
-    this._path = experimentPath(experimentId);
-    this._owner = _trialId > 0 ? trialPath(experimentId, _trialId) : this._path;
+    this._api = api;
   }
 
   detail(signal: AbortSignal): Promise<ExperimentDetail> {
-    return this._transport.get(this._path, {}, signal);
+    return experimentDetail(this._api, this._experimentId, signal);
   }
 
   async trials(signal: AbortSignal): Promise<Trial[]> {
-    return this._trialId > 0
-      ? [await this._transport.get<Trial>(this._owner, {}, signal)]
-      : this._transport.get<Trial[]>(`${this._path}/trials`, {}, signal);
+    if (this._trialId === 0) {
+      return trialsOf(this._api, this._experimentId, signal);
+    }
+    const params = ofTrial(this._experimentId, this._trialId);
+    const path = '/api/v1/trials/{trial_id}';
+    return [await dataOf(this._api.GET(path, { params, signal }))];
   }
 
   checkpoints(signal: AbortSignal): Promise<Checkpoint[]> {
-    return this._transport.get(`${this._owner}/checkpoints`, {}, signal);
+    if (this._trialId === 0) {
+      const params = ofExperiment(this._experimentId);
+      const path = '/api/v1/experiments/{experiment_id}/checkpoints';
+      return dataOf(this._api.GET(path, { params, signal }));
+    }
+    const params = ofTrial(this._experimentId, this._trialId);
+    const path = '/api/v1/trials/{trial_id}/checkpoints';
+    return dataOf(this._api.GET(path, { params, signal }));
   }
 
   curves(signal: AbortSignal): Promise<MetricCurve[]> {
-    const query =
-      this._trialId > 0
-        ? { buckets: BUCKETS_OF_TRIAL }
-        : { buckets: BUCKETS_OF_EXPERIMENT, trials: TRIALS_WITH_CURVES };
-    return this._transport.get(`${this._owner}/curves`, query, signal);
+    if (this._trialId === 0) {
+      const params = {
+        ...ofExperiment(this._experimentId),
+        query: { buckets: BUCKETS_OF_EXPERIMENT, trials: TRIALS_WITH_CURVES }
+      };
+      const path = '/api/v1/experiments/{experiment_id}/curves';
+      return dataOf(this._api.GET(path, { params, signal }));
+    }
+    const params = {
+      ...ofTrial(this._experimentId, this._trialId),
+      query: { buckets: BUCKETS_OF_TRIAL }
+    };
+    const path = '/api/v1/trials/{trial_id}/curves';
+    return dataOf(this._api.GET(path, { params, signal }));
   }
 }

@@ -1,8 +1,8 @@
 /** Keeps one event stream alive: opens it, loads what it does not tell, backs off when it breaks, rests when hidden. */
 
-import { MASTER_EVENTS } from './paths';
+import { type EventsRoute, MASTER_EVENTS } from './paths';
 import type { StreamEvent } from './sse';
-import type { Query, Transport } from './transport';
+import type { EventsQuery, Transport } from './transport';
 import { RequestError } from './transport';
 
 const FIRST_PAUSE = 500;
@@ -44,9 +44,9 @@ export class Follower {
 
   constructor(
     private readonly _transport: Transport,
-    private readonly _query: Query,
+    private readonly _query: EventsQuery,
     private readonly _handlers: FollowerHandlers,
-    private readonly _events = MASTER_EVENTS
+    private readonly _events: EventsRoute = MASTER_EVENTS
   ) {}
 
   get running(): boolean {

@@ -1,7 +1,9 @@
 /** Follows the list of experiments, and how things stand with the master. */
 
+import { dataOf } from './api';
 import { Follower } from './follower';
-import type { Connection, Experiment, MasterInfo, MasterStatus } from './model';
+import type { Connection, Experiment, MasterStatus } from './model';
+import { experimentDetail, masterInfo } from './requests';
 import type { StreamEvent } from './sse';
 import type { Transport } from './transport';
 import { RequestError } from './transport';
@@ -100,11 +102,7 @@ export class ExperimentListFeed {
   }
 
   private async _prepare(signal: AbortSignal): Promise<void> {
-    const status = await this._transport.get<MasterStatus>(
-      'status',
-      {},
-      signal
-    );
+    const status = await this._transport.get<MasterStatus>('status', signal);
     this._emit({ status });
     if (status.state !== 'running') {
       throw new RequestError(status.message, 0, status.state, status.remedy);
@@ -112,10 +110,11 @@ export class ExperimentListFeed {
   }
 
   private async _load(signal: AbortSignal): Promise<void> {
-    const experiments = await this._transport.get<Experiment[]>(
-      'master/experiments',
-      { limit: LIMIT },
-      signal
+    const experiments = await dataOf(
+      this._transport.api.GET('/api/v1/experiments', {
+        params: { query: { limit: LIMIT } },
+        signal
+      })
     );
     const others =
       experiments.length < LIMIT ? 0 : await this._others(experiments, signal);
@@ -127,8 +126,7 @@ export class ExperimentListFeed {
     experiments: readonly Experiment[],
     signal: AbortSignal
   ): Promise<number> {
-    const path = 'master/master';
-    const info = await this._transport.get<MasterInfo>(path, {}, signal);
+    const info = await masterInfo(this._transport.api, signal);
     return Math.max((info.experiments ?? 0) - experiments.length, 0);
   }
 
@@ -206,8 +204,7 @@ export class ExperimentListFeed {
   /** Ask for one experiment; one that is gone leaves the list. */
   private async _ask(id: number): Promise<void> {
     try {
-      const path = `master/experiments/${id}`;
-      const experiment = await this._transport.get<Experiment>(path);
+      const experiment = await experimentDetail(this._transport.api, id);
       if (this._follower.running) {
         this._put(experiment);
       }

@@ -54,7 +54,6 @@ export class LocalRuns {
   private async _load(signal: AbortSignal): Promise<void> {
     const found = await this._transport.get<Experiment[]>(
       'local/experiments',
-      {},
       signal
     );
     this._show(found);

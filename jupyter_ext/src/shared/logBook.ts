@@ -1,8 +1,9 @@
 /** The loaded lines of a trial's log: a stretch without gaps, up to the newest one. */
 
+import { dataOf } from './api';
 import type { ExperimentId, ExperimentView, LogLine, LogState } from './model';
-import { trialPath } from './paths';
-import type { Query, Transport } from './transport';
+import { ofTrial } from './requests';
+import type { Transport } from './transport';
 import { logTrials } from './view';
 
 const FIRST_LINES = 50;
@@ -136,10 +137,13 @@ export class LogBook {
 
   private _ask(
     trial: number,
-    query: Query,
+    query: { last: number; after?: number; before?: number },
     signal: AbortSignal
   ): Promise<LogLine[]> {
-    const path = `${trialPath(this._experimentId, trial)}/logs`;
-    return this._transport.get(path, query, signal);
+    const { api } = this._transport;
+    const params = { ...ofTrial(this._experimentId, trial), query };
+    return dataOf(
+      api.GET('/api/v1/trials/{trial_id}/logs', { params, signal })
+    );
   }
 }

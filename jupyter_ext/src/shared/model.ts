@@ -1,6 +1,6 @@
 /** What a user interface shows of a master, by names; the shapes are those of the master's REST interface. */
 
-import type { components } from './rest';
+import type { components } from '../generated/rest';
 
 type Schemas = components['schemas'];
 

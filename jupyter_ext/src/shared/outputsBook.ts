@@ -1,5 +1,6 @@
 /** The outputs of one trial, kept up to date: asked for when an event says that there are more. */
 
+import { dataOf } from './api';
 import type {
   Artifact,
   ExperimentId,
@@ -8,9 +9,9 @@ import type {
   OutputsState
 } from './model';
 import { outputsTrial } from './outputs';
-import { trialPath } from './paths';
+import { ofTrial } from './requests';
 import type { StreamEvent } from './sse';
-import type { Query, Transport } from './transport';
+import type { Transport } from './transport';
 import { RequestError } from './transport';
 
 const PAGE = 1000;
@@ -99,7 +100,12 @@ export class OutputsBook {
     const found = [...known];
     for (;;) {
       const query = { after: found.at(-1)?.id ?? 0, limit: PAGE };
-      const page = await this._ask<Medium>(trialId, 'media', query, signal);
+      const page = await orNone(
+        this._transport.api.GET('/api/v1/trials/{trial_id}/media', {
+          params: { ...ofTrial(this._experimentId, trialId), query },
+          signal
+        })
+      );
       found.push(...page);
       if (page.length < PAGE) {
         return found;
@@ -111,23 +117,25 @@ export class OutputsBook {
     trialId: number,
     signal: AbortSignal
   ): Promise<readonly Artifact[]> {
-    return this._ask<Artifact>(trialId, 'artifacts', {}, signal);
+    return orNone(
+      this._transport.api.GET('/api/v1/trials/{trial_id}/artifacts', {
+        params: ofTrial(this._experimentId, trialId),
+        signal
+      })
+    );
   }
+}
 
-  private async _ask<T>(
-    trialId: number,
-    part: Part,
-    query: Query,
-    signal: AbortSignal
-  ): Promise<T[]> {
-    const path = `${trialPath(this._experimentId, trialId)}/${part}`;
-    try {
-      return await this._transport.get<T[]>(path, query, signal);
-    } catch (error) {
-      if (error instanceof RequestError && error.status === 404) {
-        return []; // a master of an earlier version
-      }
-      throw error;
+/** What is asked for; a master of an earlier version has none. */
+async function orNone<T>(
+  asked: Promise<{ data?: T[]; response: Response }>
+): Promise<T[]> {
+  try {
+    return await dataOf(asked);
+  } catch (error) {
+    if (error instanceof RequestError && error.status === 404) {
+      return [];
     }
+    throw error;
   }
 }

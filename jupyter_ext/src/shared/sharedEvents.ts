@@ -5,13 +5,12 @@
  * widget and the extension are bundled apart, so they meet in the page's global object.
  */
 
-import { LOCAL_EVENTS, MASTER_EVENTS } from './paths';
+import { type EventsRoute, type ExtensionRoute, MASTER_EVENTS } from './paths';
 import type { StreamEvent } from './sse';
 import type { StreamOptions, Transport } from './transport';
 
-const SHARED: readonly string[] = [MASTER_EVENTS, LOCAL_EVENTS];
 const START = 'start';
-const HUBS = Symbol.for('det-native.event-hubs.2');
+const HUBS = Symbol.for('det-native.event-hubs.3');
 
 /** What reads the events for one who asked. */
 class Subscriber {
@@ -69,7 +68,7 @@ class Subscriber {
 
 /** The stream of one server and those who take part in it. */
 export class EventHub {
-  constructor(private readonly _path = MASTER_EVENTS) {}
+  constructor(private readonly _route: EventsRoute = MASTER_EVENTS) {}
 
   private readonly _subscribers = new Set<Subscriber>();
   private readonly _retrying = new Set<() => void>();
@@ -125,7 +124,7 @@ export class EventHub {
     };
     let reason: Error | null = null;
     try {
-      for await (const event of transport.stream(this._path, {
+      for await (const event of transport.stream(this._route, {
         query: { tail: true },
         signal,
         onOpen
@@ -154,31 +153,29 @@ export function withSharedEvents(
 ): Transport {
   const hubs = ((globalThis as Record<symbol, unknown>)[HUBS] ??=
     new Map()) as Map<string, EventHub>;
-  const hubOf = (path: string) => {
-    const name = path === MASTER_EVENTS ? server : `${server} ${path}`;
-    const found = hubs.get(name) ?? new EventHub(path);
+  const hubOf = (route: EventsRoute) => {
+    const name = route === MASTER_EVENTS ? server : `${server} ${route}`;
+    const found = hubs.get(name) ?? new EventHub(route);
     hubs.set(name, found);
     return found;
   };
   const hub = hubOf(MASTER_EVENTS);
   return {
-    get: (path, query, signal) => transport.get(path, query, signal),
-    getPage: (path, query, signal) => transport.getPage(path, query, signal),
-    send: (method, path, body, query) =>
-      transport.send(method, path, body, query),
-    blob: (path, signal) => transport.blob(path, signal),
-    url: (path, query) => transport.url(path, query),
-    post: async <T>(path: string, body?: unknown, signal?: AbortSignal) => {
-      const answer = await transport.post<T>(path, body, signal);
-      if (path === START) {
+    api: transport.api,
+    get: (route, signal) => transport.get(route, signal),
+    url: address => transport.url(address),
+    post: async <T>(
+      route: ExtensionRoute,
+      body?: unknown,
+      signal?: AbortSignal
+    ) => {
+      const answer = await transport.post<T>(route, body, signal);
+      if (route === START) {
         hub.retryAll();
       }
       return answer;
     },
     onRetry: listener => hub.onRetry(listener),
-    stream: (path, options) =>
-      SHARED.includes(path)
-        ? hubOf(path).follow(transport, options)
-        : transport.stream(path, options)
+    stream: (route, options) => hubOf(route).follow(transport, options)
   };
 }

@@ -2,7 +2,7 @@
 
 import type { ExperimentId, ExperimentView, SystemState } from './model';
 import { isTerminal } from './model';
-import { trialPath } from './paths';
+import { systemSamples } from './requests';
 import type { Transport } from './transport';
 import { RequestError } from './transport';
 import { logTrial } from './view';
@@ -49,9 +49,15 @@ export class SystemBook {
     trialId: number,
     signal: AbortSignal
   ): Promise<SystemState['samples']> {
-    const path = `${trialPath(this._experimentId, trialId)}/system`;
+    const { api } = this._transport;
     try {
-      return await this._transport.get(path, { points: POINTS }, signal);
+      return await systemSamples(
+        api,
+        this._experimentId,
+        trialId,
+        POINTS,
+        signal
+      );
     } catch (error) {
       if (error instanceof RequestError && error.status === 404) {
         return []; // a master of an earlier version

@@ -1,76 +1,48 @@
 /** Requests to the server extension, and event streams over it. Knows no JupyterLab. */
 
+import { type Address, type Api, createApi } from './api';
+import type { ExperimentId } from './model';
+import { type EventsRoute, extensionPath, type ExtensionRoute } from './paths';
+import { RequestError } from './requestError';
 import { SseParser, StreamEvent } from './sse';
 
+export { RequestError } from './requestError';
 export type { StreamEvent } from './sse';
 
-type QueryValue = string | number | boolean | null | undefined;
-/** Parameters of a request; those that are undefined or null are left out, and a list repeats its name. */
-export type Query = Readonly<
-  Record<string, QueryValue | readonly QueryValue[]>
->;
-
-/** An answer with what stands in its head, such as the number of all rows. */
-export interface Page<T> {
-  readonly body: T;
-  readonly head: Headers;
+/** What a stream of events is to tell. */
+export interface EventsQuery {
+  /** Of this experiment only. */
+  readonly experiment_id?: ExperimentId;
+  /** What happens from now on only. */
+  readonly tail?: boolean;
 }
 
 export interface StreamOptions {
-  query?: Query;
+  query?: EventsQuery;
   signal: AbortSignal;
   /** Called when the server has accepted the stream: from here on nothing is missed. */
   onOpen?: () => void;
 }
 
-/** Paths are relative to `<base>/det-native/api/`. */
+/** The way to a master, and to the server extension that it is reached by. */
 export interface Transport {
-  get<T>(path: string, query?: Query, signal?: AbortSignal): Promise<T>;
-  /** As `get`, with the head of the answer. */
-  getPage<T>(
-    path: string,
-    query?: Query,
-    signal?: AbortSignal
-  ): Promise<Page<T>>;
-  post<T>(path: string, body?: unknown, signal?: AbortSignal): Promise<T>;
-  /** Change something, put it in the place of another, or delete it. */
-  send<T>(
-    method: 'PATCH' | 'PUT' | 'DELETE',
-    path: string,
+  /** The master's interface; what is refused is thrown as a `RequestError`. */
+  readonly api: Api;
+  /** Read a route of the server extension's own. */
+  get<T>(route: ExtensionRoute, signal?: AbortSignal): Promise<T>;
+  post<T>(
+    route: ExtensionRoute,
     body?: unknown,
-    query?: Query
+    signal?: AbortSignal
   ): Promise<T>;
-  /** What a path has that is no JSON. */
-  blob(path: string, signal?: AbortSignal): Promise<Blob>;
-  /** Address of a path, for links. */
-  url(path: string, query?: Query): string;
-  stream(path: string, options: StreamOptions): AsyncIterable<StreamEvent>;
+  /** Where this page finds a route of the master, for links. */
+  url(address: Address): string;
+  stream(
+    route: EventsRoute,
+    options: StreamOptions
+  ): AsyncIterable<StreamEvent>;
   /** Call `listener` when another try is worth it: something else of this page got through. Returns what ends it. */
   onRetry?(listener: () => void): () => void;
-}
-
-/** A request that was refused, or that nobody answered. The words are for the user. */
-export class RequestError extends Error {
-  /**
-   * @param status - HTTP status; 0 if there was no answer.
-   * @param state - State of the master as `status` says it, or `refused`.
-   * @param remedy - What to do.
-   * @param problems - What is wrong in the request, thing by thing.
-   */
-  constructor(
-    message: string,
-    readonly status: number,
-    readonly state: string,
-    readonly remedy = '',
-    readonly problems: ReadonlyArray<{
-      where: string;
-      what: string;
-      remedy: string;
-    }> = []
-  ) {
-    super(message);
-    this.name = 'RequestError';
-  }
 }
 
 export type FetchFunction = (
@@ -85,6 +57,9 @@ const JUPYTER = 'Jupyter server';
 
 /** Talks to the server extension by `fetch`, with Jupyter's XSRF header. */
 export class FetchTransport implements Transport {
+  readonly api = createApi((address, init) =>
+    this._answer(this.url(address), init, whole)
+  );
   private readonly _base: string;
 
   /**
@@ -106,55 +81,30 @@ export class FetchTransport implements Transport {
     this._base = `${baseUrl.replace(/\/*$/, '/')}det-native/api/`;
   }
 
-  /** Address of a path, for links. */
-  url(path: string, query: Query = {}): string {
-    return this._base + path + queryText(query);
+  /** Where this page finds a route of the master, for links. */
+  url(address: Address): string {
+    return this._base + extensionPath(address);
   }
 
-  async get<T>(
-    path: string,
-    query: Query = {},
-    signal?: AbortSignal
-  ): Promise<T> {
-    return this._json<T>(this.url(path, query), { method: 'GET' }, signal);
+  get<T>(route: ExtensionRoute, signal?: AbortSignal): Promise<T> {
+    return this._json<T>(route, { method: 'GET' }, signal);
   }
 
-  async getPage<T>(
-    path: string,
-    query: Query = {},
-    signal?: AbortSignal
-  ): Promise<Page<T>> {
-    const read = async (response: Response) => ({
-      body: (await response.json()) as T,
-      head: response.headers
-    });
-    return this._answer(this.url(path, query), GET, read, signal);
-  }
-
-  async post<T>(
-    path: string,
+  post<T>(
+    route: ExtensionRoute,
     body: unknown = {},
     signal?: AbortSignal
   ): Promise<T> {
-    return this._json<T>(this.url(path), withBody('POST', body), signal);
-  }
-
-  async send<T>(
-    method: 'PATCH' | 'PUT' | 'DELETE',
-    path: string,
-    body?: unknown,
-    query: Query = {}
-  ): Promise<T> {
-    return this._json<T>(this.url(path, query), withBody(method, body));
-  }
-
-  blob(path: string, signal?: AbortSignal): Promise<Blob> {
-    const init = { method: 'GET' };
-    return this._answer(this.url(path), init, answer => answer.blob(), signal);
+    const init = {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { 'Content-Type': 'application/json' }
+    };
+    return this._json<T>(route, init, signal);
   }
 
   async *stream(
-    path: string,
+    route: EventsRoute,
     options: StreamOptions
   ): AsyncGenerator<StreamEvent> {
     const silence = new AbortController();
@@ -163,7 +113,7 @@ export class FetchTransport implements Transport {
     const watchdog = new Watchdog(SILENCE_SECONDS, () => silence.abort());
     try {
       const response = await this._request(
-        this.url(path, options.query),
+        this.url(withQuery(route, options.query)),
         init,
         signal
       ).catch((error: unknown) => {
@@ -178,23 +128,23 @@ export class FetchTransport implements Transport {
   }
 
   private _json<T>(
-    url: string,
+    route: ExtensionRoute,
     init: RequestInit,
     signal?: AbortSignal
   ): Promise<T> {
     const read = async (response: Response) =>
       (response.status === 204 ? undefined : await response.json()) as T;
-    return this._answer(url, init, read, signal);
+    return this._answer(this._base + route, { ...init, signal }, read);
   }
 
   private async _answer<T>(
     url: string,
     init: RequestInit,
-    read: (response: Response) => Promise<T>,
-    given?: AbortSignal
+    read: (response: Response) => Promise<T>
   ): Promise<T> {
     const limit = new AbortController();
     const watchdog = new Watchdog(this._requestSeconds, () => limit.abort());
+    const given = init.signal ?? undefined;
     const signal = given
       ? AbortSignal.any([given, limit.signal])
       : limit.signal;
@@ -231,29 +181,23 @@ export class FetchTransport implements Transport {
   }
 }
 
-const GET = { method: 'GET' } as const;
-
-function withBody(method: string, body: unknown): RequestInit {
-  return body === undefined
-    ? { method }
-    : {
-        method,
-        body: JSON.stringify(body),
-        headers: { 'Content-Type': 'application/json' }
-      };
+/** The same answer, of which nothing is left to come: what breaks off, or takes too long, has done so here. */
+async function whole(response: Response): Promise<Response> {
+  const { status } = response;
+  const headers = new Headers(response.headers);
+  headers.delete('Content-Length'); // it may be that of compressed content
+  const content = status === 204 ? null : await response.arrayBuffer();
+  return new Response(content, { status, headers });
 }
 
-/** `?name=value&…`, or nothing. */
-export function queryText(query: Query): string {
-  const parts = Object.entries(query).flatMap(([name, value]) =>
-    (Array.isArray(value) ? value : [value])
-      .filter(each => each !== undefined && each !== null)
-      .map(
-        each =>
-          `${encodeURIComponent(name)}=${encodeURIComponent(String(each))}`
-      )
+function withQuery(route: EventsRoute, query: EventsQuery = {}): Address {
+  const given = Object.entries(query).filter(
+    ([, value]) => value !== undefined
   );
-  return parts.length > 0 ? `?${parts.join('&')}` : '';
+  const text = new URLSearchParams(
+    given.map(([name, value]) => [name, String(value)])
+  );
+  return (text.size > 0 ? `${route}?${text}` : route) as Address;
 }
 
 async function* readEvents(

@@ -1,9 +1,10 @@
 /** Requests to the master that has served this page. */
 
+import { type Address, dataOf } from '../shared/api';
 import { saveAddress } from '../shared/download';
 import type { MasterStatus } from '../shared/model';
-import type { components } from '../shared/rest';
-import { FetchTransport, type Query, RequestError } from '../shared/transport';
+import type { ExtensionRoute } from '../shared/paths';
+import { FetchTransport, RequestError } from '../shared/transport';
 import type { Session } from './session';
 
 const UNREACHABLE = () =>
@@ -42,7 +43,7 @@ async function failure(answer: Response): Promise<RequestError> {
   );
 }
 
-/** Paths are those of the server extension: `master/…` is the master's interface, `status` is asked of it. */
+/** The master itself: of what the server extension answers there is its `status` only. */
 export class MasterTransport extends FetchTransport {
   constructor(
     private readonly _origin: string,
@@ -69,28 +70,18 @@ export class MasterTransport extends FetchTransport {
     super(_origin, send, undefined, undefined, 'master');
   }
 
-  override url(path: string, query: Query = {}): string {
-    return super
-      .url(path, query)
-      .replace(
-        `${this._origin}/det-native/api/master/`,
-        `${this._origin}/api/v1/`
-      );
+  override url(address: Address): string {
+    return this._origin + address;
   }
 
   override async get<T>(
-    path: string,
-    query: Query = {},
+    route: ExtensionRoute,
     signal?: AbortSignal
   ): Promise<T> {
-    if (path !== 'status') {
-      return super.get<T>(path, query, signal);
+    if (route !== 'status') {
+      return super.get<T>(route, signal);
     }
-    const info = await super.get<components['schemas']['Health']>(
-      'master/health',
-      {},
-      signal
-    );
+    const info = await dataOf(this.api.GET('/api/v1/health', { signal }));
     const { version, protocol } = info;
     const status: MasterStatus = {
       state: 'running',
@@ -105,11 +96,9 @@ export class MasterTransport extends FetchTransport {
   }
 
   /** Save a file: a link can send no key, so it has a ticket, which opens this address once. */
-  async download(path: string, query: Query = {}, name = ''): Promise<void> {
-    const address = this.url(path, query).slice(this._origin.length);
-    const ticket = await this.post<components['schemas']['Ticket']>(
-      'master/session/ticket',
-      { address }
+  async download(address: Address, name = ''): Promise<void> {
+    const ticket = await dataOf(
+      this.api.POST('/api/v1/session/ticket', { body: { address } })
     );
     saveAddress(ticket.address, name);
   }

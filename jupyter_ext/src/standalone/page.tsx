@@ -120,7 +120,7 @@ export class Page {
 
   private _ping(): void {
     if (this._workspace !== null) {
-      this._transport.get('master/session').catch(() => undefined); // the workspace says how the connection is
+      this._transport.api.GET('/api/v1/session').catch(() => undefined); // the workspace says how the connection is
     }
   }
 }

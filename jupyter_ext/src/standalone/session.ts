@@ -5,10 +5,10 @@
  * kept in its `localStorage`, which all tabs share. A link `#signin=CODE&to=/experiments/7` gives both, once.
  */
 
-import { RequestError } from '../shared/transport';
+import { createApi } from '../shared/api';
+import { RequestError } from '../shared/requestError';
 
 const KEY = 'det-native.session';
-const SESSION = '/api/v1/session';
 
 /** What a link to sign in says. */
 export interface SignInLink {
@@ -31,6 +31,15 @@ export type KeyStore = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 /** The session of this browser; without a store it lasts as long as the page does. */
 export class Session {
   private _key: string | null = null;
+  /** Refusals are answers here: what they mean, this page says by itself. */
+  private readonly _api = createApi((address, init) =>
+    this._fetch(address, {
+      ...init,
+      headers: { ...init.headers, ...this.headers() },
+      credentials: 'same-origin',
+      cache: 'no-store'
+    })
+  );
   private readonly _listeners = new Set<() => void>();
 
   constructor(
@@ -57,18 +66,19 @@ export class Session {
 
   /** Use the code of a link; rejects with the master's words. */
   async signIn(code: string): Promise<void> {
-    const answer = await this._send('POST', { code });
-    if (!answer.ok) {
-      throw await refusalOf(answer);
+    const { data, error, response } = await this._api.POST('/api/v1/session', {
+      body: { code }
+    });
+    if (data === undefined) {
+      throw refusalOf(error, response.status);
     }
-    const { key } = (await answer.json()) as { key: string };
-    this._keep(key);
+    this._keep(data.key);
     this._tell();
   }
 
   /** End the session here and at the master, in all tabs. */
   async signOut(): Promise<void> {
-    await this._send('DELETE').catch(() => undefined); // a master that is gone has forgotten it already
+    await this._api.DELETE('/api/v1/session').catch(() => undefined); // a master that is gone has forgotten it already
     this.forget();
   }
 
@@ -111,35 +121,15 @@ export class Session {
       // the browser forbids it
     }
   }
-
-  private _send(method: string, body?: unknown): Promise<Response> {
-    const headers: Record<string, string> = this.headers();
-    const init: RequestInit = {
-      method,
-      headers,
-      credentials: 'same-origin',
-      cache: 'no-store'
-    };
-    if (body !== undefined) {
-      headers['Content-Type'] = 'application/json';
-      init.body = JSON.stringify(body);
-    }
-    return this._fetch(SESSION, init);
-  }
 }
 
-async function refusalOf(answer: Response): Promise<RequestError> {
-  const text = await answer.text();
-  let message = '';
-  try {
-    const body = JSON.parse(text) as { error?: unknown };
-    message = typeof body.error === 'string' ? body.error : '';
-  } catch {
-    // a page of something else
-  }
+function refusalOf(body: unknown, status: number): RequestError {
+  const { error } = Object(body) as { error?: unknown };
   return new RequestError(
-    message || `The master answered ${answer.status}.`,
-    answer.status,
+    typeof error === 'string' && error !== ''
+      ? error
+      : `The master answered ${status}.`,
+    status,
     'refused'
   );
 }

@@ -16,9 +16,9 @@ import type {
   SystemState,
   Trial
 } from '../shared/model';
-import { mediumPath } from '../shared/paths';
-import { TEXTS } from '../shared/texts';
+import { mediumContent } from '../shared/requests';
 import { withSharedEvents } from '../shared/sharedEvents';
+import { TEXTS } from '../shared/texts';
 import {
   FetchTransport,
   type Transport,
@@ -189,7 +189,7 @@ function withoutKernel(model: AnyModel<WidgetState>, id: string): KernelAway {
     content: ({ id: number, trial_id: trialId }) => {
       const page = readPage();
       return page
-        ? transportOf(page).blob(mediumPath(id, trialId, number))
+        ? mediumContent(transportOf(page).api, id, trialId, number)
         : Promise.reject(new Error(TEXTS.kernelBusy));
     }
   };

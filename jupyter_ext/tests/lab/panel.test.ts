@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ScriptedTransport } from '../shared/scriptedTransport';
 
 import { fits } from '../../src/lab/fits';
 import { rowAfterKey } from '../../src/lab/panel/keys';
@@ -6,7 +7,6 @@ import { problemLine, rowOf } from '../../src/lab/panel/rows';
 import { headerText, screenOf } from '../../src/lab/panel/screen';
 import { slotsKey, SlotsWatch } from '../../src/lab/panel/slots';
 import type { UserErrorInfo } from '../../src/shared/model';
-import type { Transport } from '../../src/shared/transport';
 import { experiment, listView, NOW, status, userError } from './facts';
 
 const LOST = {
@@ -376,16 +376,10 @@ describe('the active row', () => {
 
 describe('the slots', () => {
   function watch() {
-    const asked: string[] = [];
-    const transport = {
-      get: (path: string) => {
-        asked.push(path);
-        return Promise.resolve({
-          slots: [{ trial_id: 3 }, { trial_id: null }]
-        });
-      }
-    } as unknown as Transport;
-    return { asked, slots: new SlotsWatch(transport) };
+    const transport = new ScriptedTransport({
+      'master/master': { slots: [{ trial_id: 3 }, { trial_id: null }] }
+    });
+    return { asked: transport.requests, slots: new SlotsWatch(transport) };
   }
 
   it('are asked for when the list changes in what runs, and only while it is seen', async () => {

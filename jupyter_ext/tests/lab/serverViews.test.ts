@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
 /** What is shown and kept without a kernel: of experiments that the master knows as the same. */
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import '../shared/browserParts';
+import { ScriptedTransport } from '../shared/scriptedTransport';
 import { type NamedView, ServerViews } from '../../src/lab/output/serverViews';
-import type { Transport } from '../../src/shared/transport';
 
 const NAMED: NamedView = {
   view_id: 'one',
@@ -18,12 +18,8 @@ const OTHER = { ...KNOWN, created: '2026-11-23T10:00:00Z' };
 
 /** A server with these answers. */
 function server(answers: Record<string, unknown>) {
-  const get = vi.fn((path: string) =>
-    path in answers
-      ? Promise.resolve(answers[path])
-      : Promise.reject(new Error(path))
-  );
-  return { get, views: new ServerViews({ get } as unknown as Transport) };
+  const transport = new ScriptedTransport(answers);
+  return { transport, views: new ServerViews(transport) };
 }
 
 describe('the view of a display without its kernel', () => {
@@ -51,10 +47,10 @@ describe('the view of a display without its kernel', () => {
   });
 
   it('is not asked for where what was saved is the last word, or nothing says which it is', async () => {
-    const { get, views } = server({});
+    const { transport, views } = server({});
     expect(await views.find({ ...NAMED, state: 'COMPLETED' })).toBeNull();
     expect(await views.find({ view_id: 'of an older version' })).toBeNull();
-    expect(get).not.toHaveBeenCalled();
+    expect(transport.requests).toEqual([]);
   });
 
   it('is not that of another experiment of the same number', async () => {

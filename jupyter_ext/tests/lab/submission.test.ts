@@ -23,6 +23,7 @@ import { refusalOf } from '../../src/lab/submission/refusals';
 import { remarks } from '../../src/lab/submission/summary';
 import { RequestError, type Transport } from '../../src/shared/transport';
 import { after, inspected, inspection } from './facts';
+import { ScriptedTransport } from '../shared/scriptedTransport';
 
 describe('the dialog', () => {
   it('waits in words, and cannot be accepted before it knows what would be sent', () => {
@@ -166,7 +167,8 @@ function controller(...answers: unknown[]) {
   const models: DialogModel[] = [];
   const ran: Inspection['here'][] = [];
   const transport = {
-    get: () => Promise.resolve({ slots: [SLOT, SLOT] }),
+    api: new ScriptedTransport({ 'master/master': { slots: [SLOT, SLOT] } })
+      .api,
     post: (path: string, body: DocumentBody, signal: AbortSignal) => {
       requests.push({ path, body });
       const answer = answers.shift();

@@ -178,7 +178,7 @@ export const HOSTILE = [
 
 /** The states of the master's interface, as its description says them. */
 export function statesOf(name: 'ExperimentState' | 'TrialState'): string[] {
-  const text = readFileSync('src/shared/openapi.json', 'utf8');
+  const text = readFileSync('src/generated/openapi.json', 'utf8');
   const { components } = JSON.parse(text) as {
     components: { schemas: Record<string, { enum?: string[] }> };
   };

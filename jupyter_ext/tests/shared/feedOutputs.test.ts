@@ -24,7 +24,7 @@ describe('what a trial logs and writes', () => {
     await vi.advanceTimersByTimeAsync(3000);
     expect(transport.requests).not.toContain(`GET ${MEDIA}?after=2&limit=1000`);
     expect(feed.fileAddress(artifact({ path: 'a b/c.h5' }))).toBe(
-      `/${FILES}/content?path=a b/c.h5`
+      `/${FILES}/content?path=a%20b%2Fc.h5`
     );
   });
 

@@ -2,9 +2,8 @@ import { describe, expect, it } from 'vitest';
 
 import { LogBook } from '../../src/shared/logBook';
 import type { LogLine } from '../../src/shared/model';
-import type { Query, Transport } from '../../src/shared/transport';
 import { detail, logLine, trial, view } from './examples';
-import { AWAY, held } from './scriptedTransport';
+import { AWAY, held, ScriptedTransport } from './scriptedTransport';
 
 const { signal } = new AbortController();
 const SEARCH = view({ trials: [trial(), trial({ id: 4 })] });
@@ -12,29 +11,37 @@ const SEARCH = view({ trials: [trial(), trial({ id: 4 })] });
 /** The master's logs: lines of each trial, and what was asked for. */
 class Logs {
   readonly lines = new Map<number, LogLine[]>();
-  readonly asked: Array<[number, Query]> = [];
+  readonly asked: Array<[number, Record<string, number>]> = [];
   /** What an answer waits for. */
   wait: Promise<unknown> = Promise.resolve();
-  readonly book = new LogBook({
-    get: async (path: string, query: Query) => {
-      const id = Number(/trials\/(\d+)\/logs/.exec(path)?.[1]);
-      this.asked.push([id, query]);
-      const {
-        after = 0,
-        before = Infinity,
-        last
-      } = query as {
-        after?: number;
-        before?: number;
-        last: number;
-      };
-      const found = (this.lines.get(id) ?? [])
-        .filter(line => line.id > after && line.id < before)
-        .slice(-last);
-      await this.wait;
-      return found;
-    }
-  } as unknown as Transport);
+  readonly book: LogBook;
+
+  constructor() {
+    const trials = Array.from({ length: 100 }, (_, id) => id);
+    this.book = new LogBook(
+      new ScriptedTransport(
+        Object.fromEntries(
+          trials.map(id => [
+            `master/trials/${id}/logs`,
+            (query: URLSearchParams) => this._answer(id, query)
+          ])
+        )
+      )
+    );
+  }
+
+  private async _answer(id: number, query: URLSearchParams) {
+    const asked = Object.fromEntries(
+      [...query].map(([name, value]) => [name, Number(value)])
+    );
+    this.asked.push([id, asked]);
+    const { after = 0, before = Infinity, last = 0 } = asked;
+    const found = (this.lines.get(id) ?? [])
+      .filter(line => line.id > after && line.id < before)
+      .slice(-last);
+    await this.wait;
+    return found;
+  }
 
   print(trialId: number, count: number): void {
     const known = this.lines.get(trialId) ?? [];

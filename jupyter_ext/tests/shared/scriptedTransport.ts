@@ -1,11 +1,12 @@
 /** A way to a server whose answers a test decides, and whose requests it counts. */
+import { type Address, createApi } from '../../src/shared/api';
+import {
+  type EventsRoute,
+  extensionPath,
+  type ExtensionRoute
+} from '../../src/shared/paths';
 import type { StreamEvent } from '../../src/shared/sse';
-import type {
-  Page,
-  Query,
-  StreamOptions,
-  Transport
-} from '../../src/shared/transport';
+import type { StreamOptions, Transport } from '../../src/shared/transport';
 import { RequestError } from '../../src/shared/transport';
 
 export const AWAY = new RequestError(
@@ -68,7 +69,7 @@ export class ScriptedStream {
   }
 }
 
-/** Answers by path; an `Error` refuses, a promise makes it wait. Requests that are called off stay so. */
+/** Answers by path, or by method and path, as the server extension has it: `master/trials/3/logs`; an `Error` refuses, a promise makes it wait, a function gets the query. Requests that are called off stay so. */
 export class ScriptedTransport implements Transport {
   readonly answers = new Map<string, unknown>();
   /** Method and address of each request, streams included. */
@@ -110,48 +111,48 @@ export class ScriptedTransport implements Transport {
     this.requests.length = 0;
   }
 
-  get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-    return this._answer<T>('GET', path, query, signal);
+  readonly api = createApi(async (address, init) => {
+    const [path = '', search = ''] = extensionPath(address).split('?');
+    const { method = 'GET', body, signal } = init;
+    if (method !== 'GET') {
+      this.bodies.push(typeof body === 'string' ? JSON.parse(body) : undefined);
+    }
+    const answer = await this._answer(
+      method,
+      path,
+      search,
+      signal ?? undefined
+    );
+    return answerOf(answer, this.heads.get(path));
+  });
+
+  get<T>(route: ExtensionRoute, signal?: AbortSignal): Promise<T> {
+    return this._answer<T>('GET', route, '', signal);
   }
 
-  blob(path: string, signal?: AbortSignal): Promise<Blob> {
-    return this._answer<Blob>('BLOB', path, {}, signal);
+  url(address: Address): string {
+    return `/${extensionPath(address)}`;
   }
 
-  url(path: string, query: Query = {}): string {
-    return address('', `/${path}`, query).trim();
-  }
-
-  async getPage<T>(
-    path: string,
-    query: Query = {},
+  post<T>(
+    route: ExtensionRoute,
+    body: unknown = {},
     signal?: AbortSignal
-  ): Promise<Page<T>> {
-    const body = await this._answer<T>('GET', path, query, signal);
-    return { body, head: new Headers(this.heads.get(path)) };
-  }
-
-  send<T>(
-    method: 'PATCH' | 'PUT' | 'DELETE',
-    path: string,
-    body?: unknown,
-    query: Query = {}
   ): Promise<T> {
     this.bodies.push(body);
-    return this._answer<T>(method, path, query);
-  }
-
-  post<T>(path: string, body: unknown = {}, signal?: AbortSignal): Promise<T> {
-    this.bodies.push(body);
-    return this._answer<T>('POST', path, {}, signal);
+    return this._answer<T>('POST', route, '', signal);
   }
 
   async *stream(
-    path: string,
+    route: EventsRoute,
     options: StreamOptions
   ): AsyncGenerator<StreamEvent> {
     options.signal.throwIfAborted();
-    this.requests.push(address('STREAM', path, options.query ?? {}));
+    const path = extensionPath(route);
+    const query = Object.entries(options.query ?? {}).map(
+      ([name, value]) => `${name}=${String(value)}`
+    );
+    this.requests.push(addressed('STREAM', path, query.join('&')));
     if (this.refusal) {
       throw this.refusal;
     }
@@ -164,12 +165,16 @@ export class ScriptedTransport implements Transport {
   private async _answer<T>(
     method: string,
     path: string,
-    query: Query,
+    query: string,
     signal?: AbortSignal
   ): Promise<T> {
     signal?.throwIfAborted();
-    this.requests.push(address(method, path, query));
-    const answer = await this.answers.get(path);
+    this.requests.push(addressed(method, path, query));
+    const known =
+      this.answers.get(`${method} ${path}`) ?? this.answers.get(path);
+    const answer: unknown = await (typeof known === 'function'
+      ? (known as Answer)(new URLSearchParams(query))
+      : known);
     signal?.throwIfAborted();
     if (answer === undefined) {
       throw new RequestError(`There is no ${path}.`, 404, 'refused');
@@ -181,11 +186,26 @@ export class ScriptedTransport implements Transport {
   }
 }
 
-function address(method: string, path: string, query: Query): string {
-  const parts = Object.entries(query).map(
-    ([name, value]) => `${name}=${String(value)}`
-  );
-  return `${method} ${path}${parts.length > 0 ? `?${parts.join('&')}` : ''}`;
+type Answer = (query: URLSearchParams) => unknown;
+
+/** A request as people read it: decoded, and a list by commas. */
+function addressed(method: string, path: string, search: string): string {
+  const values = new URLSearchParams(search);
+  const query = [...new Set(values.keys())]
+    .map(name => `${name}=${values.getAll(name).join(',')}`)
+    .join('&');
+  return query === '' ? `${method} ${path}` : `${method} ${path}?${query}`;
+}
+
+/** An answer of these values; a `Blob` of jsdom is none that a `Response` takes. */
+function answerOf(answer: unknown, head?: Record<string, string>): Response {
+  return {
+    ok: true,
+    status: 200,
+    headers: new Headers(head),
+    text: () => Promise.resolve(JSON.stringify(answer)),
+    blob: () => Promise.resolve(answer)
+  } as unknown as Response;
 }
 
 /** A promise that a test keeps open. */

@@ -1,3 +1,4 @@
+import { MASTER_EVENTS } from '../../src/shared/paths';
 import { beforeEach, describe, expect, it } from 'vitest';
 
 import { withSharedEvents } from '../../src/shared/sharedEvents';
@@ -31,7 +32,7 @@ function follow(transport: Transport, experimentId?: number) {
     };
     const onOpen = () => (found.opened += 1);
     try {
-      const events = transport.stream('master/events', {
+      const events = transport.stream(MASTER_EVENTS, {
         query,
         signal: gone.signal,
         onOpen

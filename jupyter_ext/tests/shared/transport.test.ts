@@ -1,34 +1,38 @@
 import { describe, expect, it } from 'vitest';
 
+import { addressOf, dataOf } from '../../src/shared/api';
 import {
   asRequestError,
   FetchTransport,
   RequestError,
   xsrfHeader
 } from '../../src/shared/transport';
+import { MASTER_EVENTS } from '../../src/shared/paths';
 import { collect, connected, PREFIX, refused, running } from './connected';
 import { answerJson, bodyOf } from './httpServer';
 
 describe('an address', () => {
   it.each([
-    ['/', '/det-native/api/status'],
-    ['', '/det-native/api/status'],
-    ['/user/ada', '/user/ada/det-native/api/status'],
-    ['http://host:1/lab//', 'http://host:1/lab/det-native/api/status']
+    ['/', '/det-native/api/master/health'],
+    ['', '/det-native/api/master/health'],
+    ['/user/ada', '/user/ada/det-native/api/master/health'],
+    ['http://host:1/lab//', 'http://host:1/lab/det-native/api/master/health']
   ])('begins with the base %j', (base, url) => {
-    expect(new FetchTransport(base).url('status')).toBe(url);
+    const address = addressOf('/api/v1/health', {});
+    expect(new FetchTransport(base).url(address)).toBe(url);
   });
 
   it('has what is asked for, encoded, and nothing of what is not', () => {
     const query = {
-      text: 'a&b=c ü',
-      none: null,
-      nothing: undefined,
-      zero: 0,
-      tail: true
+      query: 'a&b=c ü',
+      state: null,
+      name: undefined,
+      label: ['a', 'b'],
+      limit: 0,
+      archived: true
     };
-    expect(new FetchTransport('/').url('x', query)).toBe(
-      '/det-native/api/x?text=a%26b%3Dc%20%C3%BC&zero=0&tail=true'
+    expect(addressOf('/api/v1/experiments', { query })).toBe(
+      '/api/v1/experiments?query=a%26b%3Dc%20%C3%BC&label=a&label=b&limit=0&archived=true'
     );
   });
 });
@@ -38,9 +42,9 @@ describe('a request', () => {
     const transport = await connected((_, response) =>
       answerJson(response, { größe: [1] })
     );
-    expect(await transport.get('master/experiments', { limit: 5 })).toEqual({
-      größe: [1]
-    });
+    const params = { query: { limit: 5 } };
+    const asked = transport.api.GET('/api/v1/experiments', { params });
+    expect(await dataOf(asked)).toEqual({ größe: [1] });
     const [request] = running().requests ?? [];
     expect(request?.method).toBe('GET');
     expect(request?.url).toBe(`${PREFIX}/master/experiments?limit=5`);
@@ -64,7 +68,8 @@ describe('a request', () => {
     const transport = await connected((_, response) =>
       response.writeHead(204).end()
     );
-    expect(await transport.post('master/experiments/7/kill')).toBeUndefined();
+    const asked = transport.api.DELETE('/api/v1/session');
+    expect(await dataOf(asked)).toBeUndefined();
   });
 
   it('that is refused says it in the words of the server', async () => {
@@ -129,7 +134,7 @@ describe('a request', () => {
       const transport = await connected((_, response) =>
         answerJson(response, body, code)
       );
-      const error = await refused(transport.get('x'));
+      const error = await refused(transport.get('status'));
       expect([error.status, error.state, error.message, error.remedy]).toEqual([
         code,
         state,
@@ -152,7 +157,7 @@ describe('a request', () => {
     );
   });
 
-  it.each(['get', 'stream'] as const)(
+  it.each(['get', 'api', 'stream'] as const)(
     'that nobody answers says so (%s)',
     async kind => {
       const transport = await connected(() => undefined);
@@ -161,7 +166,9 @@ describe('a request', () => {
       const asked =
         kind === 'get'
           ? transport.get('status')
-          : collect(transport.stream('events', { signal }));
+          : kind === 'api'
+            ? transport.api.GET('/api/v1/queue')
+            : collect(transport.stream(MASTER_EVENTS, { signal }));
       const error = await refused(asked);
       expect([error.status, error.state]).toEqual([0, 'unreachable']);
       expect(error.message).toBe('The Jupyter server does not answer.');
@@ -172,6 +179,18 @@ describe('a request', () => {
   it('that takes too long is given up', async () => {
     const transport = await connected(() => undefined, 0.02);
     expect((await refused(transport.get('status'))).state).toBe('unreachable');
+    const asked = transport.api.GET('/api/v1/queue');
+    expect((await refused(asked)).state).toBe('unreachable');
+  });
+
+  it('whose answer breaks off is no answer', async () => {
+    const transport = await connected((_, response) => {
+      response.writeHead(200, { 'Content-Length': 100 });
+      response.write('[');
+      setTimeout(() => response.destroy(), 5);
+    });
+    const asked = transport.api.GET('/api/v1/queue');
+    expect((await refused(asked)).state).toBe('unreachable');
   });
 
   it('that is answered with something else than JSON is not taken for an answer', async () => {
@@ -179,12 +198,15 @@ describe('a request', () => {
       response.writeHead(200).end('<html>')
     );
     expect((await refused(transport.get('status'))).state).toBe('unreachable');
+    const asked = dataOf(transport.api.GET('/api/v1/queue'));
+    expect((await refused(asked)).state).toBe('unreachable');
   });
 
   it('that was called off is no failure in words', async () => {
     const leaving = new AbortController();
     const transport = await connected(() => leaving.abort());
-    const work = transport.get('status', {}, leaving.signal);
+    const { signal } = leaving;
+    const work = transport.api.GET('/api/v1/queue', { signal });
     await expect(work).rejects.toMatchObject({ name: 'AbortError' });
   });
 });

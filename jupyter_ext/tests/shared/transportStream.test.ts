@@ -2,6 +2,7 @@ import { once } from 'node:events';
 
 import { describe, expect, it, vi } from 'vitest';
 
+import { MASTER_EVENTS } from '../../src/shared/paths';
 import { FetchTransport } from '../../src/shared/transport';
 import { collect, connected, PREFIX, refused, running } from './connected';
 import { answerJson } from './httpServer';
@@ -40,7 +41,7 @@ describe('an event stream', () => {
       const { transport } = streaming([BYTES.slice(0, cut), BYTES.slice(cut)]);
       const signal = new AbortController().signal;
       expect(
-        await collect(transport.stream('e', { signal })),
+        await collect(transport.stream(MASTER_EVENTS, { signal })),
         `cut at byte ${cut}`
       ).toEqual(['größe 🙂 模型', [2]]);
     }
@@ -57,7 +58,7 @@ describe('an event stream', () => {
     const signal = new AbortController().signal;
     const options = { signal, query: { tail: true }, onOpen: opened };
     expect(
-      await collect(transport.stream('master/events', options))
+      await collect(transport.stream(MASTER_EVENTS, options))
     ).toHaveLength(2);
     expect(opened).toHaveBeenCalledTimes(1);
     expect(running().requests[0]?.url).toBe(
@@ -74,7 +75,7 @@ describe('an event stream', () => {
     const onOpen = vi.fn();
     const signal = new AbortController().signal;
     const error = await refused(
-      collect(transport.stream('e', { signal, onOpen }))
+      collect(transport.stream(MASTER_EVENTS, { signal, onOpen }))
     );
     expect([error.state, error.message]).toEqual(['none', 'No master.']);
     expect(onOpen).not.toHaveBeenCalled();
@@ -89,7 +90,7 @@ describe('an event stream', () => {
     const error = await refused(
       (async () => {
         const signal = new AbortController().signal;
-        for await (const event of transport.stream('e', { signal })) {
+        for await (const event of transport.stream(MASTER_EVENTS, { signal })) {
           found.push(event.data);
           running().breakOff();
         }
@@ -108,7 +109,7 @@ describe('an event stream', () => {
       response.write('data: 1\n\n');
     });
     const leaving = new AbortController();
-    for await (const event of transport.stream('e', {
+    for await (const event of transport.stream(MASTER_EVENTS, {
       signal: leaving.signal
     })) {
       expect(event.data).toBe(1);
@@ -125,7 +126,7 @@ describe('an event stream', () => {
     });
     const leaving = new AbortController();
     const read = collect(
-      transport.stream('e', {
+      transport.stream(MASTER_EVENTS, {
         signal: leaving.signal,
         onOpen: () => leaving.abort()
       })
@@ -138,9 +139,9 @@ describe('an event stream', () => {
     const { transport, state } = streaming([], false);
     const signal = new AbortController().signal;
     const ended = vi.fn();
-    const read = refused(collect(transport.stream('e', { signal }))).finally(
-      ended
-    );
+    const read = refused(
+      collect(transport.stream(MASTER_EVENTS, { signal }))
+    ).finally(ended);
     await vi.advanceTimersByTimeAsync(40_000);
     state.send(': ping\n\n');
     await vi.advanceTimersByTimeAsync(44_000);
@@ -154,7 +155,7 @@ describe('an event stream', () => {
     vi.useFakeTimers();
     const { transport, state } = streaming([BYTES], false);
     const signal = new AbortController().signal;
-    for await (const event of transport.stream('e', { signal })) {
+    for await (const event of transport.stream(MASTER_EVENTS, { signal })) {
       expect(event.id).toBe(1);
       break;
     }

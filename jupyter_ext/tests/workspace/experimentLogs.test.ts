@@ -115,23 +115,26 @@ test('a log of 100,000 lines is searched within a moment', () => {
 /** Answers as the master does: the last lines, those before one, those after one. */
 class LogTransport extends ScriptedTransport {
   constructor(private readonly _all: LogLine[]) {
-    super();
+    super({
+      'master/trials/3/logs': (query: URLSearchParams) => this._lines(query)
+    });
   }
 
   add(line: LogLine): void {
     this._all.push(line);
   }
 
-  override get<T>(
-    path: string,
-    query: Record<string, number> = {}
-  ): Promise<T> {
-    this.requests.push(`${path} ${JSON.stringify(query)}`);
-    const { last, before = Infinity, after = 0, limit = 1000 } = query;
+  private _lines(query: URLSearchParams): LogLine[] {
+    const {
+      last,
+      before = Infinity,
+      after = 0,
+      limit = 1000
+    } = Object.fromEntries(
+      [...query].map(([name, value]) => [name, Number(value)])
+    );
     const wanted = this._all.filter(({ id }) => id < before && id > after);
-    const found =
-      last === undefined ? wanted.slice(0, limit) : wanted.slice(-last);
-    return Promise.resolve(found as T);
+    return last === undefined ? wanted.slice(0, limit) : wanted.slice(-last);
   }
 }
 
@@ -140,7 +143,7 @@ test('a long log shows its end first, and is loaded whole when that is wanted', 
     logLine(`line ${index}`, index + 1)
   );
   const transport = new LogTransport(all);
-  const store = new LogStore(transport, 'master/trials/3');
+  const store = new LogStore(transport.api, 7, 3);
 
   await store.newest();
   expect(store.lines).toHaveLength(1000);

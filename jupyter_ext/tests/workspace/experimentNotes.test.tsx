@@ -5,6 +5,7 @@ import '../shared/browserParts';
 import { cleanup, fireEvent, screen, waitFor } from '@testing-library/preact';
 import { afterEach, expect, test, vi } from 'vitest';
 
+import { changeExperiment } from '../../src/shared/requests';
 import { MasterTransport } from '../../src/standalone/masterTransport';
 import { Session } from '../../src/standalone/session';
 import { NotesTab } from '../../src/workspace/experiment/notes';
@@ -94,7 +95,9 @@ test('a session that ends while notes are saved does not cost them', async () =>
     Promise.resolve(new Response('{"error":"x"}', { status: 401 }))
   );
   session.subscribe(() => cleanup()); // as the page does
-  show(values => transport.send('PATCH', 'master/experiments/7', values));
+  show(async values => {
+    await changeExperiment(transport.api, 7, values);
+  });
   write('mine');
   fireEvent.click(screen.getByRole('button', { name: 'Save' }));
   await waitFor(() => expect(session.signedIn).toBe(false));

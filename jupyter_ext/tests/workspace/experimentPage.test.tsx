@@ -302,20 +302,16 @@ test('notes that somebody else has changed meanwhile are not overwritten unseen'
   fireEvent.input(screen.getByRole('textbox', { name: 'Notes in Markdown' }), {
     target: { value: 'mine' }
   });
-  const patch = vi
-    .spyOn(transport, 'send')
-    .mockRejectedValue(new RequestError('Changed meanwhile.', 409, 'refused'));
+  const refused = new RequestError('Changed meanwhile.', 409, 'refused');
+  transport.answers.set(`PATCH ${PATH}`, refused);
   transport.answers.set(PATH, detail({ state: 'COMPLETED', notes: 'theirs' }));
   fireEvent.click(screen.getByRole('button', { name: 'Save' }));
 
   expect(
     await screen.findByText('Somebody else has changed these notes meanwhile.')
   ).toBeTruthy();
-  expect(patch).toHaveBeenCalledWith('PATCH', PATH, {
-    notes: 'mine',
-    notes_before: 'old'
-  });
-  patch.mockRestore();
+  expect(transport.bodies).toEqual([{ notes: 'mine', notes_before: 'old' }]);
+  transport.answers.delete(`PATCH ${PATH}`);
   fireEvent.click(screen.getByRole('button', { name: 'Put both together' }));
   expect(
     screen.getByRole<HTMLTextAreaElement>('textbox', {

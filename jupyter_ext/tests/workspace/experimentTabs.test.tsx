@@ -142,8 +142,7 @@ test('a file is saved by its own name', async () => {
   fireEvent.click(await screen.findByRole('button', { name: 'Download' }));
 
   expect(download).toHaveBeenCalledWith(
-    'master/trials/3/artifacts/content',
-    { path: 'plots/loss.bin' },
+    '/api/v1/trials/3/artifacts/content?path=plots%2Floss.bin',
     'loss.bin'
   );
 });

@@ -137,10 +137,10 @@ describe('filters', () => {
     };
     expect(listQuery(filters)).toMatchObject({
       query: '(lr > 1 or id = 2) and state in (Queued, Running)',
-      state: null
+      state: undefined
     });
     expect(listQuery({ ...NO_FILTERS, states: ['Failed'] })).toMatchObject({
-      query: null,
+      query: undefined,
       state: 'Failed'
     });
   });

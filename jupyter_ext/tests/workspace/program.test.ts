@@ -43,7 +43,10 @@ function manifest(): BundleManifest {
 test('a program is read as its cells, files and values', async () => {
   const transport = new ScriptedTransport({ 'master/bundles/b1': manifest() });
 
-  const program = (await loadProgram(transport, { id: 7, bundle_id: 'b1' }))!;
+  const program = (await loadProgram(transport.api, {
+    id: 7,
+    bundle_id: 'b1'
+  }))!;
 
   expect(program.cells.map(({ title, hasCall }) => [title, hasCall])).toEqual([
     ['Cell [3]', false],
@@ -60,9 +63,11 @@ test('a program is read as its cells, files and values', async () => {
 test('where no program was kept, nothing is asked for', async () => {
   const transport = new ScriptedTransport();
 
-  expect(await loadProgram(transport, { id: 7, bundle_id: null })).toBeNull();
   expect(
-    await loadProgram(transport, { id: 'local-3', bundle_id: 'x' })
+    await loadProgram(transport.api, { id: 7, bundle_id: null })
+  ).toBeNull();
+  expect(
+    await loadProgram(transport.api, { id: 'local-3', bundle_id: 'x' })
   ).toBeNull();
   expect(transport.requests).toEqual([]);
 });
@@ -73,13 +78,13 @@ test('of a file that cannot be shown it is said why', async () => {
     [`master/blobs/${SHA}`]: new Blob([new Uint8Array([65, 0, 66])])
   });
 
-  expect(await fileText(transport, file)).toEqual({
+  expect(await fileText(transport.api, file)).toEqual({
     problem: 'It is no text (3 B).'
   });
-  expect(await fileText(transport, { ...file, size: 1e9 })).toEqual({
+  expect(await fileText(transport.api, { ...file, size: 1e9 })).toEqual({
     problem: 'It is larger than 262 kB (1 GB).'
   });
   expect(
-    await fileText(transport, { ...file, readable: false })
+    await fileText(transport.api, { ...file, readable: false })
   ).toHaveProperty('problem');
 });

@@ -2,6 +2,7 @@
 import { cleanup, fireEvent, render, screen } from '@testing-library/preact';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
+import { addressOf } from '../../src/shared/api';
 import { MasterTransport } from '../../src/standalone/masterTransport';
 import { HashNavigation } from '../../src/standalone/navigation';
 import {
@@ -157,7 +158,8 @@ describe('requests to the master', () => {
   it('carry the key', async () => {
     const asked = vi.fn(() => Promise.resolve(json([])));
     const transport = new MasterTransport(ORIGIN, signedIn(), asked);
-    await transport.get('master/experiments', { limit: 1 });
+    const params = { query: { limit: 1 } };
+    await transport.api.GET('/api/v1/experiments', { params });
     const [url, init] = asked.mock.calls[0] as unknown as [string, RequestInit];
     expect(url).toBe(`${ORIGIN}/api/v1/experiments?limit=1`);
     expect(init.headers).toMatchObject({ 'X-Det-Session': 'k' });
@@ -168,7 +170,7 @@ describe('requests to the master', () => {
     const transport = new MasterTransport(ORIGIN, session, () =>
       Promise.resolve(json({ error: 'x' }, 401))
     );
-    const failed = transport.get('master/experiments');
+    const failed = transport.api.GET('/api/v1/experiments');
     await expect(failed).rejects.toThrow('You are signed out.');
     expect(session.signedIn).toBe(false);
   });
@@ -195,7 +197,7 @@ describe('requests to the master', () => {
       const transport = new MasterTransport(ORIGIN, signedIn(), () =>
         Promise.resolve(json(body, status))
       );
-      const failed = transport.get('master/experiments');
+      const failed = transport.api.GET('/api/v1/experiments');
       const error = (await failed.catch((why: unknown) => why)) as RequestError;
       expect(error.status).toBe(status);
       expect(error.message).toBe(
@@ -212,8 +214,8 @@ describe('requests to the master', () => {
       const transport = new MasterTransport(ORIGIN, signedIn(), () =>
         Promise.resolve(new Response('<html>', { status }))
       );
-      const error = await transport
-        .get('master/queue')
+      const error = await transport.api
+        .GET('/api/v1/queue')
         .catch((why: unknown) => why as RequestError);
       const { message, remedy } = error as RequestError;
       expect(message).toBe(`The master answered ${status}.`);
@@ -222,7 +224,10 @@ describe('requests to the master', () => {
   );
 
   it('download a file by a ticket, not by the key', async () => {
-    const address = '/api/v1/checkpoints/u/files/w?x=1';
+    const address = addressOf('/api/v1/trials/{trial_id}/artifacts/content', {
+      path: { trial_id: 3 },
+      query: { path: 'w' }
+    });
     const asked = vi.fn(() =>
       Promise.resolve(json({ address: `${address}&ticket=t` }))
     );
@@ -233,8 +238,7 @@ describe('requests to the master', () => {
         expect(this.download).toBe('weights.bin');
       });
     const transport = new MasterTransport(ORIGIN, signedIn(), asked);
-    const path = 'master/checkpoints/u/files/w';
-    await transport.download(path, { x: 1 }, 'weights.bin');
+    await transport.download(address, 'weights.bin');
     const [, init] = asked.mock.calls[0] as unknown as [string, RequestInit];
     expect(init.body).toBe(JSON.stringify({ address }));
     expect(clicked).toHaveBeenCalledTimes(1);

@@ -5,18 +5,18 @@
  * asks the kernel for its widgets, and one in which a cell runs (that waits for the experiment, most likely) answers when
  * that has ended.
  */
+import { dataOf } from '../../shared/api';
 import { ExperimentElement } from '../../shared/experimentView';
 import { ExperimentFeed } from '../../shared/feed';
 import type { Attach, SavedState } from '../../shared/liveViews';
 import type {
-  ExperimentDetail,
   ExperimentId,
   ExperimentState,
-  Trial,
   TrialState
 } from '../../shared/model';
 import { isTerminal } from '../../shared/model';
-import { experimentPath, isLocalId, trialPath } from '../../shared/paths';
+import { savedRoute } from '../../shared/paths';
+import { experimentDetail, ofTrial } from '../../shared/requests';
 import type { Transport } from '../../shared/transport';
 import { watchVisibility } from '../../shared/visibility';
 
@@ -57,9 +57,12 @@ export class ServerViews {
     if (id === undefined || isFinal(named)) {
       return null;
     }
-    const known = await this._transport.get<ExperimentDetail | Trial>(
-      trial > 0 ? trialPath(id, trial) : experimentPath(id)
-    );
+    const { api } = this._transport;
+    const params = ofTrial(id, trial);
+    const known =
+      trial > 0
+        ? await dataOf(api.GET('/api/v1/trials/{trial_id}', { params }))
+        : await experimentDetail(api, id);
     return known.created === created
       ? place => show(place, new ExperimentFeed(this._transport, id, trial))
       : null;
@@ -76,18 +79,9 @@ export class ServerViews {
     if (id === undefined) {
       return null;
     }
-    const form = await this._transport.get<SavedForm>(savedPath(id, trial));
+    const form = await this._transport.get<SavedForm>(savedRoute(id, trial));
     return form.created === created ? form : null;
   }
-}
-
-/** Path of what is to be kept: `saved/experiments/7`, `saved/local/3`. */
-function savedPath(id: ExperimentId, trialId: number): string {
-  if (isLocalId(id)) {
-    const path = trialId > 0 ? trialPath(id, trialId) : experimentPath(id);
-    return `saved/${path.replace(/experiments\/|trials\//g, '')}`;
-  }
-  return trialId > 0 ? `saved/trials/${trialId}` : `saved/experiments/${id}`;
 }
 
 function show(place: HTMLElement, feed: ExperimentFeed): () => void {

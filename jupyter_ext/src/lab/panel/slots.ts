@@ -1,6 +1,7 @@
 /** How many slots of the master are busy; asked for only while the panel is seen and something has changed. */
 import type { ListView } from '../../shared/listFeed';
-import type { MasterInfo, SlotInfo } from '../../shared/model';
+import type { SlotInfo } from '../../shared/model';
+import { masterInfo } from '../../shared/requests';
 import { kindsText, slotName } from '../../shared/slotNames';
 import type { Transport } from '../../shared/transport';
 
@@ -99,7 +100,7 @@ export class SlotsWatch {
   private async _ask(): Promise<void> {
     this._asking = true;
     try {
-      const { slots } = await this._transport.get<MasterInfo>('master/master');
+      const { slots } = await masterInfo(this._transport.api);
       this._found = slotsOf(slots);
     } catch {
       this._found = null; // the list's own stream says what is wrong

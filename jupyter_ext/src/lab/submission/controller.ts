@@ -1,5 +1,5 @@
 /** Runs the submit dialog: asks, sends, and tells what came of it. Knows no JupyterLab. */
-import type { MasterInfo } from '../../shared/model';
+import { masterInfo } from '../../shared/requests';
 import { kindsText, slotName } from '../../shared/slotNames';
 import type { Transport } from '../../shared/transport';
 import {
@@ -10,8 +10,8 @@ import {
   next,
   opened
 } from './dialogModel';
-import { refusalOf } from './refusals';
 import type { DocumentBody, Inspection, Submission } from './inspection';
+import { refusalOf } from './refusals';
 
 /** A number is typed digit by digit: the notebook is read again when the typing rests. */
 const TYPING_MILLISECONDS = 400;
@@ -146,9 +146,8 @@ export class SubmitController {
 
   private async _askSlots(): Promise<void> {
     try {
-      const { slots } = await this._options.transport.get<MasterInfo>(
-        'master/master',
-        {},
+      const { slots } = await masterInfo(
+        this._options.transport.api,
         this._gone.signal
       );
       const kinds = kindsText(slots.map(slotName));

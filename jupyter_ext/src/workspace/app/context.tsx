@@ -3,11 +3,11 @@
 import { createContext } from 'preact';
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 
-import type { Transport } from '../../shared/transport';
+import type { Api } from '../../shared/api';
 import type { LiveExperiments } from '../data/liveExperiments';
+import type { Toasts } from '../parts/toasts';
 import { type Address, addressText, readAddress } from './address';
 import type { Host } from './host';
-import type { Toasts } from '../parts/toasts';
 
 /** Whether the workspace is seen; what is hidden causes no traffic. */
 export class Visibility {
@@ -43,8 +43,9 @@ export function useWorkspace(): Workspace {
   return workspace;
 }
 
-export function useTransport(): Transport {
-  return useWorkspace().host.transport;
+/** The master's interface. */
+export function useApi(): Api {
+  return useWorkspace().host.transport.api;
 }
 
 /** Whether the workspace is seen now. */

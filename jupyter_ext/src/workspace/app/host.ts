@@ -1,7 +1,8 @@
 /** What the workspace needs of the place where it is shown: a tab of JupyterLab, or a page of its own. */
 
+import type { Address } from '../../shared/api';
 import type { Checkpoint, ExperimentId } from '../../shared/model';
-import type { Query, Transport } from '../../shared/transport';
+import type { Transport } from '../../shared/transport';
 
 /** The address that is shown, and how it changes. */
 export interface Navigation {
@@ -34,8 +35,8 @@ export interface Host {
   readonly kind: 'lab' | 'page';
   readonly transport: Transport;
   readonly navigation: Navigation;
-  /** Save a file that the transport serves under a path; `name` where the path does not end with it. */
-  download(path: string, query?: Query, name?: string): Promise<void>;
+  /** Save a file of the master; `name` where its address does not end with it. */
+  download(address: Address, name?: string): Promise<void>;
   /** Write code that loads a checkpoint into the open notebook; missing where there is no notebook. */
   loadIntoNotebook?(
     experimentId: ExperimentId,

@@ -8,7 +8,7 @@ import { hparamTexts } from '../../shared/hparams';
 import type { ExperimentView, Trial } from '../../shared/model';
 import { isTerminal } from '../../shared/model';
 import { numberOf, trialNumber } from '../../shared/trialNumbers';
-import { useParameter, useTransport } from '../app/context';
+import { useApi, useParameter } from '../app/context';
 import { ErrorBox } from '../parts/errorBox';
 import { Empty, Loading } from '../parts/state';
 import { ChartBoard, type ChartSection } from './chartBoard';
@@ -47,7 +47,7 @@ export function ChartsTab({ view, feed }: TabProps) {
 }
 
 function Curves({ view }: { view: ExperimentView }) {
-  const transport = useTransport();
+  const api = useApi();
   const [text, setText] = useParameter('trials');
   const { id, trials } = view;
   const smallerIsBetter = view.experiment?.smaller_is_better ?? true;
@@ -100,14 +100,14 @@ function Curves({ view }: { view: ExperimentView }) {
   const loadFull = useCallback(
     (chart: ChartData, signal: AbortSignal) =>
       fullSeries(
-        transport,
+        api,
         id,
         axes,
         new Set(coarse.map(({ name }) => name)),
         chart,
         signal
       ),
-    [transport, id, axes, coarse]
+    [api, id, axes, coarse]
   );
   const details = useMemo(() => hparamTexts(wanted).own, [wanted]);
   if (own.error !== null && own.data === null) {

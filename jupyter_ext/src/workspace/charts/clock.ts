@@ -1,7 +1,7 @@
 /** From batches to epochs, samples and times, and back, as far as they are known of a trial. Pure. */
 
+import type { components } from '../../generated/rest';
 import type { Trial } from '../../shared/model';
-import type { components } from '../../shared/rest';
 import type { Axis } from './series';
 
 export type TrialClock = components['schemas']['TrialClock'];

@@ -1,8 +1,8 @@
 /** All values that were reported, for a file. */
 
-import type { ExperimentId } from '../../shared/model';
-import { trialPath } from '../../shared/paths';
-import type { Transport } from '../../shared/transport';
+import { type Api, dataOf } from '../../shared/api';
+import type { ExperimentId, MetricCurve } from '../../shared/model';
+import { ofTrial } from '../../shared/requests';
 import { placesOf, type TrialAxes } from './clock';
 import { asValue } from './curveSeries';
 import type { ChartData, Series } from './series';
@@ -16,7 +16,7 @@ interface Row {
 
 /** The series of a chart with every value; those of the system as they are. `drawnNames` have curves of their own. */
 export async function fullSeries(
-  transport: Transport,
+  api: Api,
   id: ExperimentId,
   axes: ReadonlyMap<number, TrialAxes>,
   drawnNames: ReadonlySet<string>,
@@ -34,7 +34,7 @@ export async function fullSeries(
     const { trialId, kind, name } = source;
     const key = `${trialId} ${kind}`;
     const known =
-      rows.get(key) ?? (await allRows(transport, id, trialId, kind, signal));
+      rows.get(key) ?? (await allRows(api, id, trialId, kind, signal));
     rows.set(key, known);
     const drawn = drawnName(known, kind, name, drawnNames);
     const kept = known.filter(({ metrics }) => drawn in metrics);
@@ -52,18 +52,20 @@ export async function fullSeries(
 }
 
 async function allRows(
-  transport: Transport,
+  api: Api,
   id: ExperimentId,
   trialId: number,
-  kind: string,
+  kind: MetricCurve['kind'],
   signal: AbortSignal
 ): Promise<Row[]> {
   const found: Row[] = [];
   for (;;) {
-    const page = await transport.get<Row[]>(
-      `${trialPath(id, trialId)}/metrics`,
-      { kind, after_batch: found.at(-1)?.batch ?? -1, limit: PAGE },
-      signal
+    const query = { kind, after_batch: found.at(-1)?.batch ?? -1, limit: PAGE };
+    const page = await dataOf(
+      api.GET('/api/v1/trials/{trial_id}/metrics', {
+        params: { ...ofTrial(id, trialId), query },
+        signal
+      })
     );
     if (page.length === 0) {
       return found;

@@ -1,5 +1,6 @@
 /** What a chart of curves is given: series, settings, and how a board of charts is put together. Pure. */
 
+import type { MetricCurve } from '../../shared/model';
 import type { ChartSync } from './sync';
 
 /** What an x axis counts. `relative` is the time since the first report of each series, `time` the time of day. */
@@ -56,7 +57,7 @@ export interface Series {
   /** Which metric of which trial it is; what is worked out from several has no such source. */
   readonly source?: {
     readonly trialId: number;
-    readonly kind: string;
+    readonly kind: MetricCurve['kind'];
     readonly name: string;
   };
   /** Not every value that was reported is here: the master has taken neighbours together. */

@@ -2,10 +2,12 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
+import { type Api, dataOf } from '../../shared/api';
 import type { ExperimentView, MetricCurve, Trial } from '../../shared/model';
-import { experimentPath, isLocalId, trialPath } from '../../shared/paths';
-import { RequestError, type Transport } from '../../shared/transport';
-import { useTransport } from '../app/context';
+import { isLocalId } from '../../shared/paths';
+import { ofExperiment, ofTrial } from '../../shared/requests';
+import { RequestError } from '../../shared/transport';
+import { useApi } from '../app/context';
 import { asError } from '../data/useLoad';
 import type { TrialClock } from './clock';
 
@@ -79,10 +81,10 @@ export function useCurvesOf(
   trials: readonly Trial[] | null,
   round: unknown
 ): Asked<readonly MetricCurve[]> {
-  const transport = useTransport();
+  const api = useApi();
   const ids = trials?.map(({ id }) => id).join(',') ?? null;
   return useAsked(ids === null ? null : `${view.id} ${ids}`, round, signal =>
-    curvesOf(transport, view, trials ?? [], {}, signal)
+    curvesOf(api, view, trials ?? [], {}, signal)
   );
 }
 
@@ -92,7 +94,7 @@ export function useClocks(
   trials: readonly Trial[],
   round: unknown
 ): readonly TrialClock[] {
-  const transport = useTransport();
+  const api = useApi();
   const ids = trials.map(({ id }) => id).join(',');
   const known = !isLocalId(view.id) && trials.length > 0;
   const { data } = useAsked(
@@ -100,13 +102,15 @@ export function useClocks(
     round,
     async signal => {
       try {
-        return await transport.get<TrialClock[]>(
-          `${experimentPath(view.id)}/clocks`,
-          {
-            only: trials.map(({ id }) => id),
-            trials: Math.max(trials.length, 1)
-          },
-          signal
+        const query = {
+          only: trials.map(({ id }) => id),
+          trials: Math.max(trials.length, 1)
+        };
+        return await dataOf(
+          api.GET('/api/v1/experiments/{experiment_id}/clocks', {
+            params: { ...ofExperiment(view.id), query },
+            signal
+          })
         );
       } catch (error) {
         if (error instanceof RequestError && error.status === 404) {
@@ -128,7 +132,7 @@ export function useStretch(
   stretch: readonly [number, number] | null,
   coarse: boolean
 ): readonly MetricCurve[] | null {
-  const transport = useTransport();
+  const api = useApi();
   const [settled, setSettled] = useState<string | null>(null);
   const wanted =
     stretch !== null && coarse && !isLocalId(view.id)
@@ -141,13 +145,13 @@ export function useStretch(
   const asked = settled === wanted ? wanted : null;
   const { data } = useAsked(asked, '', signal => {
     const [first, last] = stretch ?? [0, 0];
-    return curvesOf(transport, view, trials, { first, last }, signal);
+    return curvesOf(api, view, trials, { first, last }, signal);
   });
   return useMemo(() => data, [data]);
 }
 
 function curvesOf(
-  transport: Transport,
+  api: Api,
   view: ExperimentView,
   trials: readonly Trial[],
   stretch: { first?: number; last?: number },
@@ -155,20 +159,24 @@ function curvesOf(
 ): Promise<MetricCurve[]> {
   const [only] = trials;
   if (trials.length === 1 && only) {
-    return transport.get(
-      `${trialPath(view.id, only.id)}/curves`,
-      { buckets: BUCKETS_OF_ONE, ...stretch },
-      signal
+    const query = { buckets: BUCKETS_OF_ONE, ...stretch };
+    return dataOf(
+      api.GET('/api/v1/trials/{trial_id}/curves', {
+        params: { ...ofTrial(view.id, only.id), query },
+        signal
+      })
     );
   }
-  return transport.get(
-    `${experimentPath(view.id)}/curves`,
-    {
-      buckets: BUCKETS,
-      trials: Math.max(trials.length, 1),
-      only: trials.map(({ id }) => id),
-      ...stretch
-    },
-    signal
+  const query = {
+    buckets: BUCKETS,
+    trials: Math.max(trials.length, 1),
+    only: trials.map(({ id }) => id),
+    ...stretch
+  };
+  return dataOf(
+    api.GET('/api/v1/experiments/{experiment_id}/curves', {
+      params: { ...ofExperiment(view.id), query },
+      signal
+    })
   );
 }

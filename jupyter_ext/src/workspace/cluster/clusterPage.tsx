@@ -2,7 +2,8 @@
 
 import { formatAgo, formatCount, formatDuration } from '../../shared/format';
 import type { MasterInfo } from '../../shared/model';
-import { useTitle, useTransport } from '../app/context';
+import { masterInfo } from '../../shared/requests';
+import { useApi, useTitle } from '../app/context';
 import { useEvery } from '../data/useEvery';
 import { useLoad } from '../data/useLoad';
 import { ErrorBox } from '../parts/errorBox';
@@ -16,10 +17,10 @@ const SECONDS = 4;
 
 export function ClusterPage() {
   useTitle('Cluster', 'Slots, disk, schedules and messages of the master');
-  const transport = useTransport();
+  const api = useApi();
   const { data, error, loading, reload } = useLoad(
     'master',
-    signal => transport.get<MasterInfo>('master/master', {}, signal),
+    signal => masterInfo(api, signal),
     'all'
   );
   useEvery(SECONDS, reload);

@@ -2,9 +2,10 @@
 
 import { useState } from 'preact/hooks';
 
+import type { components } from '../../generated/rest';
+import { dataOf } from '../../shared/api';
 import { formatBytes, formatCount } from '../../shared/format';
-import type { components } from '../../shared/rest';
-import { useTransport, useWorkspace } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { type Loaded, useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { Dialog } from '../parts/dialog';
@@ -13,7 +14,6 @@ import { Loading } from '../parts/state';
 import { Meter } from './slots';
 
 type Space = components['schemas']['Space'];
-type CleanDone = components['schemas']['CleanDone'];
 
 /** It is measured anew at most so often: a large home takes seconds. */
 const MAX_AGE_SECONDS = 60;
@@ -28,9 +28,14 @@ const KINDS = {
 type Kind = keyof typeof KINDS;
 
 export function Disk() {
-  const transport = useTransport();
+  const api = useApi();
   const space = useLoad('space', signal =>
-    transport.get<Space>('master/space', { max_age: MAX_AGE_SECONDS }, signal)
+    dataOf(
+      api.GET('/api/v1/space', {
+        params: { query: { max_age: MAX_AGE_SECONDS } },
+        signal
+      })
+    )
   );
   const [open, setOpen] = useState(false);
   const { data, error, loading, reload } = space;
@@ -122,18 +127,19 @@ function CleanDialog({
   space: Loaded<Space>;
   onClose: () => void;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { toasts } = useWorkspace();
   const [busy, setBusy] = useState(false);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(
     new Set(Object.keys(KINDS))
   );
-  const clean = (kinds: readonly string[], dryRun: boolean) =>
-    transport.post<CleanDone>('master/space/clean', {
-      kinds,
-      dry_run: dryRun
-    });
-  const preview = useLoad('clean', () => clean(Object.keys(KINDS), true));
+  const clean = (kinds: Kind[], dryRun: boolean) =>
+    dataOf(
+      api.POST('/api/v1/space/clean', { body: { kinds, dry_run: dryRun } })
+    );
+  const preview = useLoad('clean', () =>
+    clean(Object.keys(KINDS) as Kind[], true)
+  );
   const found = preview.data?.kinds ?? [];
   const picked = found.filter(({ kind }) => chosen.has(kind));
   const bytes = picked.reduce((sum, kind) => sum + kind.bytes, 0);
@@ -141,7 +147,7 @@ function CleanDialog({
   async function run(): Promise<void> {
     setBusy(true);
     try {
-      const kinds = picked.map(({ kind }) => kind);
+      const kinds = picked.map(({ kind }) => kind as Kind);
       const done = await clean(kinds, false);
       const freed = done.kinds.reduce((sum, kind) => sum + kind.bytes, 0);
       toasts.say(`Freed ${formatBytes(freed)}.`);

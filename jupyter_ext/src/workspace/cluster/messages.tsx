@@ -2,10 +2,11 @@
 
 import { useRef } from 'preact/hooks';
 
+import type { components } from '../../generated/rest';
+import { dataOf } from '../../shared/api';
 import { formatAgo, formatCount } from '../../shared/format';
-import type { components } from '../../shared/rest';
 import { experimentAddress } from '../app/address';
-import { useTransport, useWorkspace } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { IconButton } from '../parts/button';
 import { confirm } from '../parts/dialog';
@@ -19,12 +20,12 @@ type Message = components['schemas']['MessageInfo'];
 const MESSAGES = 20;
 
 export function Schedules() {
-  const transport = useTransport();
+  const api = useApi();
   const { toasts } = useWorkspace();
   const root = useRef<HTMLElement>(null);
   const { data, error, loading, reload } = useLoad(
     'schedules',
-    signal => transport.get<Schedule[]>('master/schedules', {}, signal),
+    signal => dataOf(api.GET('/api/v1/schedules', { signal })),
     'all'
   );
   const change = async (request: () => Promise<unknown>) => {
@@ -43,7 +44,9 @@ export function Schedules() {
       danger: true
     });
     if (agreed) {
-      await change(() => transport.send('DELETE', `master/schedules/${id}`));
+      await change(() =>
+        dataOf(api.DELETE('/api/v1/schedules/{schedule_id}', ofSchedule(id)))
+      );
     }
   };
   return (
@@ -108,8 +111,11 @@ export function Schedules() {
                       label={`${paused ? 'Resume' : 'Pause'} the schedule of ${schedule.name}`}
                       onClick={() =>
                         void change(() =>
-                          transport.post(
-                            `master/schedules/${schedule.id}/${verb}`
+                          dataOf(
+                            api.POST(
+                              `/api/v1/schedules/{schedule_id}/${verb}`,
+                              ofSchedule(schedule.id)
+                            )
                           )
                         )
                       }
@@ -130,6 +136,10 @@ export function Schedules() {
   );
 }
 
+function ofSchedule(id: number) {
+  return { params: { path: { schedule_id: id } } };
+}
+
 function timingText({ timing }: Schedule): string {
   const zone = timing.timezone ? ` (${timing.timezone})` : '';
   return timing.at
@@ -142,11 +152,16 @@ function timeText(time: string | null): string {
 }
 
 export function Messages() {
-  const transport = useTransport();
+  const api = useApi();
   const { data, error, loading, reload } = useLoad(
     'messages',
     signal =>
-      transport.get<Message[]>('master/messages', { limit: MESSAGES }, signal),
+      dataOf(
+        api.GET('/api/v1/messages', {
+          params: { query: { limit: MESSAGES } },
+          signal
+        })
+      ),
     'all'
   );
   return (

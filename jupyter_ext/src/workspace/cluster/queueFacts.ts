@@ -1,6 +1,6 @@
 /** What the queue says: who is in which group, when slots will be free, and which priorities make an order. Pure. */
 
-import type { components } from '../../shared/rest';
+import type { components } from '../../generated/rest';
 
 export type Queue = components['schemas']['Queue'];
 export type QueueEntry = components['schemas']['QueueEntry'];

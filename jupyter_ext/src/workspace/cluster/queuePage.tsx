@@ -2,8 +2,10 @@
 
 import { useState } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import { formatCount, formatLeft } from '../../shared/format';
-import { useTitle, useTransport, useWorkspace } from '../app/context';
+import { changeExperiment } from '../../shared/requests';
+import { useApi, useTitle, useWorkspace } from '../app/context';
 import { useEvery } from '../data/useEvery';
 import { useLoad } from '../data/useLoad';
 import { ErrorBox } from '../parts/errorBox';
@@ -21,10 +23,10 @@ const SECONDS = 5;
 
 export function QueuePage() {
   useTitle('Queue', 'Who trains and who waits');
-  const transport = useTransport();
+  const api = useApi();
   const { data, error, loading, reload } = useLoad(
     'queue',
-    signal => transport.get<Queue>('master/queue', {}, signal),
+    signal => dataOf(api.GET('/api/v1/queue', { signal })),
     'all'
   );
   useEvery(SECONDS, reload);
@@ -58,7 +60,7 @@ function slotsLine({ slots, free, entries }: Queue): string {
 }
 
 function Groups({ queue, reload }: { queue: Queue; reload: () => void }) {
-  const transport = useTransport();
+  const api = useApi();
   const { toasts } = useWorkspace();
   const [busy, setBusy] = useState(false);
   const { running, waiting, paused } = groupsOf(queue);
@@ -71,8 +73,7 @@ function Groups({ queue, reload }: { queue: Queue; reload: () => void }) {
     setBusy(true);
     try {
       for (const [id, priority] of priorities) {
-        const body = { resources: { priority } };
-        await transport.send('PATCH', `master/experiments/${id}`, body);
+        await changeExperiment(api, id, { resources: { priority } });
       }
     } catch (error) {
       toasts.error(error);

@@ -4,9 +4,10 @@ import { useRef, useState } from 'preact/hooks';
 
 import { formatCount, formatLeft, formatPercent } from '../../shared/format';
 import type { Action } from '../../shared/model';
+import { actOn } from '../../shared/requests';
 import { TEXTS } from '../../shared/texts';
 import { experimentAddress } from '../app/address';
-import { useTransport, useWorkspace } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { IconButton } from '../parts/button';
 import { confirm } from '../parts/dialog';
 import { Link } from '../parts/link';
@@ -242,7 +243,7 @@ function Priority({
 }
 
 function Actions({ entry, reload }: { entry: QueueEntry; reload: () => void }) {
-  const transport = useTransport();
+  const api = useApi();
   const { toasts } = useWorkspace();
   const root = useRef<HTMLDivElement>(null);
   const act = async (action: Action, question = '', name = '') => {
@@ -256,7 +257,7 @@ function Actions({ entry, reload }: { entry: QueueEntry; reload: () => void }) {
       }));
     if (agreed) {
       try {
-        await transport.post(`master/experiments/${entry.id}/${action}`);
+        await actOn(api, entry.id, action);
       } catch (error) {
         toasts.error(error);
       }

@@ -1,10 +1,11 @@
 /** The slots of the master: what each is, who holds it, and how much it is used. */
 
 import { formatBytes } from '../../shared/format';
-import type { MasterInfo, SlotInfo, SystemSample } from '../../shared/model';
+import type { MasterInfo, SlotInfo } from '../../shared/model';
+import { systemSamples } from '../../shared/requests';
 import { slotName } from '../../shared/slotNames';
 import { experimentAddress } from '../app/address';
-import { useTransport } from '../app/context';
+import { useApi } from '../app/context';
 import { useEvery } from '../data/useEvery';
 import { useLoad } from '../data/useLoad';
 import { Link } from '../parts/link';
@@ -15,7 +16,7 @@ const POINTS = 8;
 const SECONDS = 4;
 
 export function Slots({ info }: { info: MasterInfo }) {
-  const transport = useTransport();
+  const api = useApi();
   const trials = [
     ...new Set(info.slots.flatMap(({ trial_id }) => trial_id ?? []))
   ].toSorted((one, other) => one - other);
@@ -23,12 +24,8 @@ export function Slots({ info }: { info: MasterInfo }) {
   const { data, reload } = useLoad(key, async signal => {
     const found = await Promise.all(
       trials.map(async id => {
-        const path = `master/trials/${id}/system`;
-        const samples = await transport.get<SystemSample[]>(
-          path,
-          { points: POINTS },
-          signal
-        );
+        // The number of a trial on the master says of which experiment it is.
+        const samples = await systemSamples(api, 0, id, POINTS, signal);
         return [id, samples] as const;
       })
     );

@@ -1,11 +1,11 @@
 /** Configuration and code of two of the experiments, side by side. */
 
 import { isLocalId, shortName } from '../../shared/paths';
-import { useParameter, useTransport } from '../app/context';
+import { useApi, useParameter } from '../app/context';
 import {
-  bundlePath,
   cellsText,
   fileText,
+  hasProgram,
   loadProgram,
   type ProgramFile,
   type ProgramText
@@ -99,17 +99,13 @@ export function CodeDiff({
 }
 
 function Programs({ before, after }: Pair) {
-  const transport = useTransport();
-  const absent = [before, after].find(
-    ({ detail }) => bundlePath(detail) === null
-  );
+  const api = useApi();
+  const absent = [before, after].find(({ detail }) => !hasProgram(detail));
   const { data, error, ...loaded } = useLoad<Array<ProgramText | null>>(
     absent ? null : `programs ${before.id} ${after.id}`,
     signal =>
       Promise.all(
-        [before, after].map(({ detail }) =>
-          loadProgram(transport, detail, signal)
-        )
+        [before, after].map(({ detail }) => loadProgram(api, detail, signal))
       )
   );
   if (absent) {
@@ -211,12 +207,12 @@ function FileDiff({
   files: ReadonlyArray<ProgramFile | undefined>;
   sides: readonly [Compared, Compared];
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const key = files.map(file => file?.sha256 ?? '').join(' ');
   const { data, error } = useLoad(`files ${key}`, signal =>
     Promise.all(
       files.map(file =>
-        file ? fileText(transport, file, signal) : Promise.resolve({ text: '' })
+        file ? fileText(api, file, signal) : Promise.resolve({ text: '' })
       )
     )
   );

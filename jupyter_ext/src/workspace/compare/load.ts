@@ -1,5 +1,6 @@
 /** What the compare page knows of each experiment. */
 
+import { type Api, dataOf } from '../../shared/api';
 import type {
   ExperimentDetail,
   ExperimentId,
@@ -7,10 +8,18 @@ import type {
   SystemSample,
   Trial
 } from '../../shared/model';
-import { experimentPath, isLocalId, trialPath } from '../../shared/paths';
+import { isLocalId } from '../../shared/paths';
 import { trialsBestFirst } from '../../shared/ranking';
+import {
+  experimentDetail,
+  ofExperiment,
+  ofTrial,
+  systemSamples,
+  trialsOf,
+  trialSummaries
+} from '../../shared/requests';
+import { RequestError } from '../../shared/transport';
 import { trialNumber } from '../../shared/trialNumbers';
-import { RequestError, type Transport } from '../../shared/transport';
 import type { TrialClock } from '../charts/clock';
 import { asError } from '../data/useLoad';
 import { summarised, type TrialSummary } from '../search/trials';
@@ -40,7 +49,7 @@ const AT_ONCE = 6;
 
 /** Load all experiments; those that are gone are left out, and named. Rejects if nothing at all answers. */
 export async function loadExperiments(
-  transport: Transport,
+  api: Api,
   ids: readonly ExperimentId[],
   signal: AbortSignal
 ): Promise<Loadeds> {
@@ -49,19 +58,13 @@ export async function loadExperiments(
   const master = summarised(ids);
   const summaries =
     master.length > 0
-      ? await transport
-          .get<TrialSummary[]>(
-            'master/trial-summaries',
-            { experiment_id: master },
-            signal
-          )
-          .catch(asUnknown)
+      ? await trialSummaries(api, master, signal).catch(asUnknown)
       : [];
   const loaded = await each(ids, async id => {
     try {
       const [detail, trials] = await Promise.all([
-        transport.get<ExperimentDetail>(experimentPath(id), {}, signal),
-        transport.get<Trial[]>(`${experimentPath(id)}/trials`, {}, signal)
+        experimentDetail(api, id, signal),
+        trialsOf(api, id, signal)
       ]);
       return { detail, trials };
     } catch (error) {
@@ -126,46 +129,43 @@ export interface TrialData {
 }
 
 export async function loadCurves(
-  transport: Transport,
+  api: Api,
   shown: ReadonlyArray<{ id: ExperimentId; trial: Trial }>,
   signal: AbortSignal
 ): Promise<TrialData[]> {
   return each(shown, async ({ id, trial }) => {
     const [curves, clocks] = await Promise.all([
-      transport
-        .get<MetricCurve[]>(
-          `${trialPath(id, trial.id)}/curves`,
-          { buckets: 500 },
+      dataOf(
+        api.GET('/api/v1/trials/{trial_id}/curves', {
+          params: { ...ofTrial(id, trial.id), query: { buckets: 500 } },
           signal
-        )
-        .catch(withoutRefused<MetricCurve>),
+        })
+      ).catch(withoutRefused<MetricCurve>),
       isLocalId(id)
         ? []
-        : transport
-            .get<TrialClock[]>(
-              `${experimentPath(id)}/clocks`,
-              { only: [trial.id], trials: 1 },
+        : dataOf(
+            api.GET('/api/v1/experiments/{experiment_id}/clocks', {
+              params: {
+                ...ofExperiment(id),
+                query: { only: [trial.id], trials: 1 }
+              },
               signal
-            )
-            .catch(withoutRefused<TrialClock>)
+            })
+          ).catch(withoutRefused<TrialClock>)
     ]);
     return { id, trial, curves, clocks };
   });
 }
 
 export async function loadSystem(
-  transport: Transport,
+  api: Api,
   shown: ReadonlyArray<{ id: ExperimentId; trial: Trial }>,
   signal: AbortSignal
 ): Promise<Array<readonly SystemSample[]>> {
   return each(shown, ({ id, trial }) =>
-    transport
-      .get<SystemSample[]>(
-        `${trialPath(id, trial.id)}/system`,
-        { points: 500 },
-        signal
-      )
-      .catch(withoutRefused<SystemSample>)
+    systemSamples(api, id, trial.id, 500, signal).catch(
+      withoutRefused<SystemSample>
+    )
   );
 }
 

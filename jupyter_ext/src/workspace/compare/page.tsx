@@ -6,12 +6,8 @@ import type { ExperimentId } from '../../shared/model';
 import { shortName } from '../../shared/paths';
 import { trialNumber } from '../../shared/trialNumbers';
 import { addressText, HOME } from '../app/address';
-import {
-  useAddress,
-  useParameter,
-  useTitle,
-  useTransport
-} from '../app/context';
+import { useAddress, useApi, useParameter, useTitle } from '../app/context';
+import { useWorkspace } from '../app/context';
 import { ChartBoard } from '../charts/chartBoard';
 import { useLoad } from '../data/useLoad';
 import { IconButton } from '../parts/button';
@@ -19,7 +15,6 @@ import { ErrorBox } from '../parts/errorBox';
 import { Link } from '../parts/link';
 import { Empty, Loading } from '../parts/state';
 import { TabList } from '../parts/tabs';
-import { useWorkspace } from '../app/context';
 import { clipped } from '../search/shapes';
 import { comparedCharts, comparedSystem } from './charts';
 import { CodeDiff, ConfigurationDiff } from './differences';
@@ -51,11 +46,11 @@ type Part = (typeof PARTS)[number][0];
 export const MOST_COMPARED = 50;
 
 export function ComparePage({ ids }: { ids: readonly ExperimentId[] }) {
-  const transport = useTransport();
+  const api = useApi();
   const taken = ids.slice(0, MOST_COMPARED);
   const { data, error, ...loaded } = useLoad(
     `compare ${taken.join(',')}`,
-    signal => loadExperiments(transport, taken, signal),
+    signal => loadExperiments(api, taken, signal),
     taken
   );
   useTitle(
@@ -220,11 +215,11 @@ function useShown(sides: readonly Side[]) {
 }
 
 function useCurvesOf(sides: readonly Side[]) {
-  const transport = useTransport();
+  const api = useApi();
   const { shown, key } = useShown(sides);
   return useLoad(
     `curves of ${key}`,
-    signal => loadCurves(transport, shown, signal),
+    signal => loadCurves(api, shown, signal),
     shown.map(({ id }) => id)
   );
 }
@@ -250,12 +245,12 @@ function Curves({ sides }: { sides: readonly Side[] }) {
 }
 
 function System({ sides }: { sides: readonly Side[] }) {
-  const transport = useTransport();
+  const api = useApi();
   const { shown, key } = useShown(sides);
   const curves = useCurvesOf(sides);
   const { data, error } = useLoad(
     `system of ${key}`,
-    signal => loadSystem(transport, shown, signal),
+    signal => loadSystem(api, shown, signal),
     shown.map(({ id }) => id)
   );
   const charts = useMemo(

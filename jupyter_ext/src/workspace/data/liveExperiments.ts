@@ -83,11 +83,7 @@ export class LiveExperiments {
   }
 
   private async _prepare(signal: AbortSignal): Promise<void> {
-    const status = await this._transport.get<MasterStatus>(
-      'status',
-      {},
-      signal
-    );
+    const status = await this._transport.get<MasterStatus>('status', signal);
     this.status = status;
     if (status.state !== 'running') {
       throw new RequestError(status.message, 0, status.state, status.remedy);

@@ -1,10 +1,11 @@
 /** The program of an experiment as people read it: its cells or command, its files, what was sent along. */
 
+import type { components } from '../../generated/rest';
+import type { Api } from '../../shared/api';
 import { formatBytes } from '../../shared/format';
 import type { ExperimentDetail } from '../../shared/model';
 import { isLocalId } from '../../shared/paths';
-import type { components } from '../../shared/rest';
-import type { Transport } from '../../shared/transport';
+import { blobContent, bundleManifest } from '../../shared/requests';
 
 type Schemas = components['schemas'];
 export type BundleManifest = Schemas['BundleManifest'];
@@ -51,24 +52,23 @@ export interface ProgramText {
   readonly packages: Readonly<Record<string, string>>;
 }
 
-/** Path of the program of an experiment; null where it was not kept, or cannot be asked for. */
-export function bundlePath({
-  id,
-  bundle_id: bundle
-}: Pick<ExperimentDetail, 'id' | 'bundle_id'>): string | null {
-  return isLocalId(id) || !bundle ? null : `master/bundles/${bundle}`;
+type Owner = Pick<ExperimentDetail, 'id' | 'bundle_id'>;
+
+/** Whether the program of an experiment was kept, and can be asked for. */
+export function hasProgram({ id, bundle_id: bundle }: Owner): boolean {
+  return !isLocalId(id) && Boolean(bundle);
 }
 
-/** Load the program of an experiment; null where it was not kept. */
+/** Load the program of an experiment; null where there is none. */
 export async function loadProgram(
-  transport: Transport,
-  experiment: Pick<ExperimentDetail, 'id' | 'bundle_id'>,
+  api: Api,
+  experiment: Owner,
   signal?: AbortSignal
 ): Promise<ProgramText | null> {
-  const path = bundlePath(experiment);
-  return path === null
-    ? null
-    : programText(await transport.get<BundleManifest>(path, {}, signal));
+  const { bundle_id: bundle } = experiment;
+  return hasProgram(experiment) && bundle
+    ? programText(await bundleManifest(api, bundle, signal))
+    : null;
 }
 
 /** What a manifest says, for people. */
@@ -116,7 +116,7 @@ export function cellsText({ cells }: ProgramText): string {
 
 /** Text of a file; a sentence instead where it is too large, no text, or not with the master. */
 export async function fileText(
-  transport: Transport,
+  api: Api,
   { sha256, size, readable }: ProgramFile,
   signal?: AbortSignal
 ): Promise<{ text: string } | { problem: string }> {
@@ -128,7 +128,7 @@ export async function fileText(
       problem: `It is larger than ${formatBytes(LARGEST_TEXT)} (${formatBytes(size)}).`
     };
   }
-  const content = await transport.blob(`master/blobs/${sha256}`, signal);
+  const content = await blobContent(api, sha256, signal);
   const bytes = new Uint8Array(await content.arrayBuffer());
   if (bytes.includes(0)) {
     return { problem: `It is no text (${formatBytes(size)}).` };

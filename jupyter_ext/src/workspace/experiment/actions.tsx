@@ -4,7 +4,7 @@ import { useRef, useState } from 'preact/hooks';
 
 import type { Action } from '../../shared/model';
 import { isTerminal } from '../../shared/model';
-import { experimentPath, isLocalId } from '../../shared/paths';
+import { isLocalId } from '../../shared/paths';
 import { TEXTS } from '../../shared/texts';
 import { experimentAddress } from '../app/address';
 import { useParameter, useWorkspace } from '../app/context';
@@ -192,9 +192,7 @@ export function Actions({ live }: { live: LiveExperiment }) {
           onMove={project => change({ project })}
         />
       )}
-      {opened === 'delete' && (
-        <DeleteDialog id={id} path={experimentPath(id)} onClose={close} />
-      )}
+      {opened === 'delete' && <DeleteDialog id={id} onClose={close} />}
     </div>
   );
 }

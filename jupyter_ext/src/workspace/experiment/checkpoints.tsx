@@ -2,6 +2,7 @@
 
 import { useRef, useState } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import { bestCheckpoint, checkpointMetric } from '../../shared/facts';
 import {
   formatAgo,
@@ -10,17 +11,15 @@ import {
   shortUuid
 } from '../../shared/format';
 import type { Checkpoint, ExperimentView } from '../../shared/model';
-import { experimentPath, isLocalId } from '../../shared/paths';
-import type { components } from '../../shared/rest';
-import { useParameter, useTransport, useWorkspace } from '../app/context';
+import { isLocalId } from '../../shared/paths';
+import { checkpointFileAddress } from '../../shared/requests';
+import { useApi, useParameter, useWorkspace } from '../app/context';
 import { confirm } from '../parts/dialog';
 import { Icon } from '../parts/icon';
 import { Menu, type MenuItem } from '../parts/menu';
 import { Empty } from '../parts/state';
 import { RegisterDialog } from './registerDialog';
 import { sorted, type TableColumn, VirtualTable } from './virtualTable';
-
-type Verified = components['schemas']['CheckpointVerified'];
 
 /** What this page knows of a checkpoint before the feed does. */
 type Changes = Readonly<Record<string, Partial<Checkpoint>>>;
@@ -168,13 +167,14 @@ function RowActions({
   onChecked: (text: string) => void;
   onRegister: () => void;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { host, toasts } = useWorkspace();
   const root = useRef<HTMLSpanElement>(null);
   const { uuid } = checkpoint;
   const name = shortUuid(uuid);
   const local = isLocalId(view.id);
-  const path = `master/checkpoints/${uuid}`;
+  const path = '/api/v1/checkpoints/{uuid}';
+  const params = { path: { uuid } };
   const tell = async (work: () => Promise<void>) => {
     try {
       await work();
@@ -186,7 +186,7 @@ function RowActions({
     tell(async () => {
       onChecked('Reading…');
       try {
-        const found = await transport.post<Verified>(`${path}/verify`);
+        const found = await dataOf(api.POST(`${path}/verify`, { params }));
         onChecked(
           found.ok
             ? `Whole: ${found.files} ${found.files === 1 ? 'file' : 'files'}`
@@ -199,7 +199,9 @@ function RowActions({
     });
   const pin = () =>
     tell(async () => {
-      await transport.send('PATCH', path, { pinned: !checkpoint.pinned });
+      await dataOf(
+        api.PATCH(path, { params, body: { pinned: !checkpoint.pinned } })
+      );
       onChange({ pinned: !checkpoint.pinned });
     });
   const remove = () =>
@@ -211,17 +213,16 @@ function RowActions({
         danger: true
       });
       if (agreed) {
-        await transport.send('DELETE', path);
+        await dataOf(api.DELETE(path, { params }));
         onChange({ state: 'DELETED' });
         toasts.say(`Checkpoint ${name} is deleted.`);
       }
     });
   const files = checkpoint.manifest.files ?? [];
-  const owner = local ? `${experimentPath(view.id)}/checkpoints/${uuid}` : path;
   const save = () =>
     tell(async () => {
       for (const file of files) {
-        await host.download(`${owner}/files/${encoded(file.path)}`);
+        await host.download(checkpointFileAddress(view.id, uuid, file.path));
       }
     });
   const items: MenuItem[] = [];
@@ -265,9 +266,4 @@ function RowActions({
       <Menu label={`Actions for checkpoint ${name}`} compact items={items} />
     </span>
   );
-}
-
-/** A path in an address: its parts may have any character. */
-function encoded(path: string): string {
-  return path.split('/').map(encodeURIComponent).join('/');
 }

@@ -2,10 +2,11 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
+import type { components } from '../../generated/rest';
 import { capitalised, cellName, formatBytes } from '../../shared/format';
 import type { ExperimentView } from '../../shared/model';
-import type { components } from '../../shared/rest';
-import { useParameter, useTransport, useWorkspace } from '../app/context';
+import { blobContent, bundleManifest } from '../../shared/requests';
+import { useApi, useParameter, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { ErrorBox } from '../parts/errorBox';
@@ -14,7 +15,6 @@ import { Empty, Loading } from '../parts/state';
 import { CellsDiff } from './cellsDiff';
 import { highlighted } from './highlight';
 
-type Bundle = components['schemas']['BundleManifest'];
 type Cell = components['schemas']['Cell'];
 
 const LARGEST_SHOWN = 256 * 1024;
@@ -27,13 +27,13 @@ export function cellTitle(cell: Cell, index: number, prompts: boolean): string {
 }
 
 export function CodeTab({ view }: { view: ExperimentView }) {
-  const transport = useTransport();
+  const api = useApi();
   const { host } = useWorkspace();
   const [shown, setShown] = useParameter('show', '', { push: true });
   const [wanted] = useParameter('cell');
   const id = view.experiment?.bundle_id ?? null;
   const bundle = useLoad(id === null ? null : `bundle ${id}`, signal =>
-    transport.get<Bundle>(`master/bundles/${id}`, {}, signal)
+    bundleManifest(api, id ?? '', signal)
   );
   const root = useRef<HTMLDivElement>(null);
   const loaded = bundle.data !== null;
@@ -195,12 +195,12 @@ function SentFile({
 }: {
   file: { path: string; size: number; sha256: string };
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const [open, setOpen] = useState(false);
   const content = useLoad(
     open && size <= LARGEST_SHOWN ? `blob ${sha256}` : null,
     async signal => {
-      const blob = await transport.blob(`master/blobs/${sha256}`, signal);
+      const blob = await blobContent(api, sha256, signal);
       const bytes = new Uint8Array(await blob.arrayBuffer());
       return bytes.includes(0) ? null : new TextDecoder().decode(bytes);
     }

@@ -2,10 +2,11 @@
 
 import { useMemo } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import { saveContent } from '../../shared/download';
 import type { ExperimentView } from '../../shared/model';
 import { isLocalId } from '../../shared/paths';
-import { useParameter, useTransport, useWorkspace } from '../app/context';
+import { useApi, useParameter, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { ErrorBox } from '../parts/errorBox';
@@ -15,15 +16,14 @@ import { defaultsOf, type JsonSchema } from './configSchema';
 import { differences, yamlText } from './yaml';
 
 export function ConfigurationTab({ view }: { view: ExperimentView }) {
-  const transport = useTransport();
+  const api = useApi();
   const { toasts } = useWorkspace();
   const [shown, setShown] = useParameter('show', '', { push: true });
   const config = view.experiment?.config ?? {};
   const text = useMemo(() => yamlText(config), [view.experiment?.config]);
   const schema = useLoad(
     shown === 'changes' ? 'configuration schema' : null,
-    signal =>
-      transport.get<JsonSchema>('master/configuration-schema', {}, signal)
+    signal => dataOf(api.GET('/api/v1/configuration-schema', { signal }))
   );
   const copy = async () => {
     try {

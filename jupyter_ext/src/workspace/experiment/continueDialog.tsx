@@ -2,13 +2,14 @@
 
 import { useState } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import { formatBytes, shortUuid } from '../../shared/format';
-import type { Experiment, ExperimentView } from '../../shared/model';
-import { experimentPath } from '../../shared/paths';
+import type { ExperimentView } from '../../shared/model';
 import { checkpointsBestFirst } from '../../shared/ranking';
+import { ofExperiment } from '../../shared/requests';
 import type { RequestError } from '../../shared/transport';
 import { experimentAddress } from '../app/address';
-import { useTransport, useWorkspace } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { asError } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { Dialog } from '../parts/dialog';
@@ -31,10 +32,10 @@ export function ContinueDialog({
   view: ExperimentView;
   onClose: () => void;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { host, toasts } = useWorkspace();
   const { experiment, id } = view;
-  const [unit, setUnit] = useState<string>(unitOf(view));
+  const [unit, setUnit] = useState(unitOf(view));
   const [length, setLength] = useState('');
   const [checkpoint, setCheckpoint] = useState('');
   const [name, setName] = useState('');
@@ -55,14 +56,16 @@ export function ContinueDialog({
     setBusy(true);
     setError(null);
     try {
-      const made = await transport.post<Experiment>(
-        `${experimentPath(id)}/continue`,
-        {
-          unit,
-          length: Number(length),
-          ...(checkpoint ? { checkpoint } : {}),
-          ...(name.trim() ? { name: name.trim() } : {})
-        }
+      const made = await dataOf(
+        api.POST('/api/v1/experiments/{experiment_id}/continue', {
+          params: ofExperiment(id),
+          body: {
+            unit,
+            length: Number(length),
+            ...(checkpoint ? { checkpoint } : {}),
+            ...(name.trim() ? { name: name.trim() } : {})
+          }
+        })
       );
       toasts.say(`Experiment ${made.id} goes on from experiment ${id}.`);
       onClose();
@@ -101,7 +104,9 @@ export function ContinueDialog({
           label="Unit"
           value={unit}
           choices={UNITS.map(value => ({ value, label: value }))}
-          onChange={setUnit}
+          onChange={value =>
+            setUnit(UNITS.find(each => each === value) ?? unit)
+          }
         />
       </div>
       <Select

@@ -4,28 +4,27 @@ import { useState } from 'preact/hooks';
 
 import { formatBytes } from '../../shared/format';
 import type { ExperimentId } from '../../shared/model';
+import { deleteExperiment, deletionOf } from '../../shared/requests';
 import { HOME } from '../app/address';
-import { useTransport, useWorkspace } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { asError, useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { Dialog } from '../parts/dialog';
 import { ErrorBox } from '../parts/errorBox';
 import { Loading } from '../parts/state';
-import { type Deletion, freedBytes, freedTexts } from './deletion';
+import { freedBytes, freedTexts } from './deletion';
 
 export function DeleteDialog({
   id,
-  path,
   onClose
 }: {
   id: ExperimentId;
-  path: string;
   onClose: () => void;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { host, toasts } = useWorkspace();
   const { data, error } = useLoad(`deletion ${id}`, signal =>
-    transport.get<Deletion>(`${path}/deletion`, {}, signal)
+    deletionOf(api, id, signal)
   );
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState<unknown>(null);
@@ -33,7 +32,7 @@ export function DeleteDialog({
   const remove = async () => {
     setBusy(true);
     try {
-      const freed = await transport.send<Deletion>('DELETE', path);
+      const freed = await deleteExperiment(api, id);
       toasts.say(
         `Experiment ${id} is deleted; that frees ${formatBytes(freedBytes(freed))}.`
       );

@@ -1,7 +1,7 @@
 /** What the deletion of an experiment frees, in words. Pure. */
 
+import type { components } from '../../generated/rest';
 import { formatBytes } from '../../shared/format';
-import type { components } from '../../shared/rest';
 
 export type Deletion = components['schemas']['Deletion'];
 

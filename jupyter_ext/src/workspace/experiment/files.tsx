@@ -2,11 +2,17 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import { formatBytes } from '../../shared/format';
-import type { Artifact, ExperimentView } from '../../shared/model';
+import type {
+  Artifact,
+  ExperimentId,
+  ExperimentView
+} from '../../shared/model';
 import { fileName, outputsTrial } from '../../shared/outputs';
-import { isLocalId, trialPath } from '../../shared/paths';
-import { useParameter, useTransport, useWorkspace } from '../app/context';
+import { isLocalId } from '../../shared/paths';
+import { artifactAddress, ofTrial } from '../../shared/requests';
+import { useApi, useParameter, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { ErrorBox } from '../parts/errorBox';
@@ -22,14 +28,19 @@ import {
 import { TrialSelect } from './trialSelect';
 
 export function FilesTab({ view }: { view: ExperimentView }) {
-  const transport = useTransport();
+  const api = useApi();
   const [trial, setTrial] = useParameter('trial');
   const [opened, setOpened] = useParameter('file', '', { push: true });
   const owner = trial === '' ? outputsTrial(view) : Number(trial);
-  const path = owner === null ? null : trialPath(view.id, owner);
   const files = useLoad(
-    path === null ? null : `files of ${path}`,
-    signal => transport.get<Artifact[]>(`${path}/artifacts`, {}, signal),
+    owner === null ? null : `files of ${view.id} ${owner}`,
+    signal =>
+      dataOf(
+        api.GET('/api/v1/trials/{trial_id}/artifacts', {
+          params: ofTrial(view.id, owner ?? 0),
+          signal
+        })
+      ),
     [view.id]
   );
   const tree = useMemo(() => fileTree(files.data ?? []), [files.data]);
@@ -65,7 +76,7 @@ export function FilesTab({ view }: { view: ExperimentView }) {
       {files.data === null && files.loading && (
         <Loading label="Loading the files…" />
       )}
-      {(path === null || files.data?.length === 0) && (
+      {(owner === null || files.data?.length === 0) && (
         <Empty title="This trial has written no files.">
           What its code writes below its working directory is listed here.
         </Empty>
@@ -76,12 +87,12 @@ export function FilesTab({ view }: { view: ExperimentView }) {
             <Tree nodes={tree} opened={opened} onOpen={setOpened} />
           </nav>
           <div class="det-exp-preview">
-            {file && path ? (
+            {file && owner !== null ? (
               <Preview
                 key={file.path}
                 file={file}
-                path={path}
-                local={isLocalId(view.id)}
+                id={view.id}
+                trialId={owner}
               />
             ) : (
               <Empty title="Choose a file to look into it." />
@@ -133,32 +144,34 @@ function Tree({
 
 function Preview({
   file,
-  path,
-  local
+  id,
+  trialId
 }: {
   file: Artifact;
-  path: string;
-  local: boolean;
+  id: ExperimentId;
+  trialId: number;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { host, toasts } = useWorkspace();
+  const local = isLocalId(id);
   const kept = file.note === '' && !local;
   const kind = kept ? previewKind(file) : 'none';
   const content = useLoad(
-    kind === 'none' ? null : `file ${path} ${file.path} ${file.sha256}`,
+    kind === 'none'
+      ? null
+      : `file ${id} ${trialId} ${file.path} ${file.sha256}`,
     signal =>
-      transport.blob(
-        `${path}/artifacts/content?path=${encodeURIComponent(file.path)}`,
-        signal
+      dataOf(
+        api.GET('/api/v1/trials/{trial_id}/artifacts/content', {
+          params: { ...ofTrial(id, trialId), query: { path: file.path } },
+          parseAs: 'blob',
+          signal
+        })
       )
   );
   const save = () =>
     host
-      .download(
-        `${path}/artifacts/content`,
-        { path: file.path },
-        fileName(file)
-      )
+      .download(artifactAddress(id, trialId, file.path), fileName(file))
       .catch((error: unknown) => toasts.error(error));
   return (
     <>

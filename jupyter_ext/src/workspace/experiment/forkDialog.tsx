@@ -2,18 +2,18 @@
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 
-import type { Experiment, ExperimentView } from '../../shared/model';
-import { experimentPath } from '../../shared/paths';
+import { dataOf } from '../../shared/api';
+import type { ExperimentView } from '../../shared/model';
+import { ofExperiment } from '../../shared/requests';
 import type { RequestError } from '../../shared/transport';
 import { experimentAddress } from '../app/address';
-import { useTransport, useWorkspace } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { asError, useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { Dialog } from '../parts/dialog';
 import { ErrorBox } from '../parts/errorBox';
 import { TextField } from '../parts/field';
 import { Loading } from '../parts/state';
-import type { JsonSchema } from './configSchema';
 import { ConfigInput, HparamInput } from './forkFields';
 import {
   type Drafts,
@@ -31,12 +31,12 @@ export function ForkDialog({
   view: ExperimentView;
   onClose: () => void;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { host, toasts } = useWorkspace();
   const { id, experiment } = view;
   const config = experiment?.config ?? {};
   const schema = useLoad('configuration schema', signal =>
-    transport.get<JsonSchema>('master/configuration-schema', {}, signal)
+    dataOf(api.GET('/api/v1/configuration-schema', { signal }))
   );
   const hparams = useMemo(() => hparamsOf(config.hyperparameters), []);
   const [name, setName] = useState('');
@@ -77,9 +77,11 @@ export function ForkDialog({
     }
     setBusy(true);
     try {
-      const made = await transport.post<Experiment>(
-        `${experimentPath(id)}/fork`,
-        fork.body
+      const made = await dataOf(
+        api.POST('/api/v1/experiments/{experiment_id}/fork', {
+          params: ofExperiment(id),
+          body: fork.body
+        })
       );
       toasts.say(`Experiment ${made.id} is a fork of experiment ${id}.`);
       onClose();

@@ -1,7 +1,8 @@
 /** The log of one trial: its end first, all of it when that is wanted, and what comes anew. */
 
-import type { LogLine } from '../../shared/model';
-import type { Transport } from '../../shared/transport';
+import { type Api, dataOf } from '../../shared/api';
+import type { ExperimentId, LogLine } from '../../shared/model';
+import { ofTrial } from '../../shared/requests';
 import { type ShownLine, shownLines } from './logLines';
 
 export const FIRST_LINES = 1000;
@@ -22,9 +23,9 @@ export class LogStore {
   error: unknown = null;
 
   constructor(
-    private readonly _transport: Transport,
-    /** Of the trial. */
-    private readonly _path: string
+    private readonly _api: Api,
+    private readonly _experimentId: ExperimentId,
+    private readonly _trialId: number
   ) {}
 
   subscribe(listener: () => void): () => void {
@@ -105,11 +106,16 @@ export class LogStore {
     }
   }
 
-  private _ask(query: Record<string, number>): Promise<LogLine[]> {
-    return this._transport.get<LogLine[]>(
-      `${this._path}/logs`,
-      query,
-      this._controller.signal
+  private _ask(query: {
+    last?: number;
+    before?: number;
+    after?: number;
+    limit?: number;
+  }): Promise<LogLine[]> {
+    const { signal } = this._controller;
+    const params = { ...ofTrial(this._experimentId, this._trialId), query };
+    return dataOf(
+      this._api.GET('/api/v1/trials/{trial_id}/logs', { params, signal })
     );
   }
 

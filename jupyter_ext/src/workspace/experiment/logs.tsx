@@ -5,16 +5,14 @@ import { useEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks';
 import { saveContent } from '../../shared/download';
 import type { ExperimentView } from '../../shared/model';
 import { isTerminal } from '../../shared/model';
-import { trialPath } from '../../shared/paths';
 import { numberOf } from '../../shared/trialNumbers';
 import { logTrial } from '../../shared/view';
-import { useParameter, useSeen, useTransport } from '../app/context';
+import { useApi, useParameter, useSeen } from '../app/context';
 import { Button } from '../parts/button';
 import { ErrorBox } from '../parts/errorBox';
 import { Checkbox, Select, TextField } from '../parts/field';
 import { Popover } from '../parts/menu';
 import { Empty, Loading } from '../parts/state';
-import { LogList } from './logList';
 import {
   filtered,
   isFiltered,
@@ -24,6 +22,7 @@ import {
   nextError,
   processOf
 } from './logLines';
+import { LogList } from './logList';
 import { LogStore } from './logStore';
 import { TrialSelect } from './trialSelect';
 
@@ -63,12 +62,12 @@ export function LogsTab({ view }: { view: ExperimentView }) {
 }
 
 function useLog(view: ExperimentView, trialId: number): LogStore {
-  const transport = useTransport();
+  const api = useApi();
   const seen = useSeen();
   const [, draw] = useReducer((number: number) => number + 1, 0);
   const store = useMemo(
-    () => new LogStore(transport, trialPath(view.id, trialId)),
-    [transport, view.id, trialId]
+    () => new LogStore(api, view.id, trialId),
+    [api, view.id, trialId]
   );
   useEffect(() => {
     const end = store.subscribe(() => draw(undefined));

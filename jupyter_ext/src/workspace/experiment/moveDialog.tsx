@@ -2,8 +2,9 @@
 
 import { useState } from 'preact/hooks';
 
-import type { Experiment, ExperimentId } from '../../shared/model';
-import { useTransport, useWorkspace } from '../app/context';
+import { dataOf } from '../../shared/api';
+import type { ExperimentId } from '../../shared/model';
+import { useApi, useWorkspace } from '../app/context';
 import { asError, useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { Dialog } from '../parts/dialog';
@@ -23,13 +24,18 @@ export function MoveDialog({
   onMove: (project: string) => Promise<void>;
   onClose: () => void;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { toasts } = useWorkspace();
   const [wanted, setWanted] = useState(project);
   const [problem, setProblem] = useState('');
   const [busy, setBusy] = useState(false);
   const { data } = useLoad('projects', signal =>
-    transport.get<Experiment[]>('master/experiments', { limit: LATEST }, signal)
+    dataOf(
+      api.GET('/api/v1/experiments', {
+        params: { query: { limit: LATEST } },
+        signal
+      })
+    )
   );
   const known = [...new Set((data ?? []).map(each => each.project ?? ''))]
     .filter(Boolean)

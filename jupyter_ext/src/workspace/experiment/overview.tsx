@@ -1,5 +1,6 @@
 /** What is to be known of an experiment at a glance. */
 
+import { dataOf } from '../../shared/api';
 import { ChartGrid } from '../../shared/chartGrid';
 import { bestCheckpoint, bestTrial, slotsText } from '../../shared/facts';
 import {
@@ -9,12 +10,11 @@ import {
   shortUuid
 } from '../../shared/format';
 import { formatHparams } from '../../shared/hparams';
-import type { Experiment, ExperimentView, Trial } from '../../shared/model';
+import type { ExperimentView, Trial } from '../../shared/model';
 import { isLocalId } from '../../shared/paths';
-import type { components } from '../../shared/rest';
 import { trialNumber } from '../../shared/trialNumbers';
 import { addressText, experimentAddress } from '../app/address';
-import { useTransport } from '../app/context';
+import { useApi } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Link } from '../parts/link';
 import { EditableText } from './editableText';
@@ -23,8 +23,6 @@ import { Failures } from './failureBox';
 import { noticesOf } from './notices';
 import { isSearch } from './tabs';
 import type { LiveExperiment } from './useExperiment';
-
-type Schedule = components['schemas']['Schedule'];
 
 /** Seconds from its begin to its end, or to now. */
 export function secondsOf(
@@ -222,16 +220,21 @@ function slotsOf(view: ExperimentView): string {
 
 /** Where it comes from, and what was made of it. */
 function Relations({ view: { id, experiment } }: { view: ExperimentView }) {
-  const transport = useTransport();
+  const api = useApi();
   const forks = useLoad(`forks of ${id}`, signal =>
-    transport.get<Experiment[]>(
-      'master/experiments',
-      { query: `forked_from = ${id}`, limit: 100, archived: true },
-      signal
+    dataOf(
+      api.GET('/api/v1/experiments', {
+        params: {
+          query: { query: `forked_from = ${id}`, limit: 100, archived: true }
+        },
+        signal
+      })
     )
   );
   const schedules = useLoad('schedules', signal =>
-    transport.get<Schedule[]>('master/schedules', { all: true }, signal)
+    dataOf(
+      api.GET('/api/v1/schedules', { params: { query: { all: true } }, signal })
+    )
   );
   const made = forks.data ?? [];
   const schedule = (schedules.data ?? []).find(

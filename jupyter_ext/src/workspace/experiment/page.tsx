@@ -3,8 +3,9 @@
 import { useEffect } from 'preact/hooks';
 
 import { shortened } from '../../shared/format';
-import type { ExperimentDetail, ExperimentId } from '../../shared/model';
-import { experimentPath, isLocalId, shortName } from '../../shared/paths';
+import type { ExperimentId } from '../../shared/model';
+import { isLocalId, shortName } from '../../shared/paths';
+import { experimentDetail } from '../../shared/requests';
 import { HOME, type Tab } from '../app/address';
 import { useWorkspace } from '../app/context';
 import { ChartsTab } from '../charts/chartsTab';
@@ -35,8 +36,7 @@ export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
   // The head comes before all that takes longer, such as many checkpoints.
   const first = useLoad(
     view.experiment === null ? `experiment ${id}` : null,
-    signal =>
-      host.transport.get<ExperimentDetail>(experimentPath(id), {}, signal)
+    signal => experimentDetail(host.transport.api, id, signal)
   );
   const name = view.experiment?.name ?? first.data?.name ?? '';
   useEffect(

@@ -2,21 +2,18 @@
 
 import { useState } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import { shortUuid } from '../../shared/format';
 import type { Checkpoint } from '../../shared/model';
-import type { components } from '../../shared/rest';
 import { RequestError } from '../../shared/transport';
 import { addressText } from '../app/address';
-import { useTransport, useWorkspace } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { asError, useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { Dialog } from '../parts/dialog';
 import { ErrorBox } from '../parts/errorBox';
 import { Select, TextField } from '../parts/field';
 import { Loading } from '../parts/state';
-
-type Model = components['schemas']['Model'];
-type Version = components['schemas']['ModelVersion'];
 
 export function RegisterDialog({
   checkpoint,
@@ -25,10 +22,15 @@ export function RegisterDialog({
   checkpoint: Checkpoint;
   onClose: () => void;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { host, toasts } = useWorkspace();
   const models = useLoad('models to register', signal =>
-    transport.get<Model[]>('master/models', { archived: false }, signal)
+    dataOf(
+      api.GET('/api/v1/models', {
+        params: { query: { archived: false } },
+        signal
+      })
+    )
   );
   const [chosen, setChosen] = useState('');
   const [name, setName] = useState('');
@@ -47,11 +49,13 @@ export function RegisterDialog({
     setError(null);
     try {
       if (chosen === '') {
-        await transport.post<Model>('master/models', { name: model });
+        await dataOf(api.POST('/api/v1/models', { body: { name: model } }));
       }
-      const made = await transport.post<Version>(
-        `master/models/${encodeURIComponent(model)}/versions`,
-        { uuid: checkpoint.uuid, name: version.trim() }
+      const made = await dataOf(
+        api.POST('/api/v1/models/{name}/versions', {
+          params: { path: { name: model } },
+          body: { uuid: checkpoint.uuid, name: version.trim() }
+        })
       );
       toasts.say(
         `Checkpoint ${shortUuid(checkpoint.uuid)} is version ${made.version} of ${made.model}.`

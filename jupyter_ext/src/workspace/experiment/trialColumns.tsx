@@ -1,10 +1,10 @@
 /** The columns of the table of trials. */
 
-import { formatDuration, formatValue } from '../../shared/format';
+import type { components } from '../../generated/rest';
 import { slotsText } from '../../shared/facts';
+import { formatDuration, formatValue } from '../../shared/format';
 import { flatHparams } from '../../shared/hparams';
 import type { ExperimentView, Trial } from '../../shared/model';
-import type { components } from '../../shared/rest';
 import { trialStateText } from '../../shared/texts';
 import { trialNumber } from '../../shared/trialNumbers';
 import { StateBadge } from '../parts/state';

@@ -4,32 +4,25 @@ import { useMemo } from 'preact/hooks';
 
 import type { ExperimentView } from '../../shared/model';
 import { isLocalId } from '../../shared/paths';
-import { useParameter, useTransport } from '../app/context';
+import { trialSummaries } from '../../shared/requests';
+import { useApi, useParameter } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Checkbox } from '../parts/field';
 import { Popover } from '../parts/menu';
 import { Empty } from '../parts/state';
+import { summarised } from '../search/trials';
+import { standardColumns, trialColumns } from './trialColumns';
 import { TrialDetail } from './trialDetail';
-import {
-  standardColumns,
-  trialColumns,
-  type TrialSummary
-} from './trialColumns';
 import { sorted, VirtualTable } from './virtualTable';
 
 export function TrialsTab({ view }: { view: ExperimentView }) {
-  const transport = useTransport();
+  const api = useApi();
   const [chosen, setChosen] = useParameter('columns');
   const [order, setOrder] = useParameter('sort');
   const [opened, setOpened] = useParameter('trial', '', { push: true });
   const summaries = useLoad(
     isLocalId(view.id) ? null : `summaries of ${view.id}`,
-    signal =>
-      transport.get<TrialSummary[]>(
-        'master/trial-summaries',
-        { experiment_id: view.id },
-        signal
-      ),
+    signal => trialSummaries(api, summarised([view.id]), signal),
     [view.id]
   );
   const { trials } = view;

@@ -2,18 +2,20 @@
 
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 
+import type { components } from '../../generated/rest';
 import { ExperimentFeed } from '../../shared/feed';
 import type {
   ExperimentDetail,
   ExperimentId,
   ExperimentView
 } from '../../shared/model';
-import { experimentPath, isLocalId } from '../../shared/paths';
+import { isLocalId } from '../../shared/paths';
+import { changeExperiment, experimentDetail } from '../../shared/requests';
 import { RequestError } from '../../shared/transport';
 import { useSeen, useWorkspace } from '../app/context';
 
-/** What people write of an experiment: the body of `PATCH experiments/{id}`. */
-export type ExperimentChange = Readonly<Record<string, unknown>>;
+/** What people write of an experiment. */
+export type ExperimentChange = components['schemas']['ExperimentChange'];
 
 export interface LiveExperiment {
   readonly feed: ExperimentFeed;
@@ -66,8 +68,7 @@ export function useExperiment(id: ExperimentId): LiveExperiment {
     const look = async () => {
       const base = feed.view.experiment;
       try {
-        const path = experimentPath(id);
-        const values = await transport.get<ExperimentDetail>(path);
+        const values = await experimentDetail(transport.api, id);
         setNewer({ values, base });
       } catch (error) {
         // Without an answer the page goes on with what it knows; the frame says that the connection is lost.
@@ -94,15 +95,11 @@ export function useExperiment(id: ExperimentId): LiveExperiment {
   const change = useCallback(
     async (wanted: ExperimentChange) => {
       const base = feed.view.experiment;
-      const answer = await transport.send<Partial<ExperimentDetail>>(
-        'PATCH',
-        experimentPath(id),
-        wanted
-      );
-      const { notes } = wanted as { notes?: string };
+      const answer = await changeExperiment(transport.api, id, wanted);
+      const { notes } = wanted;
       const values = {
         ...written(answer),
-        ...(notes === undefined ? {} : { notes })
+        ...(typeof notes === 'string' ? { notes } : {})
       };
       setNewer(before => ({
         values: { ...(before?.base === base ? before?.values : {}), ...values },

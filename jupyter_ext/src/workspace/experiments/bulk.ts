@@ -1,9 +1,15 @@
 /** What is done with several experiments: each by itself, so that one that is refused does not stop the others. */
 
+import type { components } from '../../generated/rest';
+import type { Api } from '../../shared/api';
 import type { ExperimentId } from '../../shared/model';
-import { experimentPath, isLocalId, shortName } from '../../shared/paths';
-import type { components } from '../../shared/rest';
-import type { Transport } from '../../shared/transport';
+import { isLocalId, shortName } from '../../shared/paths';
+import {
+  actOn,
+  changeExperiment,
+  deleteExperiment,
+  deletionOf
+} from '../../shared/requests';
 import { asError } from '../data/useLoad';
 
 export type Deletion = components['schemas']['Deletion'];
@@ -55,10 +61,10 @@ export async function forEach<T>(
 
 /** Actions of the bar, by what is asked of the master. */
 export class BulkActions {
-  constructor(private readonly _transport: Transport) {}
+  constructor(private readonly _api: Api) {}
 
   act(id: ExperimentId, action: 'stop' | 'pause' | 'resume'): Promise<unknown> {
-    return this._transport.post(`${experimentPath(id)}/${action}`);
+    return actOn(this._api, id, action);
   }
 
   change(
@@ -66,17 +72,17 @@ export class BulkActions {
     change: components['schemas']['ExperimentChange']
   ): Promise<unknown> {
     ofMaster(id);
-    return this._transport.send('PATCH', experimentPath(id), change);
+    return changeExperiment(this._api, id, change);
   }
 
   deletion(id: ExperimentId): Promise<Deletion> {
     ofMaster(id);
-    return this._transport.get<Deletion>(`${experimentPath(id)}/deletion`);
+    return deletionOf(this._api, id);
   }
 
   delete(id: ExperimentId): Promise<Deletion> {
     ofMaster(id);
-    return this._transport.send<Deletion>('DELETE', experimentPath(id));
+    return deleteExperiment(this._api, id);
   }
 }
 

@@ -1,9 +1,9 @@
 /** What is searched for: the query and the quick filters, as the address and the master have them. Pure. */
 
-import type { Parameters } from '../app/address';
+import type { paths } from '../../generated/rest';
 import type { Experiment } from '../../shared/model';
-import type { Query } from '../../shared/transport';
 import { experimentStateText } from '../../shared/texts';
+import type { Parameters } from '../app/address';
 import { nameOf } from './rows';
 
 /** Words that the query language has for states. */
@@ -108,8 +108,12 @@ function wordQuery(word: string): string {
   return number === undefined ? byName : `(id = ${number} or ${byName})`;
 }
 
+type ListQuery = NonNullable<
+  paths['/api/v1/experiment-list']['get']['parameters']['query']
+>;
+
 /** Parameters of the master's list. */
-export function listQuery(filters: Filters): Query {
+export function listQuery(filters: Filters): ListQuery {
   const typed = queryOf(filters.query);
   const states = `state in (${filters.states.join(', ')})`;
   const several = filters.states.length > 1;
@@ -119,12 +123,12 @@ export function listQuery(filters: Filters): Query {
       ? states
       : `(${typed}) and ${states}`;
   return {
-    query: query || null,
-    state: several ? null : (filters.states[0] ?? null),
-    label: filters.labels,
-    project: filters.project || null,
-    since: filters.since || null,
-    archived: filters.archived || null
+    query: query || undefined,
+    state: several ? undefined : filters.states[0],
+    label: [...filters.labels],
+    project: filters.project || undefined,
+    since: filters.since || undefined,
+    archived: filters.archived || undefined
   };
 }
 

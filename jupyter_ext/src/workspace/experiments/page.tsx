@@ -2,7 +2,8 @@
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { useTitle, useTransport, useWorkspace } from '../app/context';
+import { dataOf } from '../../shared/api';
+import { useApi, useTitle, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { IconButton } from '../parts/button';
 import { BulkBar } from './bulkBar';
@@ -13,25 +14,24 @@ import { Chips, FilterMenus } from './filterBar';
 import { localFound } from './filters';
 import { GroupControl } from './groupControl';
 import { Results } from './results';
-import type { ExperimentNames } from './rows';
-import { SortControl } from './sortControl';
-import { RowMenu } from './rowMenu';
 import { rowActions } from './rowActions';
+import { RowMenu } from './rowMenu';
 import { SearchBox } from './searchBox';
 import { NOTHING } from './selection';
+import { SortControl } from './sortControl';
 import { Summary } from './summary';
+import { NARROW } from './table';
 import { useTableState } from './tableState';
 import { useBook, useLocalRuns } from './useBook';
 import { useBulk } from './useBulk';
 import { useGroups } from './useGroups';
 import { useRows } from './useRows';
-import { NARROW } from './table';
 import { Views } from './views';
 
 export function ExperimentsPage() {
   useTitle('Experiments');
   const { host, toasts } = useWorkspace();
-  const transport = useTransport();
+  const api = useApi();
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root);
   const state = useTableState();
@@ -41,7 +41,7 @@ export function ExperimentsPage() {
   const begun = useRef(false);
   begun.current ||= !view.loading;
   const names = useLoad(begun.current ? 'names' : null, signal =>
-    transport.get<ExperimentNames>('master/experiment-names', {}, signal)
+    dataOf(api.GET('/api/v1/experiment-names', { signal }))
   );
   const local = localFound(filters, useLocalRuns());
   const groups = useGroups(state, names.data, view);

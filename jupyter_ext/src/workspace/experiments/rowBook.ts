@@ -1,12 +1,8 @@
 /** The rows of the table: all ids in order, and of the rows those that are near to what is seen. */
 
+import { type Api, dataOf } from '../../shared/api';
 import type { ExperimentId } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
-import {
-  type Query,
-  RequestError,
-  type Transport
-} from '../../shared/transport';
+import type { RequestError } from '../../shared/transport';
 import { asError } from '../data/useLoad';
 import { type Filters, isSensitive, listQuery, queryOf } from './filters';
 import type { List, Row } from './rows';
@@ -67,7 +63,7 @@ export class RowBook {
   private _last: Pick<Book, 'ids' | 'total' | 'notice'> = EMPTY;
   view: Book = EMPTY;
 
-  constructor(private readonly _transport: Transport) {}
+  constructor(private readonly _api: Api) {}
 
   subscribe(listener: () => void): () => void {
     this._listeners.add(listener);
@@ -158,16 +154,16 @@ export class RowBook {
     this._set({ loading: true });
     const query = {
       ...listQuery(question.filters),
-      order_by: question.sort || null,
+      order_by: question.sort || undefined,
       rows,
       ...extras(question)
     };
     try {
-      const list = await this._transport.get<List>(
-        'master/experiment-list',
-        query,
+      const asked = this._api.GET('/api/v1/experiment-list', {
+        params: { query },
         signal
-      );
+      });
+      const list = (await dataOf(asked)) as List;
       if (!signal.aborted) {
         this._take(list, rows > 0);
       }
@@ -223,12 +219,12 @@ export class RowBook {
     let problem = error;
     const query = queryOf(filters.query);
     if (filters.states.length > 1 && query !== '') {
-      const path = 'master/experiment-list';
-      await this._transport
-        .get(path, { query, rows: 0 }, signal)
-        .catch((typed: unknown) => {
-          problem = asError(typed);
-        });
+      const params = { query: { query, rows: 0 } };
+      await dataOf(
+        this._api.GET('/api/v1/experiment-list', { params, signal })
+      ).catch((typed: unknown) => {
+        problem = asError(typed);
+      });
     }
     if (!signal.aborted) {
       this._set({ loading: false, problem, ...this._last });
@@ -239,7 +235,7 @@ export class RowBook {
   private async _load(): Promise<void> {
     const { rows, error } = this.view;
     const ids = this._seen
-      .filter(id => !isLocalId(id))
+      .filter(id => typeof id === 'number')
       .filter(id => !rows.has(id) || this._stale.has(id))
       .slice(0, MOST_ROWS_ASKED);
     if (this._asking || ids.length === 0 || error !== null) {
@@ -249,11 +245,11 @@ export class RowBook {
     const { signal } = controller;
     this._asking = true;
     try {
-      const found = await this._transport.get<Row[]>(
-        'master/experiment-rows',
-        { id: ids, ...extras(this._question!) },
+      const asked = this._api.GET('/api/v1/experiment-rows', {
+        params: { query: { id: ids, ...extras(this._question!) } },
         signal
-      );
+      });
+      const found = (await dataOf(asked)) as Row[];
       if (signal.aborted) {
         return;
       }
@@ -299,8 +295,11 @@ export class RowBook {
   }
 }
 
-function extras({ hparams, metrics }: Question): Query {
-  return { hparams: hparams || null, metric: metrics };
+function extras({ hparams, metrics }: Question): {
+  hparams?: true;
+  metric: string[];
+} {
+  return { hparams: hparams || undefined, metric: [...metrics] };
 }
 
 function sameText(one: unknown, other: unknown): boolean {

@@ -1,7 +1,7 @@
 /** A row of the table, and the values that columns take from it. Pure. */
 
+import type { components } from '../../generated/rest';
 import type { Experiment, ExperimentId } from '../../shared/model';
-import type { components } from '../../shared/rest';
 
 type Schemas = components['schemas'];
 export type MetricSummary = Schemas['MetricSummary'];
@@ -10,7 +10,7 @@ export type Group = Schemas['ExperimentGroup'];
 export type Groups = Schemas['ExperimentGroups'];
 export type View = Schemas['ExperimentView'];
 
-/** An experiment, and what columns may show of it. */
+/** An experiment, and what columns may show of it; the master sends all of it. */
 export interface Row {
   readonly experiment: Experiment;
   readonly owner: string;

@@ -9,7 +9,7 @@ import { type Book, type Question, RowBook } from './rowBook';
 
 export function useBook(question: Question): { book: RowBook; view: Book } {
   const { host, live } = useWorkspace();
-  const book = useMemo(() => new RowBook(host.transport), [host]);
+  const book = useMemo(() => new RowBook(host.transport.api), [host]);
   const [view, setView] = useState(book.view);
   useEffect(() => {
     const ends = [

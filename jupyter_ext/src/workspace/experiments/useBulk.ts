@@ -59,7 +59,7 @@ export function useBulk(
   onDone: (deleted: readonly ExperimentId[]) => void
 ): Bulk {
   const { host, toasts } = useWorkspace();
-  const actions = useMemo(() => new BulkActions(host.transport), [host]);
+  const actions = useMemo(() => new BulkActions(host.transport.api), [host]);
   const [busy, setBusy] = useState('');
   const [failures, setFailures] = useState<Bulk['failures']>(null);
 

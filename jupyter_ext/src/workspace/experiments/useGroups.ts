@@ -2,8 +2,9 @@
 
 import { useRef } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import type { ExperimentId } from '../../shared/model';
-import { useTransport } from '../app/context';
+import { useApi } from '../app/context';
 import { type Loaded, useLoad } from '../data/useLoad';
 import { listQuery } from './filters';
 import type { Book } from './rowBook';
@@ -20,7 +21,7 @@ export function useGroups(
   names: ExperimentNames | null,
   { rows, problem }: Book
 ): LoadedGroups {
-  const transport = useTransport();
+  const api = useApi();
   const chosen = measure || usual(names, rows);
   const query = {
     ...listQuery(filters),
@@ -30,7 +31,10 @@ export function useGroups(
   const key = group === '' || chosen === '' ? null : JSON.stringify(query);
   const loaded = useLoad(
     key,
-    signal => transport.get<Groups>('master/experiment-groups', query, signal),
+    signal =>
+      dataOf(
+        api.GET('/api/v1/experiment-groups', { params: { query }, signal })
+      ),
     'all'
   );
   // Other filters leave the groups in sight until the answer is there, and a query that cannot be read does, too.

@@ -2,8 +2,9 @@
 
 import { useState } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import type { Parameters } from '../app/address';
-import { useTransport, useWorkspace } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Button, IconButton } from '../parts/button';
 import { ErrorBox } from '../parts/errorBox';
@@ -36,12 +37,12 @@ export function Views({ state }: { state: TableState }) {
 }
 
 function ViewList({ state, close }: { state: TableState; close: () => void }) {
-  const transport = useTransport();
+  const api = useApi();
   const { toasts } = useWorkspace();
   const [name, setName] = useState(state.view);
   const [changed, setChanged] = useState<readonly View[] | null>(null);
   const loaded = useLoad('views', signal =>
-    transport.get<View[]>('master/experiment-views', {}, signal)
+    dataOf(api.GET('/api/v1/experiment-views', { signal }))
   );
   const views = changed ?? loaded.data ?? [];
   const there = views.some(view => view.name === name.trim());
@@ -49,9 +50,7 @@ function ViewList({ state, close }: { state: TableState; close: () => void }) {
     const parameters: Parameters = keptParameters(state);
     try {
       const body = { name: name.trim(), parameters };
-      setChanged(
-        await transport.send<View[]>('PUT', 'master/experiment-views', body)
-      );
+      setChanged(await dataOf(api.PUT('/api/v1/experiment-views', { body })));
       state.change({ view: name.trim() });
       toasts.say(`The view ${name.trim()} is saved.`);
     } catch (error) {
@@ -62,11 +61,8 @@ function ViewList({ state, close }: { state: TableState; close: () => void }) {
     try {
       const query = { name: view.name };
       setChanged(
-        await transport.send<View[]>(
-          'DELETE',
-          'master/experiment-views',
-          undefined,
-          query
+        await dataOf(
+          api.DELETE('/api/v1/experiment-views', { params: { query } })
         )
       );
     } catch (error) {

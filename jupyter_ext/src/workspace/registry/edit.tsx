@@ -7,13 +7,13 @@ import { Button } from '../parts/button';
 import { Dialog } from '../parts/dialog';
 import { ErrorBox } from '../parts/errorBox';
 import { Field, TextField } from '../parts/field';
+import { useId } from '../parts/useId';
 import {
   metadataChange,
   metadataText,
   readLabels,
   readMetadata
 } from './modelFacts';
-import { useId } from '../parts/useId';
 
 /** What the form of a model or of a version has in it. */
 export interface Described {
@@ -34,6 +34,19 @@ export const NOTHING: Described = {
   metadata: {}
 };
 
+/** What is sent of it: `metadata` of a new thing, what has changed of another one, `uuid` where that was asked for. */
+export interface Sent {
+  readonly name: string;
+  readonly description: string;
+  readonly notes: string;
+  readonly labels: string[];
+  readonly metadata?: Record<string, unknown>;
+  readonly add_metadata?: Record<string, unknown>;
+  readonly remove_metadata?: string[];
+  readonly uuid?: string;
+  readonly stage?: string;
+}
+
 export interface EditProps {
   title: string;
   action: string;
@@ -43,7 +56,7 @@ export interface EditProps {
   nameNeeded?: boolean;
   /** Asks for the id of a checkpoint, too. */
   uuidNeeded?: boolean;
-  onSend: (body: Record<string, unknown>) => Promise<void>;
+  onSend: (body: Sent) => Promise<void>;
   onClose: () => void;
 }
 

@@ -1,6 +1,6 @@
 /** Models and their versions as the pages show them. Pure. */
 
-import type { components } from '../../shared/rest';
+import type { components } from '../../generated/rest';
 
 export type Model = components['schemas']['Model'];
 export type ModelVersion = components['schemas']['ModelVersion'];

@@ -2,9 +2,11 @@
 
 import { useState } from 'preact/hooks';
 
+import type { components } from '../../generated/rest';
+import { dataOf } from '../../shared/api';
 import { formatAgo, formatValue } from '../../shared/format';
 import { addressText } from '../app/address';
-import { useTitle, useTransport, useWorkspace } from '../app/context';
+import { useApi, useTitle, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { ErrorBox } from '../parts/errorBox';
@@ -19,11 +21,13 @@ type Open = 'edit' | 'register' | 'delete' | null;
 
 export function ModelPage({ name }: { name: string }) {
   useTitle(name, `Model ${name}`);
-  const transport = useTransport();
-  const path = `master/models/${encodeURIComponent(name)}`;
-  const model = useLoad(path, signal => transport.get<Model>(path, {}, signal));
-  const versions = useLoad(`${path}/versions`, signal =>
-    transport.get<ModelVersion[]>(`${path}/versions`, {}, signal)
+  const api = useApi();
+  const params = { path: { name } };
+  const model = useLoad(`model ${name}`, signal =>
+    dataOf(api.GET('/api/v1/models/{name}', { params, signal }))
+  );
+  const versions = useLoad(`versions of ${name}`, signal =>
+    dataOf(api.GET('/api/v1/models/{name}/versions', { params, signal }))
   );
   const reload = () => {
     model.reload();
@@ -44,34 +48,30 @@ export function ModelPage({ name }: { name: string }) {
       )}
       {model.data === null && model.loading && <Loading />}
       {model.data !== null && (
-        <Content
-          path={path}
-          model={model.data}
-          versions={versions.data}
-          reload={reload}
-        />
+        <Content model={model.data} versions={versions.data} reload={reload} />
       )}
     </div>
   );
 }
 
 function Content({
-  path,
   model,
   versions,
   reload
 }: {
-  path: string;
   model: Model;
   versions: readonly ModelVersion[] | null;
   reload: () => void;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { host, toasts } = useWorkspace();
   const [open, setOpen] = useState<Open>(null);
   const close = () => setOpen(null);
-  const change = async (body: Record<string, unknown>) => {
-    const changed = await transport.send<Model>('PATCH', path, body);
+  const params = { path: { name: model.name } };
+  const change = async (body: components['schemas']['ModelChange']) => {
+    const changed = await dataOf(
+      api.PATCH('/api/v1/models/{name}', { params, body })
+    );
     if (changed.name !== model.name) {
       const address = addressText({ page: 'model', name: changed.name });
       host.navigation.open(address, { replace: true });
@@ -115,7 +115,7 @@ function Content({
         {versions === null ? (
           <Loading rows={2} />
         ) : (
-          <Versions path={path} versions={versions} reload={reload} />
+          <Versions versions={versions} reload={reload} />
         )}
       </section>
       {open === 'edit' && (
@@ -135,8 +135,11 @@ function Content({
           before={{ ...NOTHING, stage: '' }}
           isNew
           uuidNeeded
-          onSend={async body => {
-            await transport.post(`${path}/versions`, body);
+          onSend={async ({ uuid = '', ...described }) => {
+            const body = { uuid, ...described };
+            await dataOf(
+              api.POST('/api/v1/models/{name}/versions', { params, body })
+            );
             reload();
           }}
           onClose={close}
@@ -148,7 +151,11 @@ function Content({
           versions={model.versions}
           onDelete={async () => {
             const query = { versions: model.versions > 0 };
-            await transport.send('DELETE', path, undefined, query);
+            await dataOf(
+              api.DELETE('/api/v1/models/{name}', {
+                params: { ...params, query }
+              })
+            );
             toasts.say(`Deleted the model ${model.name}.`);
             host.navigation.open('/models', { replace: true });
           }}

@@ -2,14 +2,10 @@
 
 import { useState } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import { formatAgo, formatCount } from '../../shared/format';
 import { addressText } from '../app/address';
-import {
-  useParameter,
-  useTitle,
-  useTransport,
-  useWorkspace
-} from '../app/context';
+import { useApi, useParameter, useTitle, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { ErrorBox } from '../parts/errorBox';
@@ -21,11 +17,11 @@ import { chosen, labelsOf, type Model, SORTS } from './modelFacts';
 
 export function ModelsPage() {
   useTitle('Models', 'The model registry');
-  const transport = useTransport();
+  const api = useApi();
   const { navigation } = useWorkspace().host;
   const [creating, setCreating] = useState(false);
   const { data, error, loading, reload } = useLoad('models', signal =>
-    transport.get<Model[]>('master/models', {}, signal)
+    dataOf(api.GET('/api/v1/models', { signal }))
   );
   return (
     <div class="det-page-body">
@@ -60,7 +56,7 @@ export function ModelsPage() {
           isNew
           nameNeeded
           onSend={async body => {
-            const made = await transport.post<Model>('master/models', body);
+            const made = await dataOf(api.POST('/api/v1/models', { body }));
             navigation.open(addressText({ page: 'model', name: made.name }));
           }}
           onClose={() => setCreating(false)}

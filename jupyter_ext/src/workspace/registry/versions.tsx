@@ -2,6 +2,7 @@
 
 import { useRef, useState } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import {
   formatAgo,
   formatBytes,
@@ -9,8 +10,9 @@ import {
   formatValue,
   shortUuid
 } from '../../shared/format';
+import { checkpointFileAddress } from '../../shared/requests';
 import { experimentAddress } from '../app/address';
-import { useTransport, useWorkspace } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { Button, IconButton } from '../parts/button';
 import { confirm, Dialog } from '../parts/dialog';
 import { Link } from '../parts/link';
@@ -20,12 +22,11 @@ import { metricNames, type ModelVersion } from './modelFacts';
 import { Labels } from './modelsPage';
 
 interface VersionsProps {
-  path: string;
   versions: readonly ModelVersion[];
   reload: () => void;
 }
 
-export function Versions({ path, versions, reload }: VersionsProps) {
+export function Versions({ versions, reload }: VersionsProps) {
   const metrics = metricNames(versions);
   if (versions.length === 0) {
     return (
@@ -67,7 +68,6 @@ export function Versions({ path, versions, reload }: VersionsProps) {
           {versions.map(version => (
             <VersionRow
               key={version.version}
-              path={`${path}/versions/${version.version}`}
               version={version}
               metrics={metrics}
               reload={reload}
@@ -80,21 +80,21 @@ export function Versions({ path, versions, reload }: VersionsProps) {
 }
 
 function VersionRow({
-  path,
   version,
   metrics,
   reload
 }: {
-  path: string;
   version: ModelVersion;
   metrics: readonly string[];
   reload: () => void;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const { toasts } = useWorkspace();
   const root = useRef<HTMLTableRowElement>(null);
   const [open, setOpen] = useState<'edit' | 'files' | null>(null);
   const { checkpoint } = version;
+  const path = '/api/v1/models/{name}/versions/{version}';
+  const params = { path: { name: version.model, version: version.version } };
   const remove = async () => {
     const agreed = await confirm(root.current!, {
       title: `Delete version ${version.version} of ${version.model}?`,
@@ -104,7 +104,7 @@ function VersionRow({
     });
     if (agreed) {
       try {
-        await transport.send('DELETE', path);
+        await dataOf(api.DELETE(path, { params }));
       } catch (error) {
         toasts.error(error);
       }
@@ -166,7 +166,7 @@ function VersionRow({
             action="Save"
             before={version}
             onSend={async body => {
-              await transport.send('PATCH', path, body);
+              await dataOf(api.PATCH(path, { params, body }));
               reload();
             }}
             onClose={() => setOpen(null)}
@@ -188,7 +188,7 @@ function FilesDialog({
   onClose: () => void;
 }) {
   const { host, toasts } = useWorkspace();
-  const { uuid, manifest } = version.checkpoint;
+  const { experiment_id: owner, uuid, manifest } = version.checkpoint;
   return (
     <Dialog
       title={`Files of version ${version.version}`}
@@ -203,9 +203,7 @@ function FilesDialog({
               look="quiet"
               onClick={() =>
                 void host
-                  .download(
-                    `master/checkpoints/${uuid}/files/${path.split('/').map(encodeURIComponent).join('/')}`
-                  )
+                  .download(checkpointFileAddress(owner, uuid, path))
                   .catch((error: unknown) => toasts.error(error))
               }
             >

@@ -2,10 +2,11 @@
 
 import { useCallback, useEffect } from 'preact/hooks';
 
+import { dataOf } from '../../shared/api';
 import type { ExperimentId } from '../../shared/model';
 import { isLocalId } from '../../shared/paths';
-import type { components } from '../../shared/rest';
-import { useTransport } from '../app/context';
+import { ofExperiment } from '../../shared/requests';
+import { useApi } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { ErrorBox } from '../parts/errorBox';
 import { Loading } from '../parts/state';
@@ -13,7 +14,6 @@ import { PlotCard } from './plotCard';
 import { barsScene } from './scenes';
 import type { Analysis } from './useAnalysis';
 
-type Importance = components['schemas']['Importance'];
 const MOST_BARS = 15;
 const LONGEST_NAME = 1000;
 
@@ -29,13 +29,16 @@ export function ImportanceSection({
   ended: number;
   analysis: Analysis;
 }) {
-  const transport = useTransport();
+  const api = useApi();
   const local = isLocalId(id);
   const asked = !local && metric.length <= LONGEST_NAME;
-  const loaded = useLoad<Importance>(
-    asked ? `importance ${id} ${metric}` : null,
-    signal =>
-      transport.get(`master/experiments/${id}/importance`, { metric }, signal)
+  const loaded = useLoad(asked ? `importance ${id} ${metric}` : null, signal =>
+    dataOf(
+      api.GET('/api/v1/experiments/{experiment_id}/importance', {
+        params: { ...ofExperiment(id), query: { metric } },
+        signal
+      })
+    )
   );
   const { data, error } = loaded;
   useEffect(() => {

@@ -2,10 +2,11 @@
 
 import { useCallback, useMemo, useState } from 'preact/hooks';
 
-import { experimentPath } from '../../shared/paths';
-import type { ExperimentView, MetricCurve } from '../../shared/model';
+import { dataOf } from '../../shared/api';
+import type { ExperimentView } from '../../shared/model';
+import { ofExperiment } from '../../shared/requests';
 import { lengthText, namedTrials, rungsOf } from '../../shared/searchFacts';
-import { useParameter, useTransport } from '../app/context';
+import { useApi, useParameter } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
 import { Select } from '../parts/field';
@@ -288,22 +289,26 @@ export function StagesPlot({
   metric,
   view
 }: Props & { view: ExperimentView }) {
-  const transport = useTransport();
+  const api = useApi();
   const { filtered, colouring, hover, tell } = analysis;
   const { id, trials } = view;
   // The feed has the curves of fifty trials; a search may have a thousand.
   const more = trials.length > 50;
-  const { data, error } = useLoad<MetricCurve[]>(
+  const { data, error } = useLoad(
     more ? `curves ${id} ${metric.name}` : null,
     signal =>
-      transport.get(
-        `${experimentPath(id)}/curves`,
-        {
-          metric: metric.name.replace(/ \((?:training|logged)\)$/, ''),
-          trials: MOST_CURVES,
-          buckets: 100
-        },
-        signal
+      dataOf(
+        api.GET('/api/v1/experiments/{experiment_id}/curves', {
+          params: {
+            ...ofExperiment(id),
+            query: {
+              metric: metric.name.replace(/ \((?:training|logged)\)$/, ''),
+              trials: MOST_CURVES,
+              buckets: 100
+            }
+          },
+          signal
+        })
       )
   );
   const loaded = (more ? data : null) ?? view.curves;

@@ -4,8 +4,9 @@ import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 
 import { isTerminal } from '../../shared/model';
 import { isLocalId } from '../../shared/paths';
+import { trialSummaries } from '../../shared/requests';
 import { isLogarithmic } from '../../shared/searchFacts';
-import { useParameter, useTransport } from '../app/context';
+import { useApi, useParameter } from '../app/context';
 import type { TabProps } from '../charts/chartsTab';
 import { useLoad } from '../data/useLoad';
 import { Select } from '../parts/field';
@@ -23,6 +24,7 @@ import { clipped } from './shapes';
 import {
   analysedTrials,
   smallerIsBetter,
+  summarised,
   type TrialSummary,
   type Which
 } from './trials';
@@ -36,12 +38,10 @@ const NOTHING: readonly TrialSummary[] = [];
 
 export function SearchTab({ view }: TabProps) {
   const { experiment, trials, id } = view;
-  const transport = useTransport();
+  const api = useApi();
   const [which, setWhich] = useParameter('value', 'best');
-  const loaded = useLoad<TrialSummary[]>(
-    isLocalId(id) ? null : `summaries ${id}`,
-    signal =>
-      transport.get('master/trial-summaries', { experiment_id: id }, signal)
+  const loaded = useLoad(isLocalId(id) ? null : `summaries ${id}`, signal =>
+    trialSummaries(api, summarised([id]), signal)
   );
   const summaries = loaded.data;
   const ended = trials.filter(({ state }) => isTerminal(state)).length;

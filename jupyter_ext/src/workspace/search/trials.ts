@@ -1,10 +1,9 @@
 /** Trials as the plots of a search see them: hyperparameters by whole names, and a number for each metric. Pure. */
 
+import type { components } from '../../generated/rest';
 import { formatValue } from '../../shared/format';
 import { flatHparams } from '../../shared/hparams';
 import type { Experiment, ExperimentId, Trial } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
-import type { components } from '../../shared/rest';
 import { trialNumber } from '../../shared/trialNumbers';
 
 export type TrialSummary = components['schemas']['TrialSummary'];
@@ -276,6 +275,6 @@ export function brushesText(brushes: Brushes): string {
 }
 
 /** Experiments whose summaries the master can tell: a run of this machine's own has none. */
-export function summarised(ids: readonly ExperimentId[]): ExperimentId[] {
-  return ids.filter(id => !isLocalId(id));
+export function summarised(ids: readonly ExperimentId[]): number[] {
+  return ids.filter(id => typeof id === 'number');
 }
