@@ -48,7 +48,7 @@ FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_EN
 	-type f) $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs $(FRONT_END)/build-page.mjs tools/build_hook.py
 
 .PHONY: help setup python313 keras-torch demo test quick-lane quick-lane-313 lanes lanes-313 lanes-keras-torch soak soaking properties check quick-tests lab bench static lint types audit \
-	openapi format clean front-end-check
+	openapi docs format clean front-end-check
 
 help:
 	@echo "make demo    run the quickstart notebook headless: in the kernel, on the cluster, and back"
@@ -59,6 +59,7 @@ help:
 	@echo "make keras-torch   Keras 3 on PyTorch in $(VENV_TORCH), for make lanes too"
 	@echo "make audit   known vulnerabilities of the pinned dependencies, where the internet is"
 	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
+	@echo "make docs    docs/api.md and the tables in docs/names, of the code as it is"
 	@echo "make openapi the front end's types, after a change of the master's interface"
 
 setup: $(STAMP)
@@ -167,6 +168,11 @@ openapi: setup $(FRONT_END)/node_modules
 	$(BIN)/python tools/openapi.py
 	cd $(FRONT_END) && npm run --silent types
 
+# Pages that are made of the code alone; git ignores them.
+docs: setup
+	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python tools/api_page.py
+	$(BIN)/python tools/documented_names.py
+
 format: setup
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 	cd $(FRONT_END) && npm run --silent format
@@ -174,4 +180,4 @@ format: setup
 clean:
 	rm -rf $(VENV) $(VENV313) $(VENV_TORCH) $(VENV_AUDIT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -rf $(FRONT_END)/node_modules $(FRONT_END)/lib $(FRONT_END)/labextension $(FRONT_END)/.built
-	rm -f det_native/display/static/live.*
+	rm -f det_native/display/static/live.* docs/api.md docs/names/*.md
