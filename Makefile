@@ -144,6 +144,7 @@ bench: setup
 
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/python tools/merge_marks.py
 
 types: setup
 	$(BIN)/mypy
