@@ -145,6 +145,7 @@ bench: setup
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/python tools/merge_marks.py
+	$(BIN)/python tools/sizes.py
 
 types: setup
 	$(BIN)/mypy
