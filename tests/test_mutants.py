@@ -76,20 +76,22 @@ def test_the_table_counts_by_folder_and_together() -> None:
 
 @pytest.mark.slow
 def test_a_module_is_tried_and_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "conftest.py").write_text(
+    folder = tmp_path / "repository"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "tests" / "conftest.py").write_text(
         "from hypothesis import settings\nsettings.register_profile('quick')\n"
     )
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n  long\n  soak\n")
-    (tmp_path / "tests" / "test_toy.py").write_text(
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow\n  long\n  soak\n")
+    (folder / "tests" / "test_toy.py").write_text(
         "from toy import larger\n\ndef test_it():\n    assert larger(3) == 3\n"
     )
-    (tmp_path / "toy.py").write_text(TOY)
+    (folder / "toy.py").write_text(TOY)
     codes = {"not None and": "None and", "> second": ">= second"}
     changes = {at(text): TOY.replace(text, code) for text, code in codes.items()}
     monkeypatch.setattr(mutants, "mutations", lambda source: changes)
     monkeypatch.setattr(mutants, "mutated", lambda source, mutation: changes[mutation])
-    result = mutants.try_module(Copy(tmp_path, Path(sys.executable)), "toy.py", ["tests/test_toy.py"], "")
+    with Copy(folder, Path(sys.executable)) as copy:
+        result = mutants.try_module(copy, "toy.py", ["tests/test_toy.py"], "")
     assert (result.tried, result.folders.total()) == (2, 1)
     assert result.survivors == ["6: return number if number is not None and number >= second * 1 else second"]
-    assert (tmp_path / "toy.py").read_text() == TOY
+    assert (folder / "toy.py").read_text() == TOY

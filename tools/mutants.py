@@ -1,7 +1,7 @@
 """Change modules in one place at a time, and count the changes that their tests find; ``make mutants`` runs it.
 
 It takes a sample of the mutants of each module in ``tools/mutants.toml``, the same one until the module changes, runs
-the tests of the module on each of them in a copy of the repository, and prints a table, then those that no test found.
+the tests of the module on each of them in a copy of the repository, and prints those that no test found, then a table.
 ``make mutants MODULES="retention decide"`` tries those whose paths have one of these words. A mutant that is not found
 is a missing test, or does the same as the module.
 """
@@ -9,11 +9,11 @@ is a missing test, or does the same as the module.
 from __future__ import annotations
 
 import ast
+import json
 import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,9 +21,10 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from pytest_forks import TOO_LONG
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "tools" / "mutants.toml"
@@ -155,38 +156,52 @@ def changed_line(source: str, code: str) -> str:
     return f"{number}: {line.strip()}"
 
 
-@dataclass
 class Copy:
-    """A copy of the repository in which the tests run, so that no other program sees a mutant."""
+    """A copy of the repository in which the tests run, so that no other program sees a mutant.
 
-    root: Path
-    python: Path
+    Parameters
+    ----------
+    root : Path
+        Where it is.
+    python : Path
+        The Python that runs the tests.
+    """
+
+    def __init__(self, root: Path, python: Path) -> None:
+        self.root = root
+        places = [root, root / "harness", root / "jupyter_ext"]
+        self._output = root.parent / "output.txt"
+        self._process = subprocess.Popen(
+            [str(python), str(ROOT / "tools" / "pytest_forks.py")],
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, places))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Copy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
 
     def run(self, tests: Sequence[str], skip: str, timeout: float | None) -> tuple[bool, str]:
         """Run tests; return whether they failed, and what was printed. Those that take too long have failed."""
-        command = [str(self.python), "-m", "pytest", *tests, "-x", "-q", "-p", "no:cacheprovider"]
-        command += ["-m", "not slow and not long and not soak", "--hypothesis-profile", "quick"]
-        command += ["--hypothesis-seed", str(SEED), *(["-k", f"not {skip}"] if skip else [])]
-        places = [self.root, self.root / "harness", self.root / "jupyter_ext"]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, places))}
-        process = subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
+        arguments = [*tests, "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not long and not soak"]
+        arguments += ["--hypothesis-profile", "quick", "--hypothesis-seed", str(SEED)]
+        arguments += ["-k", f"not {skip}"] if skip else []
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(
+            json.dumps({"arguments": arguments, "output": str(self._output), "timeout": timeout}),
+            file=self._process.stdin,
+            flush=True,
         )
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            # With what the tests have started: pytest's own end of a test that hangs leaves it.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+        code = int(self._process.stdout.readline())
+        if code == TOO_LONG:
             return True, f"FAILED {tests[0]} (took too long)"
-        return process.returncode != 0, output
+        return code != 0, self._output.read_text(encoding="utf-8", errors="replace")
 
     def write(self, path: str, code: str) -> None:
         """Replace a module; its byte code goes, for two changes in a second look the same by time and size."""
@@ -235,15 +250,17 @@ def main(arguments: Sequence[str]) -> int:
     listed = tomllib.loads(LIST.read_text(encoding="utf-8"))["module"]
     modules = [module for module in listed if not words or any(word in module["path"] for word in words)]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        copy = Copy(Path(folder) / "repository", python)
-        shutil.copytree(ROOT, copy.root, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        root = Path(folder) / "repository"
+        shutil.copytree(ROOT, root, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
         results = []
-        for module in modules:
-            results.append(try_module(copy, module["path"], module["tests"], module.get("skip", "")))
-            print(f"{module['path']}: {results[-1].folders.total()} of {results[-1].tried} found", flush=True)
+        with Copy(root, python) as copy:
+            for module in modules:
+                result = try_module(copy, module["path"], module["tests"], module.get("skip", ""))
+                results.append(result)
+                print(f"{result.path}: {result.folders.total()} of {result.tried} found", flush=True)
+                for survivor in result.survivors:
+                    print(f"  not found: {survivor}", flush=True)
     print(table(results))
-    for result in results:
-        print("\n".join(f"not found: {result.path}:{survivor}" for survivor in result.survivors))
     return 0
 
 
