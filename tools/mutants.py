@@ -110,7 +110,7 @@ def mutated(source: str, mutation: Mutation) -> str:
 
 
 def spans_without_effect(source: str) -> list[tuple[Position, Position]]:
-    """Return where a module has code that never runs: annotations, and what only a type checker imports."""
+    """Return where a change does nothing: annotations, what only a type checker imports, and ``frozen=True``."""
     nodes: list[ast.AST] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
@@ -119,6 +119,8 @@ def spans_without_effect(source: str) -> list[tuple[Position, Position]]:
             nodes.append(node.annotation)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             nodes.append(node)
+        elif isinstance(node, ast.ClassDef):
+            nodes += node.decorator_list
     return [((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)) for node in nodes]  # type: ignore[attr-defined]
 
 
