@@ -130,6 +130,17 @@ def test_by_fair_share_a_machine_is_made_free_by_who_can_spare_it() -> None:
     assert victims(wanted(3, where=ONE_MACHINE), running, machines(a=2, b=4), Policy.FAIR_SHARE) == []
 
 
+def test_by_fair_share_a_machine_that_one_may_not_have_goes_to_another_of_more_weight() -> None:
+    running = [
+        holder(number + 1, slot, experiment=number % 2 + 1) for number, slot in enumerate(("a0", "a1", "b0", "b1"))
+    ]
+    light = replace(wanted(2, where=ONE_MACHINE), trial_id=7, experiment_id=7)
+    heavy = replace(wanted(2, where=ONE_MACHINE, weight=4.0), trial_id=8, experiment_id=8)
+    assert victims([light], running, machines(a=2, b=2), Policy.FAIR_SHARE) == []
+    # One machine is held back for the first.
+    assert victims([light, heavy], running, machines(a=2, b=2), Policy.FAIR_SHARE) == [4, 3]
+
+
 def test_an_experiment_above_its_limit_gives_up_its_newest() -> None:
     running = [replace(holder(number + 1, f"a{number}", experiment=1), max_slots=2) for number in range(4)]
     assert victims([], running, machines(a=4)) == [4, 3]
