@@ -1,8 +1,8 @@
 """Run pytest again and again in forks of a process that has imported the libraries; ``tools/mutants.py`` starts it.
 
 A line of standard input is a run as JSON: ``arguments`` of pytest, ``output``, a file for what it prints, and
-``timeout``. The answer is a line with its exit code, or with -1 if it took too long. Nothing of the working folder is
-imported here, so each fork sees its files as they are.
+``limit_s``, seconds of processor time, or null. The answer is its exit code and the seconds that it took. Nothing of
+the working folder is imported here, so each fork sees its files as they are.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import contextlib
 import importlib
 import json
 import os
+import resource
 import signal
 import sys
-import time
 from pathlib import Path
 
 # Their threads do not survive a fork.
 NOT_FORKED = ("tensorflow", "keras", "torch", "jax", "ray", "grpc")
-TOO_LONG = -1
-_POLL_S = 0.02
 
 
 def libraries(folder: Path) -> list[str]:
@@ -33,11 +31,17 @@ def libraries(folder: Path) -> list[str]:
     return names
 
 
-def run(arguments: list[str], output: Path, timeout: float | None, names: Path) -> int:
-    """Run pytest in a fork; return its exit code. It leaves the names of the libraries that it has imported."""
+def run(arguments: list[str], output: Path, limit_s: int | None, names: Path) -> tuple[int, float]:
+    """Run pytest in a fork; return its exit code and the seconds of processor time that it took.
+
+    It leaves the names of the libraries that it has imported. What goes on for ever is ended by the limit of processor
+    time, which a busy machine does not use up; what waits for ever by pytest's own timeout.
+    """
     child = os.fork()
     if child == 0:
         os.setsid()
+        if limit_s is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s))
         with output.open("wb") as file:
             for descriptor in (1, 2):
                 os.dup2(file.fileno(), descriptor)
@@ -47,17 +51,10 @@ def run(arguments: list[str], output: Path, timeout: float | None, names: Path) 
         sys.stdout.flush()
         names.write_text("\n".join(libraries(Path.cwd())))
         os._exit(code)
-    end = None if timeout is None else time.monotonic() + timeout
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        if end is not None and time.monotonic() > end:
-            # With what the tests have started.
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return TOO_LONG
-        time.sleep(_POLL_S)
+    _, status, usage = os.wait4(child, 0)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # what the tests have started, where they were ended
+    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
 
 
 def main() -> None:
@@ -66,13 +63,13 @@ def main() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         names = Path(job["output"]).with_suffix(".modules")
-        code = run(job["arguments"], Path(job["output"]), job["timeout"], names)
+        code, seconds = run(job["arguments"], Path(job["output"]), job["limit_s"], names)
         if names.exists():
             for name in names.read_text().split("\n"):
                 with contextlib.suppress(Exception):  # some import only what another one has prepared
                     importlib.import_module(name)
             names.unlink()
-        print(code, file=answers, flush=True)
+        print(code, seconds, file=answers, flush=True)
 
 
 if __name__ == "__main__":
