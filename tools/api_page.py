@@ -1,7 +1,7 @@
 """Write docs/api.md, every public name of det_native with its docstring.
 
-``.venv/bin/python tools/api_page.py`` writes it; the result is committed, and a test says when it is stale. With
-``--check`` nothing is written, and the exit status is 1 if the page is stale or a public name has no docstring.
+``make docs`` runs it; the page is made of the code alone, and git ignores it. An argument is another file to write. The
+exit status is 1 if a public name has no docstring.
 
 Public are the names that the packages list, and the classes that these return: their own methods and properties that do
 not begin with an underscore.
@@ -53,9 +53,9 @@ INNER = ("Source",)
 INTRODUCTION = """\
 # Python interface
 
-Every public name, as its docstring says it. This page is made by `tools/api_page.py`; change the docstrings instead,
+Every public name, as its docstring says it. This page is made by `make docs`; change the docstrings instead,
 and run it again. The names are those of `import det_native as det`; what the configuration may hold is in
-[configuration.md](configuration.md), and the commands of the shell are in [command_line.md](command_line.md).
+[configuration.md](configuration.md), and the commands of the shell are listed by `det --help`.
 """
 
 _SECTION = re.compile(r"^(?P<title>[A-Z][A-Za-z ]+)\n-{3,}\n", re.MULTILINE)
@@ -314,17 +314,12 @@ def text_of(made: Page) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check the page; return the exit status."""
+    """Write the page; return the exit status."""
     made = page()
     for name in made.undocumented:
         print(f"{name} has no docstring.", file=sys.stderr)
-    text = text_of(made)
-    if "--check" in arguments:
-        stale = not TARGET.exists() or TARGET.read_text(encoding="utf-8") != text
-        if stale:
-            print("docs/api.md is stale: .venv/bin/python tools/api_page.py", file=sys.stderr)
-        return int(stale or bool(made.undocumented))
-    TARGET.write_text(text, encoding="utf-8")
+    target = Path(arguments[0]) if arguments else TARGET
+    target.write_text(text_of(made), encoding="utf-8")
     return int(bool(made.undocumented))
 
 

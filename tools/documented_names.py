@@ -1,5 +1,7 @@
 """Tables of the documented names and the tests that prove them: ``docs/names/*.toml`` to ``docs/names/*.md``.
 
+``make docs`` runs it; git ignores the tables.
+
 With paths of seed documents as arguments it says which names of theirs stand in no table.
 """
 
@@ -92,8 +94,8 @@ def table(source: Path) -> str:
     lines = [
         f"# {tomllib.loads(source.read_text())['title']}",
         "",
-        f"Every documented name, with the test that proves it. Made by `python tools/documented_names.py` of "
-        f"`{source.name}`; `make test` checks that the names, the tests and this table agree.",
+        f"Every documented name, with the test that proves it. Made by `make docs` of `{source.name}`; "
+        "`make test` checks that the names and the tests agree.",
     ]
     section = ""
     for entry in entries(source):

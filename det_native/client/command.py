@@ -60,7 +60,7 @@ _NOT_RUNNING = 3
 _INTERRUPTED = 130
 _EPILOG = (
     "Exit codes: 0 done, 1 an error, 2 typed wrong, 3 no master runs, 4 stopped, 5 not ended in time, 130 interrupted. "
-    "docs/command_line.md tells more, and has every command."
+    "docs/command_line.md tells more."
 )
 
 

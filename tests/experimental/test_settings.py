@@ -2,12 +2,22 @@
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from det_native.errors import ArgumentError, ConfigurationError, DetError, UnsupportedFeatureError
-from det_native.experimental.settings import Settings, check_before_fit, check_settings
+from det_native.experimental.settings import (
+    Settings,
+    as_written,
+    check_before_fit,
+    check_settings,
+    complete_for_fit,
+    has_seed,
+    left_to_fit,
+    trains_on_several,
+)
 
 
 def settings(config: Any = None, **arguments: Any) -> Settings:
@@ -123,3 +133,112 @@ def test_checking_warns_of_nothing_that_the_call_will_warn_of_again() -> None:
 
 def test_errors_are_of_our_tree() -> None:
     assert issubclass(ArgumentError, DetError)
+
+
+def test_a_configuration_is_that_of_the_call_whatever_becomes_of_the_dictionary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written: dict[str, Any] = {"labels": ["first"], "searcher": {"name": "single"}}
+    taken = settings(written)
+    written["labels"].append("second")
+    written["searcher"]["name"] = "grid"
+    assert taken.config == {"labels": ["first"], "searcher": {"name": "single"}}
+    assert settings(Path("config.yaml")).config == tmp_path / "config.yaml"
+    assert settings("max_restarts: 2").config == "max_restarts: 2"
+
+
+def test_scripts_are_looked_for_in_the_context_folder_and_then_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code").mkdir()
+    for script in ("both.py", "code/both.py", "here.py", "python_script"):
+        (tmp_path / script).touch()
+    assert settings(context_dir="code", command=["both.py"]).command == (str(tmp_path.resolve() / "code/both.py"),)
+    assert settings(command=["both.py"]).command == (str(tmp_path.resolve() / "both.py"),)
+    assert settings(context_dir="code", command=["here.py"]).command == (str(tmp_path.resolve() / "here.py"),)
+    assert settings(command=["python3.11", "here.py", "-q"]).command == (str(tmp_path.resolve() / "here.py"), "-q")
+    with pytest.raises(ArgumentError, match=r"'no.py', but there is no such file in \S+/code\."):
+        settings(context_dir="code", command=["no.py"])
+    with pytest.raises(ArgumentError, match=r"command must be a list of texts"):
+        settings(command=["here.py", 3])
+
+
+CALL = {
+    "searcher.metric": "val_loss",
+    "searcher.max_length": {"batches": 5},
+    "hyperparameters.global_batch_size": 8,
+    "records_per_epoch": 80,
+}
+WRITTEN: dict[str, dict[str, Any]] = {
+    "searcher.metric": {"searcher": {"metric": "val_accuracy"}},
+    "searcher.max_length": {"searcher": {"max_length": {"epochs": 3}}, "records_per_epoch": 10},
+    "hyperparameters.global_batch_size": {"hyperparameters": {"global_batch_size": 16}},
+    "records_per_epoch": {"records_per_epoch": 10},
+}
+
+
+def test_what_nobody_has_said_is_left_to_the_call() -> None:
+    assert left_to_fit(settings()) == CALL.keys()
+    for path, written in WRITTEN.items():
+        said = {path, "records_per_epoch"} if "records_per_epoch" in written else {path}
+        assert left_to_fit(settings(written)) == CALL.keys() - said
+
+
+def test_the_call_fills_in_what_is_left_to_it() -> None:
+    call = SimpleNamespace(configuration_fills=lambda: CALL, assumed=frozenset(), framework="keras")
+    complete = complete_for_fit(settings(), call)
+    assert complete.searcher.metric == "val_loss"
+    assert complete.model_dump(mode="json")["searcher"]["max_length"] == {"batches": 5}
+    assert complete.model_dump(mode="json")["hyperparameters"] == {"global_batch_size": {"type": "const", "val": 8}}
+    assert complete.records_per_epoch == 80
+
+
+def test_the_configuration_wins_with_a_warning_unless_the_call_only_assumed() -> None:
+    written = settings({"searcher": {"max_length": {"epochs": 3}}})
+    call = SimpleNamespace(configuration_fills=lambda: CALL, assumed=frozenset(), framework="keras")
+    with pytest.warns(match="3 epochs in the configuration, 5 batches in the call"):
+        assert complete_for_fit(written, call).searcher.max_length.units == 3
+    call.assumed = frozenset({"searcher.max_length"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert complete_for_fit(written, call).searcher.max_length.units == 3
+        call.assumed = frozenset()
+        complete_for_fit(written, call, warn=False)
+
+
+def test_the_call_looks_at_its_data_in_the_context_folder(tmp_path: Path) -> None:
+    folders: list[Path] = []
+
+    def fills() -> dict[str, Any]:
+        folders.append(Path.cwd())
+        return CALL
+
+    call = SimpleNamespace(configuration_fills=fills, assumed=frozenset(), framework="keras")
+    here = Path.cwd()
+    complete_for_fit(settings(context_dir=str(tmp_path)), call)
+    assert (folders, Path.cwd()) == ([tmp_path.resolve()], here)
+
+
+def test_a_seed_is_one_that_was_written() -> None:
+    seeded = {"reproducibility": {"experiment_seed": 0}}
+    assert (has_seed(settings()), has_seed(settings({})), has_seed(settings(seeded))) == (False, False, True)
+    assert as_written(None)["reproducibility"]["experiment_seed"] is None
+    assert as_written(seeded)["reproducibility"]["experiment_seed"] == 0
+    assert check_before_fit(settings())["reproducibility"]["experiment_seed"] is not None
+
+
+def test_as_written_has_the_defaults_of_what_a_call_fills_in() -> None:
+    silent = as_written({"max_restarts": 2})
+    assert silent["max_restarts"] == 2
+    assert (silent["searcher"]["metric"], silent["records_per_epoch"]) == (None, 0)
+    assert silent["searcher"]["max_length"] == {"batches": 100}
+    assert silent["hyperparameters"] == {}
+    assert as_written(WRITTEN["hyperparameters.global_batch_size"])["hyperparameters"] != {}
+
+
+@pytest.mark.parametrize("framework", ["torch", "keras", "estimator", "tf_estimator"])
+def test_a_test_trains_on_one_slot(framework: Any) -> None:
+    assert trains_on_several(settings(), framework)
+    assert not trains_on_several(settings(test=True), framework)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from det_harness.trial.schedule import Action, Finish, Periods, SaveCheckpoint, Schedule, Train, Validate
+import pytest
+from det_harness.trial.schedule import Action, Finish, Periods, Policy, SaveCheckpoint, Schedule, Train, Validate
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -160,3 +161,129 @@ def test_where_it_is_ended_it_is_saved_and_validated_once(
     assert not validate or schedule.progress.last_validated == batches
     assert rest[-1][1] == Finish(stopped=False)
     assert not any(isinstance(action, Train) for _, action in history(continued, best))
+
+
+SAVE, VALIDATE, FINISH = SaveCheckpoint(), Validate(), Finish()
+
+
+def actions_of(schedule: Schedule, *, best: bool = False) -> list[Action]:
+    return [action for _, action in history(schedule, [best] * 100)]
+
+
+def test_periods_cut_the_training() -> None:
+    assert actions_of(Schedule(Periods(length=5, scheduling_unit=2))) == [
+        *(Train(2), Train(4), Train(5)),
+        *(SAVE, VALIDATE, FINISH),
+    ]
+    assert actions_of(Schedule(Periods(length=5, checkpoint_period=2))) == [
+        *(Train(2), SAVE, Train(4), SAVE, Train(5)),
+        *(SAVE, VALIDATE, FINISH),
+    ]
+    assert actions_of(Schedule(Periods(length=5, validation_period=2))) == [
+        *(Train(2), VALIDATE, Train(4), VALIDATE, Train(5)),
+        *(SAVE, VALIDATE, FINISH),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "best", "saved"),
+    [("all", False, True), ("all", True, True), ("best", False, False), ("best", True, True), ("none", True, False)],
+)
+def test_the_policy_says_which_validations_are_saved(policy: Policy, best: bool, saved: bool) -> None:
+    schedule = Schedule(Periods(length=4, validation_period=2, policy=policy))
+    middle = [SAVE] if saved else []
+    assert actions_of(schedule, best=best) == [Train(2), VALIDATE, *middle, Train(4), SAVE, VALIDATE, FINISH]
+
+
+def test_an_initial_validation_saves_nothing_and_is_not_repeated() -> None:
+    schedule = Schedule(Periods(length=2, validation_period=2, initial_validation=True, policy="all"))
+    assert actions_of(schedule, best=True) == [VALIDATE, Train(2), SAVE, VALIDATE, FINISH]
+    continued = Schedule(Periods(length=4, initial_validation=True))
+    continued.trained(2)
+    assert continued.next() == Train(4)
+
+
+def test_a_checkpoint_that_was_asked_for_comes_before_the_next_batch() -> None:
+    schedule = Schedule(Periods(length=4, scheduling_unit=2))
+    schedule.request_checkpoint()
+    assert schedule.next() == Train(2), "there is nothing to save"
+    schedule.trained(2)
+    assert schedule.next() == SAVE
+    schedule.checkpointed()
+    assert schedule.next() == Train(4)
+    schedule.request_checkpoint()
+    assert schedule.next() == Train(4)
+
+
+def test_a_workload_ends_at_units_validations_and_the_end() -> None:
+    schedule = Schedule(Periods(length=10, scheduling_unit=4))
+    assert [batch for batch in range(1, 12) if schedule.ends_workload(batch)] == [4, 8, 10, 11]
+    schedule = Schedule(Periods(length=10, scheduling_unit=4, validation_period=3))
+    assert [batch for batch in range(1, 5) if schedule.ends_workload(batch)] == [3, 4]
+    schedule.trained(3)
+    schedule.validated(best=False)
+    assert [batch for batch in range(4, 8) if schedule.ends_workload(batch)] == [4, 6, 7]
+    schedule.end_here()
+    assert schedule.ends_workload(5)
+
+
+def test_a_validation_is_due_after_its_period_and_at_the_end_but_not_at_a_stop() -> None:
+    schedule = Schedule(Periods(length=10, validation_period=3))
+    assert [batch for batch in range(1, 5) if schedule.validates_at(batch)] == [3, 4]
+    schedule.trained(3)
+    schedule.validated(best=False)
+    assert [batch for batch in range(4, 8) if schedule.validates_at(batch)] == [6, 7]
+    schedule.request_stop()
+    assert not any(schedule.validates_at(batch) for batch in range(1, 12))
+    at_end = Schedule(Periods(length=10))
+    assert [batch for batch in range(1, 12) if at_end.validates_at(batch)] == [10, 11]
+
+
+def test_batches_only_grow_and_the_same_number_takes_no_validation_back() -> None:
+    schedule = Schedule(Periods(length=2))
+    history(schedule, [True] * 10)
+    with pytest.raises(ValueError, match="went back from 2 to 1"):
+        schedule.trained(1)
+    schedule.trained(2)
+    assert schedule.next() == FINISH
+    schedule.trained(3)
+    assert actions_of(schedule) == [SAVE, VALIDATE, FINISH]
+
+
+def test_an_end_by_the_users_code_is_validated_unless_it_just_was_or_is_not_wanted() -> None:
+    def ended(*, validated: bool, validate: bool) -> list[Action]:
+        schedule = Schedule(Periods(length=9))
+        schedule.trained(3)
+        if validated:
+            schedule.validated(best=False)
+        schedule.end_here(validate=validate)
+        return actions_of(schedule)
+
+    assert ended(validated=False, validate=True) == [SAVE, VALIDATE, FINISH]
+    assert ended(validated=False, validate=False) == [SAVE, FINISH]
+    assert ended(validated=True, validate=True) == [SAVE, FINISH]
+
+
+def test_a_stop_after_the_last_validation_is_no_early_end() -> None:
+    schedule = Schedule(Periods(length=2))
+    history(schedule, [True] * 10)
+    schedule.request_stop()
+    assert schedule.next() == Finish(stopped=False)
+    early = Schedule(Periods(length=2))
+    early.request_stop()
+    assert early.next() == Finish(stopped=True)
+
+
+def test_a_snapshot_says_what_its_checkpoint_will_be() -> None:
+    schedule = Schedule(Periods(length=4, policy="all"))
+    schedule.trained(2)
+    schedule.validated(best=True)
+    assert schedule.snapshot() == {
+        "batches": 2,
+        "last_validated": 2,
+        "last_checkpointed": 2,
+        "save_after_validation": False,
+        "validated_at_end": False,
+        "ended": False,
+    }
+    assert schedule.next() == SAVE, "nothing is saved by that"

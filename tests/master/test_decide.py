@@ -17,6 +17,7 @@ from det_native.master.flow.decide import (
     Refuse,
     Restart,
     Suspend,
+    Widen,
     decide,
     fingerprint_of,
 )
@@ -177,6 +178,9 @@ def test_a_run_whose_metrics_are_not_all_here_is_not_complete() -> None:
     decision = decide(known)
     assert isinstance(decision, Restart)
     assert "up to batch 140 only, of 200" in decision.error.message
+    without_any = decide(replace(known, last_row=-1))
+    assert isinstance(without_any, Restart)
+    assert "up to batch 0 only, of 200" in without_any.error.message
     assert isinstance(decide(replace(known, restarts=5)), Fail)
     assert decide(replace(known, killed=True)) == Cancel()
     assert decide(completed(200, last_row=-1)) == Complete()  # a trial need not report training metrics
@@ -255,3 +259,77 @@ def test_what_interrupts_a_run_from_outside_is_no_restart(reason: ExitReason | N
 @pytest.mark.parametrize("reason", [ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR])
 def test_an_error_of_its_own_counts_all_the_same(reason: ExitReason) -> None:
     assert isinstance(decide(facts(reason, interrupted="the machine b is being drained")), Restart)
+
+
+def test_a_trial_that_hung_is_run_again_unless_the_watchdog_is_to_end_it() -> None:
+    hung = facts(None, hung="Nothing came from it for 600 s.")
+    decision = decide(hung)
+    assert isinstance(decision, Restart)
+    assert (decision.error.type, decision.error.message) == ("TrialHung", "Nothing came from it for 600 s.")
+    ended = decide(replace(hung, may_restart=False))
+    assert isinstance(ended, Fail)
+    assert "watchdog.action: end" in ended.reason
+    assert isinstance(decide(facts(None, may_restart=False)), Restart), "it did not hang"
+
+
+def test_other_inputs_than_the_notebook_had_call_for_the_wider_program() -> None:
+    differ = with_error(facts(ExitReason.INPUTS_DIFFER, restarts=5), error("lr is 0.2, not 0.1"))
+    assert decide(differ) == Widen("lr is 0.2, not 0.1")
+    assert decide(replace(differ, stopped_early=True)) == Widen("lr is 0.2, not 0.1")
+    assert decide(replace(differ, killed=True)) == Cancel()
+
+
+def test_a_run_whose_program_was_replaced_begins_anew_without_a_restart() -> None:
+    for reason in (None, ExitReason.STOPPED, ExitReason.USER_ERROR):
+        decision = decide(facts(reason, outdated=True, restarts=5, stopped_early=True))
+        assert isinstance(decision, Suspend)
+        assert decision.reason.startswith("Its program was replaced by the wider one.")
+    assert decide(facts(None, outdated=True, killed=True)) == Cancel()
+
+
+@pytest.mark.parametrize(
+    "reason", [None, ExitReason.STOPPED, ExitReason.USER_ERROR, ExitReason.INVALID_HYPERPARAMETERS]
+)
+def test_a_trial_that_its_search_ended_is_complete_however_its_run_ended(reason: ExitReason | None) -> None:
+    assert decide(facts(reason, stopped_early=True, restarts=5)) == Complete()
+    assert decide(facts(reason, stopped_early=True, killed=True)) == Cancel()
+
+
+def test_the_last_restart_is_one_too() -> None:
+    decision = decide(facts(None, restarts=4))
+    assert isinstance(decision, Restart)
+    assert decision.restarts == 5
+    assert decision.reason == (
+        "The worker process ended without a report: killed by signal 9 (SIGKILL). Restart 5 of at most 5."
+    )
+    ended = decide(facts(None, restarts=5))
+    assert isinstance(ended, Fail)
+    assert ended.reason == "The trial has no restarts left (max_restarts: 5)."
+
+
+@pytest.mark.parametrize(
+    ("message", "changes", "reason"),
+    [
+        ("boom", {}, "ValueError: boom. Restart 1 of at most 5."),
+        ("boom!\nmore", {}, "ValueError: boom! Restart 1 of at most 5."),
+        ("boom.", {"rank": 1}, "[rank 1] ValueError: boom. Restart 1 of at most 5."),
+        ("", {}, "ValueError. Restart 1 of at most 5."),
+    ],
+)
+def test_the_log_says_the_first_line_of_the_error_and_whose_it_is(
+    message: str, changes: dict[str, object], reason: str
+) -> None:
+    failed = with_error(facts(ExitReason.USER_ERROR), error(message).model_copy(update=changes))
+    decision = decide(failed)
+    assert isinstance(decision, Restart)
+    assert decision.reason == reason
+
+
+def test_what_ended_a_run_from_outside_is_told_with_its_batch_where_it_saved_that() -> None:
+    why = "the machine b is being drained"
+    assert decide(facts(ExitReason.STOPPED, interrupted=why)) == Suspend(
+        f"The run ended after batch 3: {why}. The trial goes on elsewhere; no restart is counted."
+    )
+    assert decide(facts(None, interrupted=why)) == Suspend(
+        f"The run ended: {why}. The trial goes on elsewhere; no restart is counted."
+    )

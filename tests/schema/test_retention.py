@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import Checkpoint
 from det_native.schema.retention import superfluous, superfluous_already
+from det_native.schema.states import CheckpointState
 
 
 def checkpoint(number: int, trial: int, batch: int, loss: float | str | None) -> Checkpoint:
@@ -127,3 +131,62 @@ def test_what_goes_while_an_experiment_goes_on_would_go_at_its_end(
         last=1,
     )
     assert {int(uuid.rpartition("-")[2]) for uuid in already} <= doomed(everything, experiment, trial, latest)
+
+
+def doomed_already(found: list[Checkpoint], **how: Any) -> set[int]:
+    """Return the numbers of those that can go while the experiment goes on; the configuration keeps none."""
+    limits = {"experiment_best": 0, "trial_best": 0, "trial_latest": 0}
+    uuids = superfluous_already(found, metric="loss", smaller_is_better=True, **(limits | how))
+    return {int(uuid.rpartition("-")[2]) for uuid in uuids}
+
+
+def of_trial(trial: int, *numbers: int, **changes: Any) -> list[Checkpoint]:
+    """Return checkpoints of a trial, with one every 10 batches, created at the times of their numbers."""
+    return [checkpoint(number, trial, 10 * number, 1.0).model_copy(update=changes) for number in numbers]
+
+
+def test_a_deleted_one_neither_goes_nor_counts() -> None:
+    found = [*of_trial(1, 1, 2), *of_trial(1, 3, 4, state=CheckpointState.DELETED)]
+    assert doomed(found, 0, 0, 1) == {1}
+    assert doomed_already(found) == set()
+
+
+def test_the_last_two_of_each_trial_stay_while_it_goes_on_whatever_is_configured() -> None:
+    found = [*of_trial(1, 1, 2, 3, 4), *of_trial(2, 5, 6, 7)]
+    assert doomed_already(found) == {1, 2, 5}
+    assert doomed_already(found, trial_latest=1) == {1, 2, 5}
+    assert doomed_already(found, trial_latest=3) == {1}
+    assert doomed_already(found, last=1) == {1, 2, 3, 5, 6}
+    assert doomed_already(of_trial(1, 1, 2)) == set()
+
+
+def test_the_last_of_a_run_stay_for_a_trial_that_may_continue_from_them() -> None:
+    manifest = of_trial(1, 1)[0].manifest.model_copy(update={"run_id": "earlier"})
+    found = [*of_trial(1, 1, 2, 3, manifest=manifest), *of_trial(1, 4, 5, 6)]
+    assert doomed_already(found) == {1, 2, 3, 4}
+    assert doomed_already(found, runs=["earlier"]) == {1, 4}
+    assert doomed_already(found, runs=["earlier"], last=1) == {1, 2, 4, 5}
+    assert doomed_already(found, runs=["unknown"]) == {1, 2, 3, 4}
+    deleted = of_trial(1, 7, manifest=manifest, state=CheckpointState.DELETED)
+    assert doomed_already([*found, *deleted], runs=["earlier"]) == {1, 4}
+
+
+@pytest.mark.parametrize(
+    ("backed_up", "gone"),
+    [("0000", {1, 2, 3, 6, 7}), ("0002", {1, 3, 6, 7}), ("0006", {1, 2, 3, 7}), ("0009", {1, 2, 3, 6, 7})],
+)
+def test_the_last_of_each_trial_that_a_backup_knows_stays(backed_up: str, gone: set[int]) -> None:
+    found = [*of_trial(1, 1, 2, 3, 4, 5), *of_trial(2, 6, 7, 8, 9)]
+    assert doomed_already(found, backed_up=backed_up) == gone
+
+
+def test_a_deleted_one_is_not_what_a_backup_needs() -> None:
+    deleted = of_trial(1, 2, state=CheckpointState.DELETED)
+    assert doomed_already([*of_trial(1, 1, 3, 4), *deleted], backed_up="0002") == set()
+
+
+def test_one_that_was_validated_by_other_metrics_only_stays_until_the_end() -> None:
+    other, both = of_trial(1, 1, metrics={"accuracy": 1.0}), of_trial(1, 2, metrics={"accuracy": 1.0, "loss": 1.0})
+    found = [*other, *both, *of_trial(1, 3, metrics={}), *of_trial(1, 4, 5)]
+    assert doomed_already(found) == {2, 3}
+    assert doomed(found, 0, 0, 0) == {1, 2, 3, 4, 5}
