@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
-from faults import Cluster, Kernel
+from faults import Kernel
 
 pytestmark = pytest.mark.slow
 
@@ -24,16 +21,8 @@ def asha(trials=3, metric="error"):
 def decided(experiment):
     return [[trial.hparams["x"], trial.detail().stages, str(trial.state)] for trial in experiment.trials]
 
-def trained(experiment):
-    return [[row["batch"] for row in trial.metrics("training")] for trial in experiment.trials]
-
 def validated(experiment):
     return [[row["batch"] for row in trial.metrics("validation")] for trial in experiment.trials]
-"""
-TRIAL = """
-class Searched(Digits):
-    def evaluate_batch(self, batch):
-        return {"error": self.context.get_hparam("x")}
 """
 FIT = """
 context = det.experimental.pytorch.init(asha(), local=True)
@@ -89,20 +78,6 @@ def check(kernel: Kernel, told: str) -> None:
     assert all(rows == sorted(set(rows)) for rows in validated)
     best = min(x for x, _, _ in decided)
     assert kernel.value("experiment.best_trial.hparams")["x"] == best
-
-
-def test_a_class_is_searched_here_as_on_the_cluster(cluster: Cluster, kernel: Kernel) -> None:
-    kernel.run(SEARCHED)
-    kernel.run(TRIAL)
-    number = kernel.submit("experiment = det.experimental.create(Searched, asha(6))")
-    kernel.run("experiment.wait()")
-    there: Any = kernel.value("decided(experiment)")
-    kernel.run("here = det.experimental.create(Searched, asha(6), local=True)")
-    assert kernel.value("decided(here)") == there
-    assert kernel.value("trained(here)") == kernel.value("trained(experiment)")
-    assert kernel.value("validated(here)") == kernel.value("validated(experiment)")
-    assert number == cluster.attach(number).id
-    assert json.dumps(there).count("Completed") == 6
 
 
 @pytest.mark.parametrize("cell", [FIT, pytest.param(LOOP, marks=pytest.mark.soak)], ids=["fit", "loop"])
