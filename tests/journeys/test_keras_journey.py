@@ -145,6 +145,22 @@ def test_local_and_cluster_give_the_same_numbers_by_the_same_line(
     assert value(notebook, "context.experiment is experiment")
 
 
+COLLECTING = """
+class Collects(tf.keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        losses.append(logs["loss"])
+
+losses, stops = [], tf.keras.callbacks.EarlyStopping("loss", patience=1, min_delta=100)
+"""
+
+
+def test_what_callbacks_collect_comes_home(notebook: Notebook) -> None:
+    notebook.run(COLLECTING)
+    notebook.run(train(result="collected", fit=", verbose=0, callbacks=[Collects(), stops]"))
+    assert value(notebook, "(len(losses), stops.stopped_epoch)") == (2, 1)
+    assert value(notebook, "losses == collected.history['loss']")
+
+
 @pytest.mark.long
 def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook, submitted: Ran) -> None:
     first = notebook.run("model.predict(x_val[:1], verbose=0)")

@@ -90,6 +90,7 @@ def local_of(kernel: Kernel) -> object:
     return kernel.value(SEEN)
 
 
+@pytest.mark.long
 def test_callbacks_of_keras_have_what_local_training_leaves(keras: Kernel) -> None:
     local = local_of(keras)
     assert local[2:4] == [3, [0, 1, 2]]  # type: ignore[index]
@@ -121,6 +122,7 @@ shared, history = tf.keras.callbacks.EarlyStopping("loss", patience=3), History(
 """
 
 
+@pytest.mark.long
 def test_trainings_that_share_a_callback_that_begins_anew_train_side_by_side(keras: Kernel, gate: Gate) -> None:
     keras.run(SHARED.format(port=gate.port))
     fit = "model.fit(x, y, epochs=1, batch_size=16, verbose=0, callbacks=[shared, history, Passing()])"
@@ -131,6 +133,7 @@ def test_trainings_that_share_a_callback_that_begins_anew_train_side_by_side(ker
     assert keras.value("[len(history.losses), len(submitted)]") == [1, 2]
 
 
+@pytest.mark.long
 def test_a_list_that_is_bound_anew_is_the_users(keras: Kernel, gate: Gate) -> None:
     keras.run("model = begin()")
     keras.run(CALLBACKS.replace("global count\n", f"global count\n        gate({gate.port})\n"))
@@ -143,6 +146,7 @@ def test_a_list_that_is_bound_anew_is_the_users(keras: Kernel, gate: Gate) -> No
     assert keras.value("[losses, count, len(halves), meter.values]") == [[], "mine", 3, [0, 1, 2]]
 
 
+@pytest.mark.long
 def test_a_killed_worker_goes_on_with_what_callbacks_have_collected(keras: Kernel, tmp_path: Path) -> None:
     local, flag = local_of(keras), tmp_path / "killed"
     keras.run("config['min_checkpoint_period'] = {'epochs': 1}\nmodel = begin()")
@@ -153,7 +157,7 @@ def test_a_killed_worker_goes_on_with_what_callbacks_have_collected(keras: Kerne
 
 
 TORCH_FIT = """
-seen, steps = [], 0
+seen, count = [], 0
 
 class Count(det.pytorch.PyTorchCallback):
     def __init__(self):
@@ -163,8 +167,8 @@ class Count(det.pytorch.PyTorchCallback):
         self.epochs.append(epoch_idx)
 
 def train(batch, epoch_idx, batch_idx):
-    global steps
-    steps += 1
+    global count
+    count += 1
     seen.append(batch_idx)
     return train_batch(batch, epoch_idx, batch_idx)
 
@@ -172,16 +176,14 @@ counted = Count()
 """
 
 
-@pytest.mark.long
-def test_functions_of_pytorch_have_what_local_training_leaves(cluster: Cluster) -> None:
-    with running_kernel(cluster, "functions", GATE_CELL, TORCH) as kernel:
-        found = []
-        for where in ("local=True", ""):
-            kernel.run(f"context, model, optimizer, train_batch = begin({where})")
-            kernel.run(TORCH_FIT)
-            kernel.run("context.fit(data, train_batch=train, epochs=3, callbacks=[counted])")
-            found.append(kernel.value("[seen, steps, counted.epochs]"))
-        assert found[0] == found[1] == [[*range(12)], 12, [0, 1, 2]]
+def test_functions_of_pytorch_have_what_local_training_leaves(kernel: Kernel) -> None:
+    found = []
+    for where in ("local=True", ""):
+        kernel.run(f"context, model, optimizer, train_batch = begin({where})")
+        kernel.run(TORCH_FIT)
+        kernel.run("context.fit(data, train_batch=train, epochs=3, callbacks=[counted])")
+        found.append(kernel.value("[seen, count, counted.epochs]"))
+    assert found[0] == found[1] == [[*range(12)], 12, [0, 1, 2]]
 
 
 TRIAL = """

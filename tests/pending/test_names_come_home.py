@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,19 +42,10 @@ SEEN = (
 )
 
 
-@pytest.fixture(scope="module")
-def torch_kernel(cluster: Cluster) -> Iterator[Kernel]:
-    """A kernel with the program in PyTorch."""
-    with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
-        yield kernel
-
-
-@pytest.fixture
-def kernel(torch_kernel: Kernel) -> Iterator[Kernel]:
-    """The same, which has nothing to do, and without names of an earlier loop."""
-    torch_kernel.run(FORGET)
-    yield torch_kernel
-    torch_kernel.clear()
+@pytest.fixture(autouse=True)
+def _no_names(kernel: Kernel) -> None:
+    """Leave the kernel no names of an earlier loop."""
+    kernel.run(FORGET)
 
 
 def test_names_have_the_values_of_local_training(kernel: Kernel) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
-from torch_program import FIT, TORCH
+from faults import Cluster, Gate, Kernel, running_kernel
+from torch_program import CONFIG, FIT, TORCH
 
 pytestmark = pytest.mark.slow
 
@@ -38,20 +36,6 @@ def seen():
     return [float(model.evaluate(x, y, verbose=0)), inner.predict(x[:1], verbose=0).tolist(),
             int(model.optimizer.iterations.numpy())]
 """
-
-
-@pytest.fixture(scope="module")
-def torch_kernel(cluster: Cluster) -> Iterator[Kernel]:
-    """A kernel with the program in PyTorch."""
-    with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
-        yield kernel
-
-
-@pytest.fixture
-def kernel(torch_kernel: Kernel) -> Iterator[Kernel]:
-    """The same, which has nothing to do."""
-    yield torch_kernel
-    torch_kernel.clear()
 
 
 @pytest.mark.parametrize("training", [FIT.format(""), pytest.param(LOOP, marks=pytest.mark.soak)])
@@ -175,7 +159,6 @@ def test_stay_in_the_configuration_waits_for_nothing(kernel: Kernel, gate: Gate)
     visitor = gate.next()
     assert kernel.value("before == after == loss_here()")
     visitor.go()
-    kernel.run("del config['weights']")
 
 
 @pytest.mark.soak
@@ -203,7 +186,7 @@ def test_models_of_one_loop_train_at_one_time(kernel: Kernel, gate: Gate) -> Non
 
 @pytest.mark.long
 def test_a_script_has_the_weights_behind_its_call(cluster: Cluster) -> None:
-    script = f"{TORCH}\ncontext, model, optimizer, train_batch = begin()\n{FIT.format('')}\nprint(steps())\n"
+    script = f"{TORCH}{CONFIG}\ncontext, model, optimizer, train_batch = begin()\n{FIT.format('')}\nprint(steps())\n"
     assert "[12, 12]" in cluster.script(script)
 
 
