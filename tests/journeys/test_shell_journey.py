@@ -35,12 +35,13 @@ def det(script: Script, tmp_path: Path, environment: dict[str, str], monkeypatch
             done = script("-m", "det_native.client.command", *words, folder=tmp_path, fails=code != 0)
             assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
             return done.stdout if code == 0 else done.stdout + done.stderr
-        called = CliRunner().invoke(cli, words)
+        called = CliRunner().invoke(cli, words, standalone_mode=False)
         if isinstance(called.exception, DetError):
             assert code == 1
             return str(called.exception)
-        assert called.exit_code == code, called.output
-        return called.stdout
+        assert called.exception is None
+        assert (called.return_value or 0) == code, called.output
+        return called.stdout if code == 0 else called.output
 
     return run
 

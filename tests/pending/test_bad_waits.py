@@ -120,6 +120,7 @@ def _overwrite(path: Path) -> None:
     path.write_bytes(b"-" * path.stat().st_size)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [_overwrite, pytest.param(Path.unlink, marks=pytest.mark.soak)])
 def test_a_damaged_checkpoint_is_told_once(kernel: Kernel, cluster: Cluster, damage: Callable[[Path], None]) -> None:
     kernel.run(BEGIN.format(""))

@@ -9,7 +9,7 @@ import pytest
 from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
 from torch_program import TORCH
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 KERAS = """
 import os
@@ -90,7 +90,6 @@ def local_of(kernel: Kernel) -> object:
     return kernel.value(SEEN)
 
 
-@pytest.mark.long
 def test_callbacks_of_keras_have_what_local_training_leaves(keras: Kernel) -> None:
     local = local_of(keras)
     assert local[2:4] == [3, [0, 1, 2]]  # type: ignore[index]
@@ -122,7 +121,6 @@ shared, history = tf.keras.callbacks.EarlyStopping("loss", patience=3), History(
 """
 
 
-@pytest.mark.long
 def test_trainings_that_share_a_callback_that_begins_anew_train_side_by_side(keras: Kernel, gate: Gate) -> None:
     keras.run(SHARED.format(port=gate.port))
     fit = "model.fit(x, y, epochs=1, batch_size=16, verbose=0, callbacks=[shared, history, Passing()])"
@@ -133,7 +131,6 @@ def test_trainings_that_share_a_callback_that_begins_anew_train_side_by_side(ker
     assert keras.value("[len(history.losses), len(submitted)]") == [1, 2]
 
 
-@pytest.mark.long
 def test_a_list_that_is_bound_anew_is_the_users(keras: Kernel, gate: Gate) -> None:
     keras.run("model = begin()")
     keras.run(CALLBACKS.replace("global count\n", f"global count\n        gate({gate.port})\n"))
@@ -146,7 +143,6 @@ def test_a_list_that_is_bound_anew_is_the_users(keras: Kernel, gate: Gate) -> No
     assert keras.value("[losses, count, len(halves), meter.values]") == [[], "mine", 3, [0, 1, 2]]
 
 
-@pytest.mark.long
 def test_a_killed_worker_goes_on_with_what_callbacks_have_collected(keras: Kernel, tmp_path: Path) -> None:
     local, flag = local_of(keras), tmp_path / "killed"
     keras.run("config['min_checkpoint_period'] = {'epochs': 1}\nmodel = begin()")
@@ -217,7 +213,6 @@ of_trial = {"searcher": searcher, "hyperparameters": {"global_batch_size": 16}}
 """
 
 
-@pytest.mark.long
 def test_what_the_code_of_trials_changes_is_told_where_it_is_read(cluster: Cluster) -> None:
     with running_kernel(cluster, "trials", GATE_CELL, TORCH, TRIAL) as kernel:
         ran = kernel.run("experiment = det.experimental.create(Fit, of_trial)\nprint('READ', len(losses), labels)")

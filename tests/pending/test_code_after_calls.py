@@ -111,7 +111,7 @@ WAITS = {
         thread.start()
         thread.join()
         """,
-    "many objects": "kept = [[i] for i in range(120_000)]\nmodel.fit()\nprint(len(kept))",
+    "many objects": "kept = [[i] for i in range(220_000)]\nmodel.fit()\nprint(len(kept))",
 }
 
 

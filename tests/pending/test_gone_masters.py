@@ -11,6 +11,7 @@ pytestmark = pytest.mark.slow
 CELL = "ran += 1; loss = loss_here()"
 
 
+@pytest.mark.long
 def test_a_cell_that_waits_goes_on_when_the_master_is_back(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
     kernel.run(f"context, model, optimizer, train_batch = begin({gate.port})\nran = 0")
     kernel.run(FIT.format(""))

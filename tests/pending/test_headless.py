@@ -10,7 +10,7 @@ import pytest
 from faults import PATIENCE, Cluster
 from nbclient import NotebookClient
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 CELLS = [
     """
@@ -54,7 +54,6 @@ def _text(output: Any) -> str:
     return "".join(line for line in lines if not line.startswith("Experiment "))
 
 
-@pytest.mark.long
 def test_a_headless_run_ends_with_the_notebook_of_a_local_run(cluster: Cluster, tmp_path: Path) -> None:
     here = executed(cluster, tmp_path / "here", local=True)
     there = executed(cluster, tmp_path / "there", local=False)
