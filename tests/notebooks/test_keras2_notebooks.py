@@ -11,7 +11,7 @@ from notebook_run import Kernels, check, notebooks
 pytestmark = [pytest.mark.slow, only_keras_2]
 
 #: Those of `make test`.
-FIRST = ("keras2_everything_in_one_cell", "keras2_home_tabular_stopping")
+FIRST = ("keras2_home_tabular_stopping",)
 #: Those of `make soak`.
 LAST = (
     "keras2_home_autoencoder",

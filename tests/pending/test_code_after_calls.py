@@ -111,7 +111,13 @@ WAITS = {
         thread.start()
         thread.join()
         """,
-    "many objects": "kept = [[i] for i in range(220_000)]\nmodel.fit()\nprint(len(kept))",
+    "many objects": """
+        from det_native.pending import reach
+        kept, reach.LIMIT = [[i] for i in range(3000)], 2000
+        model.fit()
+        print(len(kept))
+        reach.LIMIT = 200_000
+        """,
 }
 
 
