@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from carried_runs import Rounds, run, torch_is_warm, whole_and_resumed  # noqa: F401 (autouse)
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 COUNTERS = """
@@ -264,7 +264,6 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=50, deadline=None)
 @given(before=_VALUES, values=st.lists(_VALUES, min_size=6, max_size=6))
 def test_any_value_goes_on(before: Any, values: list[Any]) -> None:
     text = "kept, last = [before], before\nfor number in rounds():\n    last = values[number]\n    kept.append(last)\n"
@@ -408,14 +407,14 @@ def test_what_the_user_has_bound_since_the_beginning_stays() -> None:
 
 
 def test_large_data_cost_next_to_nothing_in_each_save() -> None:
-    text = "data = [(number, str(number)) for number in range(300_000)]\nn = 0\n"
+    text = "data = [(number, str(number)) for number in range(100_000)]\nn = 0\n"
     text += "for number in rounds():\n    n += len(data)\n"
     rounds = Rounds(range(1))
     run(text, rounds)
     assert rounds.names is not None
-    begun = time.perf_counter()
+    begun = time.process_time()
     saved = rounds.names.save()
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 0.3
     assert len(saved.data) < 1000
 
 

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
+from click.testing import CliRunner
 from jupyter_client.manager import KernelManager
 
+from det_native.client.command import cli
 from det_native.client.connect import connect
 from det_native.client.events import EventFeed
 from det_native.client.handles import Experiment
@@ -80,6 +82,12 @@ class Cluster:
     def det(self, *arguments: str) -> str:
         """Run the ``det`` command."""
         return self.command("-m", "det_native.client.command", *arguments)
+
+    def shown(self, *arguments: str) -> str:
+        """Return what the ``det`` command prints, called in this process."""
+        called = CliRunner().invoke(cli, arguments, env={"DET_HOME": str(self.home.path)}, catch_exceptions=False)
+        assert called.exit_code == 0, called.output
+        return called.stdout
 
     def start(self, framework: str | None = None) -> None:
         """Start the master as a submit does; with a framework, standbys of it get warm."""

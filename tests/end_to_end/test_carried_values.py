@@ -103,8 +103,13 @@ def kernel(cluster: Cluster, tmp_path: Path) -> Iterator[Kernel]:
         yield kernel
 
 
-@pytest.mark.parametrize("loop", [LOOP, WRAPPED], ids=["used", "trained on"])
-@pytest.mark.parametrize("quick", [True, False], ids=["in place", "whole"])
+@pytest.mark.parametrize(
+    ("quick", "loop"),
+    [
+        pytest.param(True, LOOP, id="in place, used", marks=pytest.mark.long),
+        pytest.param(False, WRAPPED, id="whole, trained on"),
+    ],
+)
 def test_a_trial_has_the_model_that_a_slow_cell_trained(
     kernel: Kernel, cluster: Cluster, tmp_path: Path, quick: bool, loop: str
 ) -> None:

@@ -99,6 +99,7 @@ def test_kill_ends_the_processes_too(kernel: Kernel, cluster: Cluster, gate: Gat
     visitor.line.close()
 
 
+@pytest.mark.long
 def test_a_search_of_three_trials_on_two_slots(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
     kernel.run("def space(port): return {'lr': det.Log(-3, -1), 'stops': '2', 'port': port}")
     searcher = {"name": "random", "metric": "val_loss", "max_length": {"epochs": 3}, "max_trials": 3}

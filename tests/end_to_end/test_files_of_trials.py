@@ -47,5 +47,5 @@ def test_files_are_kept_of_a_whole_training_and_of_killed_ones(
         assert "weight" in str(list(experiment.artifacts["samples/best.pt"].load()))
         assert len(lines) == (experiment.trials[0].detail().batches if experiment is whole else 8)
     assert visitor.text == "8"
-    shown = cluster.det("trial", "files", str(killed.trials[0].id))
+    shown = cluster.shown("trial", "files", str(killed.trials[0].id))
     assert "samples/best.pt" in shown

@@ -84,7 +84,7 @@ def test_two_processes_share_the_data_and_report_once(undisturbed: int, cluster:
         assert [len(share) for share in shares] == [20, 20]
         assert sorted(shares[0] + shares[1]) == list(range(40))
     assert _records(experiment, 0) != _records(experiment, 1)
-    printed = cluster.det("logs", str(undisturbed)).splitlines()
+    printed = cluster.shown("logs", str(undisturbed)).splitlines()
     assert {line.split(" records")[0] for line in printed if "records" in line} == {"[rank 0]", "[rank 1]"}
 
 
@@ -156,10 +156,3 @@ def test_a_master_that_comes_back_finds_both(kernel: Kernel, undisturbed: int, c
         visitor.go()
     assert ended(experiment, ExperimentState.COMPLETED).restarts == 0
     _assert_same_end(kernel, experiment, undisturbed)
-
-
-def test_more_slots_than_the_cluster_has_are_refused(kernel: Kernel) -> None:
-    kernel.run("settings = {}")
-    refused = kernel.run(CREATE.format(name="Ranked").replace('": 2', '": 3'), fails=True)
-    assert "3 slots for each trial, but the cluster has 2 slots" in refused.error
-    assert "`det up --slots 3`" in refused.error

@@ -54,6 +54,7 @@ def test_a_trial_that_hangs_shows_where_and_goes_on_or_ends(
     assert "most recent call first" in told
 
 
+@pytest.mark.long
 def test_a_stopped_worker_is_told(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
     experiment = cluster.attach(kernel.submit_with(CREATE, stops="8", port=gate.port))
     visitor = gate.next()

@@ -63,6 +63,7 @@ def _submit(kernel: Kernel, cluster: Cluster, settings: str = "{}"):
     return cluster.attach(kernel.submit(f"settings = {settings}\n{FIT}"))
 
 
+@pytest.mark.long
 def test_unseeded_draws_are_the_notebooks(kernel: Kernel, cluster: Cluster) -> None:
     kernel.run(SPLIT)
     kernel.run("np.random.rand(7); random.random(), tf.random.normal([2])")  # stays behind

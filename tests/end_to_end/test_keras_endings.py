@@ -29,6 +29,7 @@ def test_pauses_change_nothing(keras_kernel: Kernel, keras_end: Any, keras_clust
     check_that_pauses_change_nothing(keras_kernel, keras_cluster, gate, call, keras_end)
 
 
+@pytest.mark.long
 def test_an_error_in_a_callback(keras_kernel: Kernel, keras_cluster: Cluster, gate: Gate) -> None:
     cell = keras_kernel.run(IN_CALLBACK).number
     number = keras_kernel.submit_with(KERAS_FIT.replace("[Visit()]", "[Watch()]"), port=gate.port)

@@ -51,6 +51,7 @@ print(tf.executing_eagerly(), here.state, len(here.trials[0].metrics("training")
 """
 
 
+@pytest.mark.long
 def test_it_trains_in_a_process_of_its_own_and_goes_on_after_a_kill(
     keras_kernel: Kernel, keras_cluster: Cluster, gate: Gate
 ) -> None:

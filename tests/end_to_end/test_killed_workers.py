@@ -14,7 +14,10 @@ from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.slow
 
-CREATE = "experiment = det.experimental.create(Digits, configuration(hyperparameters=settings, max_restarts=3))"
+CREATE = (
+    "experiment = det.experimental.create(Digits, configuration(hyperparameters=settings, max_restarts=3, "
+    "profiling={'period': 0.1}))"
+)
 
 
 def test_the_end_is_the_same_bit_for_bit(kernel: Kernel, torch_end: Any, cluster: Cluster, gate: Gate) -> None:
@@ -35,6 +38,9 @@ def test_the_end_is_the_same_bit_for_bit(kernel: Kernel, torch_end: Any, cluster
     assert kernel.end_of(experiment.id) == torch_end
     told = str(experiment.logs())
     assert told.count("killed by signal 9") == 2
+    measured = [row["time"] for row in experiment.trials[0].metrics("system")]
+    assert len(measured) > 3
+    assert measured == sorted(set(measured))
     for place in ("continues from the beginning.", "at batch 6.", "at batch 13."):
         assert place in told
 

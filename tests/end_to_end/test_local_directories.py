@@ -105,6 +105,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DET_HOME", str(tmp_path / "home"))
 
 
+@pytest.mark.long
 def test_an_estimator_of_a_directory_trains_here_and_serves(tmp_path: Path) -> None:
     experiment = trained(tmp_path, ESTIMATOR)
     assert experiment.state == "Completed"

@@ -141,10 +141,10 @@ context.fit(DataLoader(data, batch_size=8), train_batch=train_batch, epochs=2)
     ("program", "where"),
     [
         pytest.param(LOOP_OVER_EPOCHS, "cluster", id="epochs-cluster"),
-        pytest.param(LOOP_OVER_EPOCHS, "local", id="epochs-local"),
+        pytest.param(LOOP_OVER_EPOCHS, "local", id="epochs-local", marks=pytest.mark.long),
         pytest.param(LOOP_OVER_BATCHES, "cluster", id="batches-cluster", marks=pytest.mark.soak),
         pytest.param(LOOP_OVER_BATCHES, "local", id="batches-local", marks=pytest.mark.soak),
-        pytest.param(FIT, "cluster", id="fit-cluster"),
+        pytest.param(FIT, "cluster", id="fit-cluster", marks=pytest.mark.long),
         pytest.param(FIT, "local", id="fit-local", marks=pytest.mark.soak),
     ],
 )
@@ -394,6 +394,7 @@ tf.estimator.train_and_evaluate(estimator, training, tf.estimator.EvalSpec(lambd
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "program", [pytest.param(ESTIMATOR_TRIAL, marks=pytest.mark.soak), UNCHANGED], ids=["trial", "unchanged"]
 )

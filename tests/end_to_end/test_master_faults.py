@@ -70,6 +70,7 @@ def test_training_goes_on_without_a_master(kernel: Kernel, torch_end: Any, clust
     assert kernel.end_of(long) == torch_end
 
 
+@pytest.mark.long
 def test_two_kernels_at_once_start_one_master_which_outlives_them(
     tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:

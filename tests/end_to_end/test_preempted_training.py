@@ -29,7 +29,7 @@ def test_the_end_is_the_same_bit_for_bit(kernel: Kernel, torch_end: Any, cluster
     events_until(low, lambda event: event.type == "experiment" and bool(event.data["waits_for"]))
     detail = low.detail()
     assert detail.waits_for == f"1 of 2 slots: #{high.id} has them"
-    assert detail.waits_for in cluster.det("queue", "list")
+    assert detail.waits_for in cluster.shown("queue", "list")
     for other in others:
         other.go()
     assert ended(low, ExperimentState.COMPLETED).restarts == 0

@@ -20,7 +20,13 @@ print(experiment.wait().state)
 """
 
 
-@pytest.mark.parametrize("options", ["", "max_restarts=0, resources={'slots_per_trial': 2}"], ids=["one", "two slots"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param("", id="one"),
+        pytest.param("max_restarts=0, resources={'slots_per_trial': 2}", id="two slots", marks=pytest.mark.long),
+    ],
+)
 def test_side_metrics_are_in_rows_history_and_checkpoints(torch_kernel: Kernel, options: str) -> None:
     torch_kernel.run("settings = {}")
     assert "Completed" in torch_kernel.run(RECORDED.replace("{options}", options)).text

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from det_native.client.command import cli
+from det_native.errors import DetError
 
 CELLS = [
     "import torch\nimport det_native as det\nfrom torch.utils.data import TensorDataset\n"
@@ -104,7 +109,6 @@ def test_wrong_times_and_files_are_one_sentence(notebook: Path, tmp_path: Path) 
         ((str(notebook), "--overlap"), "go with --at or --every"),
         ((str(other),), "is no notebook"),
     ):
-        told = det(tmp_path / "none", "submit", *words)
-        assert told.returncode == 1
-        assert said in told.stderr
-        assert len(told.stderr.strip().splitlines()) == 1
+        with pytest.raises(DetError, match=re.escape(said)) as told:
+            CliRunner().invoke(cli, ["submit", *words], catch_exceptions=False)
+        assert len(str(told.value).splitlines()) == 1

@@ -27,8 +27,13 @@ def searched(**searcher):
     settings = {"x": {"type": "double", "minval": 0, "maxval": 1}}
     searcher = {"metric": "error", "max_length": {"batches": 16}, "divisor": 2} | searcher
     return configuration(searcher=searcher, hyperparameters=settings, min_validation_period={"batches": 0})
+
+def decided(experiment):
+    batches = lambda trial, kind: [row["batch"] for row in trial.metrics(kind)]
+    rows = [[batches(trial, kind) for kind in ("training", "validation")] for trial in experiment.trials]
+    return rows, [[trial.hparams["x"], trial.detail().stages, str(trial.state)] for trial in experiment.trials]
 """
-ASHA = "searched(name='async_halving', num_rungs=3, max_trials=5, max_concurrent_trials=1)"
+ASHA = "searched(name='async_halving', num_rungs=3, max_trials=4, max_concurrent_trials=1)"
 ADAPTIVE = "searched(name='adaptive_asha', max_trials=4, max_rungs=2, mode='conservative')"
 
 
@@ -64,12 +69,14 @@ def check_trials(experiment: Experiment, expected: list[list[int]]) -> None:
         assert len(trained_on) == len(lengths) - 1
 
 
-def test_trials_are_trained_on_where_they_were(cluster: Cluster, kernel: Kernel) -> None:
+def test_trials_are_trained_on_where_they_were_here_too(cluster: Cluster, kernel: Kernel) -> None:
     kernel.run(SEARCHED)
     number = kernel.submit(f"experiment = det.experimental.create(Searched, {ASHA})")
     kernel.run("experiment.wait()")
     experiment = cluster.attach(number)
     assert experiment.state is ExperimentState.COMPLETED
+    kernel.run(f"here = det.experimental.create(Searched, {ASHA}, local=True)")
+    assert kernel.value("decided(here)") == kernel.value("decided(experiment)")
     expected = stages(experiment.config)
     assert sorted(map(len, expected))[-1] > 1, "somebody is trained on"
     check_trials(experiment, expected)

@@ -34,6 +34,7 @@ def undisturbed(torch_kernel: Kernel) -> int:
     return number
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_shards_is_loaded_whole(
     undisturbed: int, kernel: Kernel, cluster: Cluster, tmp_path: Path
 ) -> None:

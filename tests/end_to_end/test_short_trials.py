@@ -39,6 +39,7 @@ def search(trials):
 CREATE = "experiment = det.experimental.create(Short, search(settings['trials']))"
 
 
+@pytest.mark.long
 def test_a_short_trial_costs_little_more_than_its_own_work(cluster: Cluster, kernel: Kernel) -> None:
     kernel.run(SHORT)
     for trials in (1, TRIALS):

@@ -58,8 +58,8 @@ def test_a_full_disk_holds_the_training_until_there_is_room(
     assert visitor.text == "9"
     said = _waits(experiment, 6)
     assert said == f"waits for disk space in {disk.path} (checkpoint of batch 6)"
-    assert said in cluster.det("experiment", "list")
-    assert said in cluster.det("experiment", "describe", str(experiment.id))
+    assert said in cluster.shown("experiment", "list")
+    assert said in cluster.shown("experiment", "describe", str(experiment.id))
     assert said in kernel.run("print(experiment)").text or said in kernel.run("experiment").text
     visitor.go()
     disk.empty()

@@ -40,6 +40,7 @@ def times(rows: Rows, rank: int = 0) -> list[float]:
     return [row["time"] for row in rows if row["rank"] == rank]
 
 
+@pytest.mark.long
 def test_neither_a_killed_worker_nor_a_killed_master_leaves_a_gap_or_a_repeat(
     kernel: Kernel, cluster: Cluster, gate: Gate
 ) -> None:
@@ -76,9 +77,9 @@ def test_neither_a_killed_worker_nor_a_killed_master_leaves_a_gap_or_a_repeat(
     assert len([one for one in measured if away < one < back]) > 3, "measured while there was no master"
     assert all(0.5 * memory < row["memory_bytes"] < 5 * memory for row in rows)
     assert any(row["cpu_percent"] > 0 for row in rows if "cpu_percent" in row)
-    shown = json.loads(cluster.det("trial", "metrics", str(experiment.trials[0].id), "--kind", "system", "--json"))
+    shown = json.loads(cluster.shown("trial", "metrics", str(experiment.trials[0].id), "--kind", "system", "--json"))
     assert shown == rows
-    table = cluster.det("trial", "metrics", str(experiment.trials[0].id), "--kind", "system").splitlines()
+    table = cluster.shown("trial", "metrics", str(experiment.trials[0].id), "--kind", "system").splitlines()
     assert table[0].split()[:3] == ["time", "rank", "memory_bytes"]
     assert " MB" in table[-1]
     assert not any("memory_bytes" in row for row in experiment.trials[0].metrics("training"))

@@ -93,6 +93,7 @@ def _values(experiment: Experiment) -> list[list[str]]:
 
 def test_the_wider_program_has_what_nobody_saw(kernel: Kernel, cluster: Cluster, tmp_path: Path) -> None:
     experiment = _submit(kernel, cluster, UNRELATED, BEHIND.format(value=1000.0), died=str(tmp_path / "died"))
+    kernel.kill()  # the trainings of a kernel that is gone go on
     trial = ended(experiment, ExperimentState.COMPLETED)
     assert trial.restarts == 1  # of the worker that died; it then had the program that was proven
     assert _values(experiment) == [["value 0.777777", "value 1000.0", "value 1000.0"]]
@@ -154,6 +155,7 @@ SEARCHES = {
 RATES = '{"hyperparameters": {"rate": {"type": "double", "minval": 1, "maxval": 2, "count": 4}}, "max_restarts": 0}'
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [name if name == "grid" else pytest.param(name, marks=pytest.mark.soak) for name in SEARCHES]
 )
@@ -173,6 +175,7 @@ def test_a_search_ends_with_the_first_trial_that_is_given_something_else(
     assert max(trial.batches for trial in others) <= 1  # the one that it does when it is told to end
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["grid", pytest.param("optuna", marks=pytest.mark.soak)])
 def test_the_first_trial_has_the_hyperparameters_of_the_notebook(kernel: Kernel, cluster: Cluster, name: str) -> None:
     if name == "optuna":

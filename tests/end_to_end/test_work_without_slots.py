@@ -37,14 +37,14 @@ def test_it_runs_while_all_slots_are_busy(cluster: Cluster, kernel: Kernel, gate
     kernel.run(BESIDE)
     number = kernel.submit_with(WITHOUT, stops="3", port=gate.port)
     beside = gate.next()
-    slots = json.loads(cluster.det("slot", "list", "--json"))
+    slots = json.loads(cluster.shown("slot", "list", "--json"))
     [trial] = cluster.attach(number).trials
     assert [(slot["id"], slot["trial"]) for slot in slots if slot["id"] is None] == [(None, trial.id)]
     assert all(slot["trial"] not in (None, trial.id) for slot in slots if slot["id"] is not None)
-    assert "none" in cluster.det("slot", "list")
-    queued = {row["trial"]: row for row in json.loads(cluster.det("queue", "list", "--json"))}
+    assert "none" in cluster.shown("slot", "list")
+    queued = {row["trial"]: row for row in json.loads(cluster.shown("queue", "list", "--json"))}
     assert (queued[trial.id]["slots"], queued[trial.id]["held"], queued[trial.id]["state"]) == (0, [], "Running")
-    assert "none" in cluster.det("queue", "list")
+    assert "none" in cluster.shown("queue", "list")
     shown = kernel.value("det.attach(experiment.id)._repr_mimebundle_()['text/html']")
     assert "none: it runs beside what has slots" in shown
     beside.go()

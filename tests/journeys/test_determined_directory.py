@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from journey_kernel import Notebook, Script
 
 import det_native as det
+from det_native.errors import DetError
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -147,6 +149,7 @@ def write_directory(folder: Path, **changes: str) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_from_a_script_whose_output_goes_into_the_directory_that_is_sent(
     tmp_path: Path, script: Script, at_home: Home
 ) -> None:
@@ -192,13 +195,16 @@ def test_from_a_notebook_beside_another_directory_of_the_same_names(notebook: No
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("arguments", "message"),
     [
-        ("config={'searcher': {'metric': 'loss'}}", "create() has no Trial class: give it, or name it in the"),
-        ("config={'entrypoint': 'python3 train.py'}", "'python3 train.py' of the configuration names no Trial class"),
-        ("'mnist/const.yaml'", "create(config='mnist/const.yaml') trains its entrypoint."),
+        ({"config": {"searcher": {"metric": "loss"}}}, "create() has no Trial class: give it, or name it in the"),
+        (
+            {"config": {"entrypoint": "python3 train.py"}},
+            "'python3 train.py' of the configuration names no Trial class",
+        ),
+        ({"trial_def": "mnist/const.yaml"}, "create(config='mnist/const.yaml') trains its entrypoint."),
     ],
 )
-def test_what_names_no_class_is_told(notebook: Notebook, call: str, message: str) -> None:
-    ran = notebook.run(f"import det_native as det\ndet.experimental.create({call}, local=True)", fails=True)
-    assert message in ran.error
+def test_what_names_no_class_is_told(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(DetError, match=re.escape(message)):
+        det.experimental.create(**arguments, local=True)

@@ -9,8 +9,7 @@ import pytest
 from journey_kernel import Notebook
 from saved_notebook import value
 
-pytestmark = pytest.mark.slow
-LONG = pytest.mark.long
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 IMPORTS = "import numpy as np\nimport tensorflow as tf\nimport det_native as det"
 DATA = """
@@ -58,10 +57,10 @@ def trains_as_here(notebook: Notebook, source: str, cell: str) -> None:
     ("failed", "error"),
     [
         pytest.param(train() + "tf.keras.models.load_model('best.keras')", "OSError: ", id="behind the training"),
-        pytest.param(train(optimizer='"sdg"'), "ValueError: Unknown optimizer", id="optimizer", marks=LONG),
-        pytest.param(train(init='seeded, mode="clutser"'), "ArgumentError", id="init", marks=LONG),
-        pytest.param(train().replace("model.fit(", "model.fti("), "AttributeError", id="a typo", marks=LONG),
-        pytest.param(train().replace("epochs=2", "epochs=2.5"), "ArgumentError: ", id="fit", marks=LONG),
+        pytest.param(train(optimizer='"sdg"'), "ValueError: Unknown optimizer", id="optimizer"),
+        pytest.param(train(init='seeded, mode="clutser"'), "ArgumentError", id="init"),
+        pytest.param(train().replace("model.fit(", "model.fti("), "AttributeError", id="a typo"),
+        pytest.param(train().replace("epochs=2", "epochs=2.5"), "ArgumentError: ", id="fit"),
     ],
 )
 def test_a_cell_that_failed_and_was_mended_trains(prepared: Notebook, failed: str, error: str) -> None:
@@ -70,7 +69,6 @@ def test_a_cell_that_failed_and_was_mended_trains(prepared: Notebook, failed: st
     trains_as_here(prepared, train(), error)
 
 
-@pytest.mark.long
 def test_a_cell_that_was_too_large_to_send_trains(prepared: Notebook) -> None:
     with (prepared.folder / "recording.bin").open("wb") as file:
         file.truncate(200_000_000)
@@ -81,7 +79,6 @@ def test_a_cell_that_was_too_large_to_send_trains(prepared: Notebook) -> None:
     trains_as_here(prepared, source, "large")
 
 
-@pytest.mark.long
 def test_another_cell_trains_with_what_a_failed_one_imported_and_made(prepared: Notebook) -> None:
     prepared.run(
         "from tensorflow.keras import layers\nrates = [0.1]\nrates.append(0.2)\nprint(layers.Densee)", fails=True

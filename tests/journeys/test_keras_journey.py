@@ -11,7 +11,7 @@ from journey_kernel import Notebook, Ran
 
 from det_native.schema.home import Home
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 DATA = """
 import numpy as np
@@ -110,14 +110,7 @@ def submitted(notebook: Notebook) -> Ran:
     return ran
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        pytest.param("mode=det.experimental.LOCAL", marks=pytest.mark.long),
-        "mode='local'",
-        pytest.param("mode='LOCAL'", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("mode", ["mode=det.experimental.LOCAL", "mode='local'", "mode='LOCAL'"])
 def test_a_quick_check_is_one_batch_and_says_so(notebook: Notebook, mode: str) -> None:
     ran = notebook.run(train(f"config, {mode}"))
     assert "one minimal loop" in ran.stdout
@@ -145,7 +138,6 @@ def test_local_and_cluster_give_the_same_numbers_by_the_same_line(
     assert value(notebook, "context.experiment is experiment")
 
 
-@pytest.mark.long
 def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook, submitted: Ran) -> None:
     first = notebook.run("model.predict(x_val[:1], verbose=0)")
     assert "weights loaded into `model`" in first.text
@@ -155,7 +147,6 @@ def test_the_model_in_the_kernel_is_the_trained_one(notebook: Notebook, submitte
     assert value(notebook, "model.evaluate(x_val, y_val, verbose=0)[0]") == pytest.approx(last, rel=1e-5)
 
 
-@pytest.mark.long
 def test_the_best_checkpoint_comes_back_as_the_trained_model(notebook: Notebook, submitted: Ran) -> None:
     loaded = notebook.run("checkpoint = experiment.top_checkpoint()\nbest = checkpoint.load()")
     assert not loaded.outputs, "what the replayed cells print, display and draw does not show here"
@@ -180,7 +171,6 @@ def test_init_in_the_older_order_and_with_arguments_that_win(notebook: Notebook)
     assert value(notebook, "len(history.history['loss'])") == 3
 
 
-@pytest.mark.long
 def test_without_any_configuration_fit_says_it_all(notebook: Notebook) -> None:
     ran = notebook.run("""
 context = det.experimental.keras.init()
@@ -252,7 +242,6 @@ def test_a_loop_in_a_cell_makes_an_experiment_of_each_turn(notebook: Notebook) -
     assert by_loop[0] != by_loop[1] != by_loop[2]
 
 
-@pytest.mark.long
 def test_what_is_shown_stays_in_the_saved_notebook(notebook: Notebook, submitted: Ran) -> None:
     data = notebook.run("experiment").shown[-1]
     assert re.search(r"Experiment \d+", data["text/plain"])
@@ -268,7 +257,6 @@ def _is_bar(data: dict[str, str]) -> bool:
     return "progressbar" in data.get("text/html", "")
 
 
-@pytest.mark.long
 def test_a_progress_bar_reads_well_without_widgets(notebook: Notebook, submitted: Ran) -> None:
     bars = [data["text/plain"] for ran in notebook.cells for data in ran.shown if _is_bar(data)]
     assert bars
@@ -297,7 +285,6 @@ stopped = model.fit(x_train, y_train, validation_data=(x_val, y_val), verbose=0,
 """
 
 
-@pytest.mark.long
 def test_the_stop_button_ends_a_local_fit_with_its_history(notebook: Notebook) -> None:
     seen: list[str] = []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from journey_kernel import Notebook, Ran, Script
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 IMPORTS = "import torch\nimport det_native as det\nfrom torch.utils.data import DataLoader, TensorDataset"
 
@@ -165,7 +165,6 @@ search = config | {
 """
 
 
-@pytest.mark.long
 def test_a_random_search_runs_from_the_loop(notebook: Notebook) -> None:
     notebook.run(SEARCH)
     notebook.run(OBJECTS.format(init="search"))
@@ -178,7 +177,6 @@ def test_a_random_search_runs_from_the_loop(notebook: Notebook) -> None:
     assert value(notebook, "[len(t.metrics('validation')) for t in experiment.trials]") == [3, 3]
 
 
-@pytest.mark.long
 def test_the_loop_may_stand_in_a_later_cell_here_too(notebook: Notebook) -> None:
     notebook.run(OBJECTS.format(init="config, local=True"))
     call, body = LOOP.split("for batch in ", 1)
@@ -191,7 +189,6 @@ def test_the_loop_may_stand_in_a_later_cell_here_too(notebook: Notebook) -> None
     assert "A second loop over the same context.train" in again.error
 
 
-@pytest.mark.long
 def test_break_ends_the_training_there_on_a_worker_too(notebook: Notebook) -> None:
     leaving = LOOP.replace("    seen +=", "    if context.batch_idx == 5:\n        break\n    seen +=")
     ends = []
@@ -210,7 +207,6 @@ def test_break_ends_the_training_there_on_a_worker_too(notebook: Notebook) -> No
     assert (state, len(rows), checkpoints[-1]) == ("COMPLETED", 6, 6)
 
 
-@pytest.mark.long
 def test_an_exception_in_the_loop_names_its_cell(notebook: Notebook) -> None:
     notebook.run(OBJECTS.format(init="config"))
     notebook.run(
@@ -224,7 +220,6 @@ def test_an_exception_in_the_loop_names_its_cell(notebook: Notebook) -> None:
     assert value(notebook, "experiment.trials[0].detail().target_batches") == 12, "with the smaller batch of each epoch"
 
 
-@pytest.mark.long
 def test_ctrl_c_ends_a_local_loop_with_a_checkpoint(notebook: Notebook) -> None:
     notebook.run(OBJECTS.format(init="config, local=True"))
     slow = LOOP.replace("epochs=3", "epochs=5000").replace("    seen +=", '    print("batch")\n    seen +=')
@@ -285,7 +280,6 @@ print((experiment.state.name, len(experiment.trials[0].metrics()), last.batch, l
 """
 
 
-@pytest.mark.long
 def test_a_script_trains_the_same_here_and_on_the_cluster(script: Script, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "attach.py").write_text(ATTACH)

@@ -12,7 +12,7 @@ from journey_kernel import Notebook, Ran
 
 from det_native.schema.own_message import memory_advice
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 KERAS = """
 import numpy as np
@@ -157,7 +157,6 @@ def cell_of(notebook: Notebook, ran: Ran) -> int:
     return notebook.cells.index(ran) + 1
 
 
-@pytest.mark.long
 def test_5_an_error_in_train_batch(torch: Notebook) -> None:
     made, waited, number = failed(torch, "raise ValueError('the shapes differ')")
     experiment, _, restarts = number.split()
@@ -169,7 +168,6 @@ def test_5_an_error_in_train_batch(torch: Notebook) -> None:
     assert restarts == "0"
 
 
-@pytest.mark.long
 def test_6_out_of_memory(torch: Notebook) -> None:
     made, waited, number = failed(torch, "return torch.zeros(10**15)")
     experiment = number.split()[0]
@@ -205,7 +203,6 @@ def test_7_a_loss_that_becomes_nan(torch: Notebook) -> None:
     assert f"DivergedError at batch 2: The loss became NaN. {causes}" in log
 
 
-@pytest.mark.long
 def test_7_a_loss_that_becomes_nan_where_the_training_goes_on(torch: Notebook) -> None:
     torch.run(
         "class Warned(Base):\n    def train_batch(self, batch, epoch_idx, batch_idx):\n"
@@ -224,7 +221,6 @@ def test_7_a_loss_that_becomes_nan_where_the_training_goes_on(torch: Notebook) -
     )
 
 
-@pytest.mark.long
 def test_8_a_file_that_was_deleted(torch: Notebook) -> None:
     torch.run("np.save('kept.npy', np.ones(3))\nimport os")
     path = Path(torch.folder) / "data.npy"
@@ -248,7 +244,6 @@ def test_8_a_file_that_was_deleted(torch: Notebook) -> None:
     )
 
 
-@pytest.mark.long
 def test_9_a_kernel_that_is_restarted(
     torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
 ) -> None:
@@ -270,7 +265,6 @@ def test_9_a_kernel_that_is_restarted(
     )
 
 
-@pytest.mark.long
 def test_10_two_notebooks(
     torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
 ) -> None:

@@ -206,7 +206,7 @@ def test_one_clear_error_at_once(typed: Notebook, empty_home: Path, name: str) -
     ("framework", "use", "extra"),
     [
         ("tensorflow", "det.experimental.keras.init()", "keras"),
-        ("tensorflow", "det.keras.TFKerasNativeContext", "keras"),
+        pytest.param("tensorflow", "det.keras.TFKerasNativeContext", "keras", marks=pytest.mark.long),
         ("torch", "det.pytorch.PyTorchTrial", "torch"),
     ],
 )

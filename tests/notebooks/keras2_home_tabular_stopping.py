@@ -1,6 +1,6 @@
-# A Normalization layer that was adapted, EarlyStopping that restores, ReduceLROnPlateau; a frame of the history below.
+# A Normalization layer that was adapted, EarlyStopping that restores, ReduceLROnPlateau, a list that a lambda fills; a frame of the history below.
 # plain: the same losses
-# same: frame, results, predictions, float(model.optimizer.learning_rate.numpy()), best_epoch, early_stopping_best, model.get_weights(), int(model.optimizer.iterations)
+# same: frame, results, predictions, float(model.optimizer.learning_rate.numpy()), best_epoch, early_stopping_best, model.get_weights(), int(model.optimizer.iterations), losses, callbacks[0].stopped_epoch
 # %%
 import numpy as np
 import pandas as pd
@@ -37,9 +37,11 @@ outputs = tf.keras.layers.Dense(1)(h)
 model = context.wrap_model(tf.keras.Model(inputs, outputs))
 model.compile(optimizer=tf.keras.optimizers.Adam(0.05), loss="mse", metrics=["mae"])
 # %%
+losses = []
 callbacks = [
     tf.keras.callbacks.EarlyStopping(monitor="val_loss", patience=1, restore_best_weights=True),
     tf.keras.callbacks.ReduceLROnPlateau(monitor="val_loss", factor=0.3, patience=1, min_lr=1e-5),
+    tf.keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: losses.append(logs["loss"])),
 ]
 history = model.fit(x_train, y_train, validation_data=(x_val, y_val), epochs=12, batch_size=32,
                     callbacks=callbacks, verbose=2)

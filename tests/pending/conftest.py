@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 _TESTS = Path(__file__).parents[1]
-sys.path += [str(_TESTS / "capture"), str(_TESTS / "end_to_end"), str(_TESTS / "journeys"), str(_TESTS / "notebooks")]
+sys.path += [str(_TESTS / "capture"), str(_TESTS / "end_to_end"), str(_TESTS / "journeys")]
 
-from faults import Cluster, Gate  # noqa: E402 (a folder of tests is no package)
+from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel  # noqa: E402 (a folder of tests is no package)
 from in_process import ShellKernel  # noqa: E402
-from notebook_run import Kernels  # noqa: E402
+from torch_program import CONFIG, TORCH  # noqa: E402
 
 #: What stands in for a training on the cluster, and tells what is decided of it. It lives outside the notebook.
 STAND_IN = """
@@ -107,11 +107,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def kernels(cluster: Cluster) -> Iterator[Kernels]:
-    """Kernels that have Keras and PyTorch imported."""
-    kernels = Kernels(cluster, "tensorflow", "keras", "torch.utils.data")
-    yield kernels
-    kernels.close()
+def torch_kernel(cluster: Cluster) -> Iterator[Kernel]:
+    """A kernel with the program in PyTorch."""
+    with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
+        yield kernel
+
+
+@pytest.fixture
+def kernel(torch_kernel: Kernel) -> Iterator[Kernel]:
+    """The same, with the configuration as it was; it has nothing to do, and lives after the test, too."""
+    torch_kernel.run(CONFIG)
+    yield torch_kernel
+    torch_kernel.clear()
+    assert torch_kernel.run("1 + 1").text == "2"
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
-from torch_program import FIT, TORCH
+from faults import Cluster, Gate, Kernel, running_kernel
+from torch_program import FIT
 
 pytestmark = pytest.mark.slow
 
@@ -50,21 +50,6 @@ def train_batch(batch, epoch_idx, batch_idx):
     context.step_optimizer(optimizer)
     return loss
 """
-
-
-@pytest.fixture(scope="module")
-def module_kernel(cluster: Cluster) -> Iterator[Kernel]:
-    """A kernel with the program in PyTorch."""
-    with running_kernel(cluster, "bad-input", GATE_CELL, TORCH) as kernel:
-        yield kernel
-
-
-@pytest.fixture
-def kernel(module_kernel: Kernel) -> Iterator[Kernel]:
-    """The same, which has nothing to do, and has it after the test, too."""
-    yield module_kernel
-    module_kernel.clear()
-    assert module_kernel.run("1 + 1").text == "2"
 
 
 @pytest.mark.soak
@@ -135,6 +120,7 @@ def _overwrite(path: Path) -> None:
     path.write_bytes(b"-" * path.stat().st_size)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [_overwrite, pytest.param(Path.unlink, marks=pytest.mark.soak)])
 def test_a_damaged_checkpoint_is_told_once(kernel: Kernel, cluster: Cluster, damage: Callable[[Path], None]) -> None:
     kernel.run(BEGIN.format(""))

@@ -9,7 +9,7 @@ import pytest
 from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
 from torch_program import TORCH
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 KERAS = """
 import os
@@ -153,7 +153,7 @@ def test_a_killed_worker_goes_on_with_what_callbacks_have_collected(keras: Kerne
 
 
 TORCH_FIT = """
-seen, steps = [], 0
+seen, count = [], 0
 
 class Count(det.pytorch.PyTorchCallback):
     def __init__(self):
@@ -163,8 +163,8 @@ class Count(det.pytorch.PyTorchCallback):
         self.epochs.append(epoch_idx)
 
 def train(batch, epoch_idx, batch_idx):
-    global steps
-    steps += 1
+    global count
+    count += 1
     seen.append(batch_idx)
     return train_batch(batch, epoch_idx, batch_idx)
 
@@ -172,16 +172,14 @@ counted = Count()
 """
 
 
-@pytest.mark.long
-def test_functions_of_pytorch_have_what_local_training_leaves(cluster: Cluster) -> None:
-    with running_kernel(cluster, "functions", GATE_CELL, TORCH) as kernel:
-        found = []
-        for where in ("local=True", ""):
-            kernel.run(f"context, model, optimizer, train_batch = begin({where})")
-            kernel.run(TORCH_FIT)
-            kernel.run("context.fit(data, train_batch=train, epochs=3, callbacks=[counted])")
-            found.append(kernel.value("[seen, steps, counted.epochs]"))
-        assert found[0] == found[1] == [[*range(12)], 12, [0, 1, 2]]
+def test_functions_of_pytorch_have_what_local_training_leaves(kernel: Kernel) -> None:
+    found = []
+    for where in ("local=True", ""):
+        kernel.run(f"context, model, optimizer, train_batch = begin({where})")
+        kernel.run(TORCH_FIT)
+        kernel.run("context.fit(data, train_batch=train, epochs=3, callbacks=[counted])")
+        found.append(kernel.value("[seen, count, counted.epochs]"))
+    assert found[0] == found[1] == [[*range(12)], 12, [0, 1, 2]]
 
 
 TRIAL = """
@@ -215,7 +213,6 @@ of_trial = {"searcher": searcher, "hyperparameters": {"global_batch_size": 16}}
 """
 
 
-@pytest.mark.long
 def test_what_the_code_of_trials_changes_is_told_where_it_is_read(cluster: Cluster) -> None:
     with running_kernel(cluster, "trials", GATE_CELL, TORCH, TRIAL) as kernel:
         ran = kernel.run("experiment = det.experimental.create(Fit, of_trial)\nprint('READ', len(losses), labels)")

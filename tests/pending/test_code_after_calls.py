@@ -59,12 +59,7 @@ RETURNS = {
 }
 WAITS = {
     "used": "model.fit()\nprint(model.weight)",
-    "used on the same line": "model.fit(); print(model.weight)",
     "used in the same statement": "print(model.fit(), model.weight)",
-    "under another name": "net = model\nmodel.fit()\nprint(net.weight)",
-    "a part": "weight = model.weight\nmodel.fit()\nprint(weight)",
-    "numbers in common": "state = model.state_dict()\nmodel.fit()\nprint(state)",
-    "in a dictionary": "nets = {'a': [model]}\nmodel.fit()\nprint(nets['a'][0].weight)",
     "kept in a list that is read": """
         kept = []
         for seed in range(2):
@@ -72,17 +67,6 @@ WAITS = {
             net.fit()
             kept.append((seed, net))
         print([net.weight for _, net in kept])
-        """,
-    "put into a dictionary that is read": "nets = {}\nmodel.fit()\nnets['a'] = model\nprint(nets['a'].weight)",
-    "kept in a list that a function reads": """
-        kept = []
-        def show():
-            print([net.weight for net in kept])
-        for seed in range(2):
-            net = Wrapped(2, 2)
-            net.fit()
-            kept.append(net)
-        show()
         """,
     "kept in a list of another name": "kept = []\nalso = kept\nmodel.fit()\nkept.append(model)\nprint(also[0].weight)",
     "used on its way into a list": "kept = []\nmodel.fit()\nkept.append(model.weight)",
@@ -100,28 +84,7 @@ WAITS = {
     "a comprehension": "histories = [model.fit() for epoch in range(2)]",
     "after the loop": "for seed in range(3):\n    net = Wrapped(2, 2)\n    net.fit()\nprint(net.weight)",
     "bound in one way only": "model.fit()\nif len('a') > 3:\n    model = Wrapped(2, 2)\nprint(model.weight)",
-    "a loop goes on before it is bound": """
-        for seed in range(3):
-            model.fit()
-            if seed % 2:
-                continue
-            model = Wrapped(2, 2)
-        """,
     "a function that reads it": "def score(): return model.weight.sum()\nmodel.fit()\nprint(score())",
-    "a function by its closure": """
-        def scorer(net):
-            return lambda: net.weight.sum()
-        score = scorer(model)
-        model.fit()
-        print(score())
-        """,
-    "a bound method": "score = model.forward\nmodel.fit()\nprint(score(torch.ones(2)))",
-    "a partial": """
-        import functools
-        score = functools.partial(torch.nn.Module.state_dict, model)
-        model.fit()
-        print(score())
-        """,
     "the caller reads it": "def train(net):\n    net.fit()\ntrain(model)\nprint(model.weight)",
     "the function returns it": "def train(net):\n    net.fit()\n    return net\nnet = train(model)",
     "an except": "try:\n    model.fit()\n    x = 1 / 1\nexcept Exception:\n    print(model.weight)",
@@ -139,10 +102,7 @@ WAITS = {
         """,
     "after a loop by hand": "for batch in Batches(model):\n    pass\nprint(model.weight)",
     "an outer loop": "for epoch in range(2):\n    for batch in Batches(model):\n        pass\n    print(model.weight)",
-    "evaluated": "model.fit()\nprint(eval('model.weight'))",
-    "executed": "model.fit()\nexec('print(mo' 'del.weight)')",
     "a magic": "model.fit()\n%timeit -n 1 -r 1 model.weight.sum()",
-    "under a cell magic": "%%time\nmodel.fit()\nprint(model.weight)",
     "captured, and used": "%%capture out\nmodel.fit()\nprint(model.weight)",
     "no text": "exec('model.fit()')",
     "a thread": """
@@ -151,7 +111,13 @@ WAITS = {
         thread.start()
         thread.join()
         """,
-    "many objects": "kept = [[i] for i in range(300_000)]\nmodel.fit()\nprint(len(kept))",
+    "many objects": """
+        from det_native.pending import reach
+        kept, reach.LIMIT = [[i] for i in range(3000)], 2000
+        model.fit()
+        print(len(kept))
+        reach.LIMIT = 200_000
+        """,
 }
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
-from torch_program import TORCH
+from faults import Gate, Kernel
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = f"""{TORCH}
+PROGRAM = """
 import json, os
 
 def begin_files(port=0, bad=False, **where):
@@ -49,28 +49,23 @@ def loop(port: int = 0, bad: bool = False, large: bool = False) -> str:
     return f"PORT, BAD, LARGE = {port}, {bad}, {large}\n{LOOP}"
 
 
-FOLDER = "files"
-
-
 def seen(kernel: Kernel, expression: str) -> Any:
     """Return a value of the kernel, by code that is no cell of the notebook."""
     ran = kernel.finish(kernel.begin(f"import json as _j; print('VALUE' + _j.dumps({expression}))", silent=True))
     return json.loads(ran.text.rpartition("VALUE")[2])
 
 
-@pytest.fixture(scope="module")
-def torch_kernel(cluster: Cluster) -> Iterator[Kernel]:
-    """A kernel with the program."""
-    with running_kernel(cluster, FOLDER, GATE_CELL, PROGRAM) as kernel:
-        yield kernel
+@pytest.fixture(scope="module", autouse=True)
+def _program(torch_kernel: Kernel) -> None:
+    """Give the kernel the program."""
+    torch_kernel.run(PROGRAM)
 
 
-@pytest.fixture
-def kernel(torch_kernel: Kernel, cluster: Cluster) -> Iterator[Kernel]:
-    """The same, whose folder is empty."""
-    yield torch_kernel
-    torch_kernel.clear()
-    for path in (cluster.folder / FOLDER).iterdir():
+@pytest.fixture(autouse=True)
+def folder(torch_kernel: Kernel) -> Iterator[Path]:
+    """The notebook's folder, which is empty afterwards."""
+    yield torch_kernel.folder
+    for path in torch_kernel.folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
@@ -194,10 +189,10 @@ def test_a_file_over_the_limit_stays_and_reading_an_old_one_is_refused(kernel: K
 
 
 @pytest.mark.soak
-def test_a_folder_that_cannot_be_written_is_told(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+def test_a_folder_that_cannot_be_written_is_told(kernel: Kernel, folder: Path, gate: Gate) -> None:
     kernel.run(loop(gate.port))
     visitor = gate.next()
-    (cluster.folder / FOLDER / "out").write_text("a file")
+    (folder / "out").write_text("a file")
     visitor.go()
     ran = kernel.run("context.experiment.wait()")
     assert "out/epoch_0.json of experiment" in ran.text
@@ -230,7 +225,6 @@ def test_of_a_search_no_old_file_is_taken_for_the_result(kernel: Kernel) -> None
     kernel.run("torch.save({'epoch': 'stale'}, 'best.pt')")
     kernel.run("config['searcher'] = {'name': 'random', 'max_trials': 2, 'metric': 'loss'}\n")
     kernel.run(loop())
-    kernel.run("del config['searcher']")
     error = kernel.run("read = torch.load('best.pt')", fails=True).error
     assert "is of each of its trials, a search, and stays there, and the file of that name here is from before" in error
     kernel.run("context.experiment.artifacts['best.pt'].download(overwrite=True)")

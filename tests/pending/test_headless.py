@@ -10,7 +10,7 @@ import pytest
 from faults import PATIENCE, Cluster
 from nbclient import NotebookClient
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 CELLS = [
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,19 +42,10 @@ SEEN = (
 )
 
 
-@pytest.fixture(scope="module")
-def torch_kernel(cluster: Cluster) -> Iterator[Kernel]:
-    """A kernel with the program in PyTorch."""
-    with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
-        yield kernel
-
-
-@pytest.fixture
-def kernel(torch_kernel: Kernel) -> Iterator[Kernel]:
-    """The same, which has nothing to do, and without names of an earlier loop."""
-    torch_kernel.run(FORGET)
-    yield torch_kernel
-    torch_kernel.clear()
+@pytest.fixture(autouse=True)
+def _no_names(kernel: Kernel) -> None:
+    """Leave the kernel no names of an earlier loop."""
+    kernel.run(FORGET)
 
 
 def test_names_have_the_values_of_local_training(kernel: Kernel) -> None:
@@ -67,10 +57,16 @@ def test_names_have_the_values_of_local_training(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     kernel.run(FORGET)
     kernel.run(BEFORE)
-    kernel.run(LOOP)
+    assert "weights loaded" not in kernel.run(LOOP).text
+    below = kernel.run("print('LENGTH', len(train_losses))").text
+    assert "weights loaded into `model`" in below
+    assert "LENGTH 12" in below
     assert kernel.value(SEEN) == local
+
+
+@pytest.mark.long
+def test_the_rest_of_the_cell_has_the_values(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
-    kernel.run(FORGET)
     kernel.run(BEFORE)
     ran = kernel.run(f"{LOOP}\nprint('SEEN', len(train_losses), loss.item() == train_losses[-1], step)")
     assert "SEEN 12 True 12" in ran.text

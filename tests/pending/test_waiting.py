@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
-from torch_program import FIT, TORCH
+from faults import Cluster, Gate, Kernel, running_kernel
+from torch_program import CONFIG, FIT, TORCH
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 LOOP = """
 for inputs, targets in context.train(data, epochs=3):
@@ -40,20 +38,6 @@ def seen():
 """
 
 
-@pytest.fixture(scope="module")
-def torch_kernel(cluster: Cluster) -> Iterator[Kernel]:
-    """A kernel with the program in PyTorch."""
-    with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
-        yield kernel
-
-
-@pytest.fixture
-def kernel(torch_kernel: Kernel) -> Iterator[Kernel]:
-    """The same, which has nothing to do."""
-    yield torch_kernel
-    torch_kernel.clear()
-
-
 @pytest.mark.parametrize("training", [FIT.format(""), pytest.param(LOOP, marks=pytest.mark.soak)])
 def test_cells_below_have_the_weights_of_local_training(kernel: Kernel, training: str) -> None:
     kernel.run("context, model, optimizer, train_batch = begin(local=True)")
@@ -68,7 +52,6 @@ def test_cells_below_have_the_weights_of_local_training(kernel: Kernel, training
     assert "weights loaded" not in kernel.run("print(loss_here())").text
 
 
-@pytest.mark.long
 def test_the_rest_of_the_same_cell_has_them_too(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin(local=True)")
     kernel.run(FIT.format(""))
@@ -79,7 +62,6 @@ def test_the_rest_of_the_same_cell_has_them_too(kernel: Kernel) -> None:
     assert "weights loaded into `model`" in ran.text
 
 
-@pytest.mark.long
 def test_a_handle_is_no_reason_to_wait(kernel: Kernel, gate: Gate) -> None:
     kernel.run(f"context, model, optimizer, train_batch = begin({gate.port})")
     kernel.run(f"{FIT.format('')}\nprint(context.experiment.id, history)")
@@ -101,7 +83,6 @@ def test_what_the_call_says_counts(kernel: Kernel, gate: Gate) -> None:
     assert "wait must be True" in kernel.run(FIT.format(", wait=1"), fails=True).error
 
 
-@pytest.mark.long
 def test_ctrl_c_leaves_the_experiment_and_the_cell_alone(kernel: Kernel, gate: Gate) -> None:
     kernel.run(f"context, model, optimizer, train_batch = begin({gate.port})\nran = 0")
     kernel.run(FIT.format(""))
@@ -133,7 +114,6 @@ def test_ctrl_c_while_the_call_waits_ends_its_cell(kernel: Kernel, gate: Gate) -
     assert "weights loaded into `model`" in kernel.run("loss_here()").text
 
 
-@pytest.mark.long
 def test_a_failure_is_told_once_where_the_weights_are_needed(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin(bad=True)")
     kernel.run(FIT.format(""))
@@ -175,7 +155,6 @@ def test_stay_in_the_configuration_waits_for_nothing(kernel: Kernel, gate: Gate)
     visitor = gate.next()
     assert kernel.value("before == after == loss_here()")
     visitor.go()
-    kernel.run("del config['weights']")
 
 
 @pytest.mark.soak
@@ -201,9 +180,8 @@ def test_models_of_one_loop_train_at_one_time(kernel: Kernel, gate: Gate) -> Non
     ]
 
 
-@pytest.mark.long
 def test_a_script_has_the_weights_behind_its_call(cluster: Cluster) -> None:
-    script = f"{TORCH}\ncontext, model, optimizer, train_batch = begin()\n{FIT.format('')}\nprint(steps())\n"
+    script = f"{TORCH}{CONFIG}\ncontext, model, optimizer, train_batch = begin()\n{FIT.format('')}\nprint(steps())\n"
     assert "[12, 12]" in cluster.script(script)
 
 

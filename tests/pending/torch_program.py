@@ -10,7 +10,6 @@ from torch.utils.data import DataLoader, TensorDataset
 x = torch.linspace(-1, 1, 64 * 4).reshape(64, 4)
 y = x.sum(1, keepdim=True)
 data = DataLoader(TensorDataset(x, y), 16)
-config = {"reproducibility": {"experiment_seed": 1}, "max_restarts": 0, "min_checkpoint_period": {"batches": 1}}
 
 def begin(port=0, bad=False, **where):
     context = det.experimental.pytorch.init(config, **where)
@@ -34,5 +33,9 @@ def loss_here():
 
 def steps():
     return [int(one["step"]) for one in optimizer.state.values()]
+"""
+#: Tests change it; each begins with this one.
+CONFIG = """
+config = {"reproducibility": {"experiment_seed": 1}, "max_restarts": 0, "min_checkpoint_period": {"batches": 1}}
 """
 FIT = "history = context.fit(data, train_batch=train_batch, epochs=3{})"
