@@ -42,6 +42,8 @@ _LIBRARY_FILES = ("__autograph_generated_file", "__pycache__")
 _MARKS_OF_FILE = re.compile(r"^pytestmark = (.*)", re.MULTILINE)
 _MARK = re.compile(r"\bpytest\.mark\.(\w+)")
 _LEFT_OUT = re.compile(r"\bnot (\w+)")
+# What a test has ended may take so long to be gone.
+_LEAVING_SECONDS = 5.0
 _LIMIT = pytest.StashKey[Any]()
 _VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
 
@@ -136,13 +138,13 @@ class _Snapshot:
         """Return one line for each thing that is still there."""
         found = []
         new_children = [child for child in _children() if child.pid not in self.children]
-        _, alive = psutil.wait_procs(new_children, timeout=5)
+        _, alive = psutil.wait_procs(new_children, timeout=_LEAVING_SECONDS)
         found += [f"process {child.pid}: {_command(child)}" for child in alive]
         for thread in set(threading.enumerate()) - self.threads:
             # A dummy thread is a thread of C++ code that has called into Python; it cannot be joined.
             if not thread.name.startswith(_LIBRARY_THREADS) and not isinstance(thread, threading._DummyThread):
                 thread._started.wait(timeout=2)  # type: ignore[attr-defined]  # one that is being started is listed too
-                thread.join(timeout=2)
+                thread.join(timeout=_LEAVING_SECONDS / 2)
                 if thread.is_alive():
                     found.append(f"thread {thread.name}")
         now = _Snapshot(temporary)
