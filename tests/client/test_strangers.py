@@ -26,7 +26,7 @@ from det_native.client.session import Session
 from det_native.errors import MasterUnreachableError, ProtocolMismatchError
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.introduction import Meeting, address_text
-from det_native.schema.manifests import BundleManifest, Cell, Interpreter, Program
+from det_native.schema.manifests import BundleManifest, Interpreter, Program
 from det_native.schema.processes import start_mark, wait_until_gone
 from det_native.schema.sockets import NotOursError, dial, url_of
 
@@ -47,7 +47,6 @@ from det_native.client.starting import ensure_master
 from det_native.schema.home import Home
 ensure_master(Home(Path(sys.argv[1])), sys.argv[2:])
 """
-SLEEP = "import time\ntime.sleep(3600)"
 DET = [sys.executable, "-c", "from det_native.client.command import main; main()"]
 CONFIG = {
     "hyperparameters": {"global_batch_size": 32},
@@ -55,12 +54,15 @@ CONFIG = {
 }
 
 
-def sleeping_experiment(session: Session) -> int:
-    """Create an experiment whose program goes on until it is killed."""
+def sleeping_experiment(session: Session, folder: Path) -> int:
+    """Create an experiment whose interpreter does nothing until it is killed: Python would import PyTorch for it."""
+    interpreter = folder / "python"
+    interpreter.write_text("#!/bin/sh\nexec sleep 3600\n")
+    interpreter.chmod(0o755)
     manifest = BundleManifest(
         protocol=PROTOCOL,
-        interpreter=Interpreter(python="3.11.7", executable=sys.executable),
-        program=Program(kind="cells", framework="torch", cells=(Cell(number=1, cell_id=None, source=SLEEP),)),
+        interpreter=Interpreter(python="3.11.7", executable=str(interpreter)),
+        program=Program(kind="cells", framework="torch"),
     )
     bundle = session.post("/bundles", json=manifest.model_dump(mode="json"))["id"]
     body = {"protocol": PROTOCOL, "bundle_id": bundle, "config": CONFIG}
@@ -130,7 +132,7 @@ def test_who_takes_the_port_of_a_killed_master_hears_no_token(home: Home, port: 
     runtime = start(home, port)
     assert runtime.tcp == address
     session = Session(address, token)
-    number = sleeping_experiment(session)
+    number = sleeping_experiment(session, tmp_path)
     environment = {**os.environ, "DET_HOME": str(home.path)}
     with waiting(number, address, home) as waiter:
         kill(runtime)
