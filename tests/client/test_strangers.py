@@ -94,7 +94,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Home]:
 
 def start(home: Home, port: int, *more: str) -> RuntimeFile:
     """Start the master if it does not run, by a process that ends: it is no child of the tests."""
-    environment = {**os.environ, "DET_SLOTS": "cpu:1"}
+    # Where a worker that does not end by itself leaves its folder.
+    environment = {**os.environ, "DET_SLOTS": "cpu:1", "TMPDIR": str(home.path.parent)}
     subprocess.run(
         [sys.executable, "-c", START, str(home.path), "--port", str(port), *more], env=environment, check=True
     )
