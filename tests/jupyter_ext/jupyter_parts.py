@@ -129,6 +129,9 @@ class MasterProcess:
         for folder in (temporary, python):
             folder.mkdir(parents=True, exist_ok=True)
         (python / "sitecustomize.py").write_text(WITHOUT_PINGS)
+        idle = home.path / "idle"
+        idle.write_text("#!/bin/sh\nexec sleep 3600\n")
+        idle.chmod(0o755)
         settings = {"DET_HOME": str(home.path), "DET_SLOTS": "cpu:1", "TMPDIR": str(temporary)}
         settings["PYTHONPATH"] = os.pathsep.join([str(python), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = os.environ | settings
@@ -148,12 +151,15 @@ class MasterProcess:
         return Session(self.runtime.url, self.token)
 
     def experiment(self) -> int:
-        """Create an experiment and end it at once: four events, or more if its trial has begun."""
+        """Create an experiment and end it at once: four events, or more if its trial has begun.
+
+        Its interpreter does nothing: Python would import PyTorch for it.
+        """
         session = self.session
         try:
             manifest = BundleManifest(
                 protocol=PROTOCOL,
-                interpreter=Interpreter(python="3.11.7", executable=sys.executable),
+                interpreter=Interpreter(python="3.11.7", executable=str(self.home.path / "idle")),
                 program=Program(kind="cells", framework="torch"),
             )
             bundle = session.post("/bundles", json=manifest.model_dump(mode="json"))["id"]

@@ -45,9 +45,6 @@ async def test_an_experiment_and_a_trial_are_told_as_the_kernel_would(jupyter: J
 
 async def test_a_local_run_and_its_trial_are_told_without_a_master(jupyter: Jupyter) -> None:
     experiment = write_experiment(name="trained here", trials=2)
-    away = await jupyter.get("saved/experiments/1")
-    assert away.status_code == 503
-    assert "master" in away.json()["error"]
     headers = {"Authorization": "token wrong"}
     assert (await jupyter.client.get("saved/local/1", headers=headers)).status_code == 403
     detail = experiment.detail()
@@ -59,6 +56,9 @@ async def test_a_local_run_and_its_trial_are_told_without_a_master(jupyter: Jupy
     form = (await jupyter.get(f"saved/local/1/{trial.id}")).json()
     assert (form["created"], form["state"]) == (trial.detail().created, "COMPLETED")
     assert form["data"]["text/plain"].startswith("Trial 2 of experiment local-1")
+    away = await jupyter.get("saved/experiments/1")
+    assert away.status_code == 503
+    assert "master" in away.json()["error"]
     missing = await jupyter.get("saved/local/1/3")
     assert missing.status_code == 503
     assert "local-1 has no trial 3" in missing.json()["error"]
