@@ -95,7 +95,7 @@ def test_the_curve_is_seen_before_the_cell_ends_here_and_on_the_cluster(quicksta
 def test_a_training_in_the_kernel_moves_in_its_view_while_its_cell_runs_and_is_stopped_there(
     screen: Screen, lab: Lab
 ) -> None:
-    definition, config, _ = training_cells("in the kernel")
+    definition, config, _ = training_cells("in the kernel", pace=0.1)
     here = "experiment = det.experimental.create(Line, config, local=True)"
     screen.open(write_notebook(lab.root / "in-the-kernel.ipynb", definition, config, here))
     screen.run(0, 1)
