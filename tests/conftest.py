@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import socket
@@ -76,10 +77,19 @@ def _users_home_stays_absent(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     assert was_there or not data.exists(), f"tests wrote into {data}: {sorted(data.rglob('*'))[:20]}"
 
 
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield folders without an end; pytest's own reads all names that there are for each, which takes milliseconds."""
+    folder = tmp_path_factory.mktemp("det-homes")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_home(_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep every test away from the user's own master and caches."""
-    monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("det-home")))
+    home = next(_homes)
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("DET_HOME", str(home))
     for name in ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN", "DET_SLOTS"):
         monkeypatch.delenv(name, raising=False)
 
