@@ -98,6 +98,7 @@ def problem(answer: httpx.Response, status: int = 400) -> dict[str, str]:
     return dict(found)
 
 
+@pytest.mark.long
 async def test_a_notebook_is_submitted_and_trained_and_its_checkpoint_comes_back_whole(
     jupyter: Jupyter, master: MasterProcess
 ) -> None:
