@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browser_masters import kill_master
+from browser_masters import kill_master, stop_master
 from browser_parts import Screen
 from playwright.sync_api import expect
 
@@ -25,3 +25,4 @@ def test_a_master_is_started_from_the_panel(screen: Screen, home: Home) -> None:
     runtime = read_runtime(home)
     assert runtime is not None
     assert runtime.pid != killed
+    stop_master(home)  # which is a process of this JupyterLab's, and so of this test's
