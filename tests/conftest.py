@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import socket
@@ -45,6 +46,8 @@ _LIBRARY_FILES = ("__autograph_generated_file", "__pycache__")
 _MARKS_OF_FILE = re.compile(r"^pytestmark = (.*)", re.MULTILINE)
 _MARK = re.compile(r"\bpytest\.mark\.(\w+)")
 _LEFT_OUT = re.compile(r"\bnot (\w+)")
+# What a test has ended may take so long to be gone.
+_LEAVING_SECONDS = 5.0
 _LIMIT = pytest.StashKey[Any]()
 _VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
 
@@ -87,10 +90,19 @@ def _users_home_stays_absent(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     assert was_there or not data.exists(), f"tests wrote into {data}: {sorted(data.rglob('*'))[:20]}"
 
 
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield folders without an end; pytest's own reads all names that there are for each, which takes milliseconds."""
+    folder = tmp_path_factory.mktemp("det-homes")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_home(_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep every test away from the user's own master and caches."""
-    monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("det-home")))
+    home = next(_homes)
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("DET_HOME", str(home))
     for name in ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN", "DET_SLOTS"):
         monkeypatch.delenv(name, raising=False)
 
@@ -149,13 +161,13 @@ class _Snapshot:
         """Return one line for each thing that is still there."""
         found = []
         new_children = [child for child in _children() if child.pid not in self.children]
-        _, alive = psutil.wait_procs(new_children, timeout=5)
+        _, alive = psutil.wait_procs(new_children, timeout=_LEAVING_SECONDS)
         found += [f"process {child.pid}: {_command(child)}" for child in alive]
         for thread in set(threading.enumerate()) - self.threads:
             # A dummy thread is a thread of C++ code that has called into Python; it cannot be joined.
             if not thread.name.startswith(_LIBRARY_THREADS) and not isinstance(thread, threading._DummyThread):
                 thread._started.wait(timeout=2)  # type: ignore[attr-defined]  # one that is being started is listed too
-                thread.join(timeout=2)
+                thread.join(timeout=_LEAVING_SECONDS / 2)
                 if thread.is_alive():
                     found.append(f"thread {thread.name}")
         now = _Snapshot(temporary)

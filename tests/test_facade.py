@@ -68,40 +68,28 @@ def test_unknown_name_is_an_attribute_error_that_lists_what_is_there() -> None:
         det.nonsense  # noqa: B018 (the access is the test)
 
 
-@pytest.mark.parametrize(("room", "extra"), [("keras", "keras"), ("pytorch", "torch")])
-def test_missing_framework_is_one_sentence_with_the_command_to_run(room: str, extra: str) -> None:
+def test_missing_framework_is_one_sentence_with_the_command_to_run() -> None:
     printed = run_python(
-        f"""
-        {textwrap.indent(BLOCK, " " * 8).strip()}
-        import det_native as det
-        for statement in ("det.{room}", "from det_native import {room}"):
-            try:
-                exec(statement)
-            except ImportError as error:
-                print(type(error).__name__, error)
-        """
-    ).splitlines()
-    assert len(printed) == 2
-    assert 'pip install "det-native[' + extra + ']"' in printed[0]
-    assert printed[0].startswith("MissingDependencyError")
-    assert printed[-1] == printed[0]
+        BLOCK
+        + """
+import det_native as det
 
-
-@pytest.mark.parametrize(("framework", "extra"), [("keras", "keras"), ("pytorch", "torch")])
-def test_init_without_its_framework_is_one_sentence(framework: str, extra: str) -> None:
-    printed = run_python(
-        f"""
-        {textwrap.indent(BLOCK, " " * 8).strip()}
-        import det_native as det
+for room, extra in (("keras", "keras"), ("pytorch", "torch")):
+    for statement in (
+        f"det.{room}", f"from det_native import {room}", f"det.experimental.{room}.init(local=True)"
+    ):
         try:
-            det.experimental.{framework}.init(local=True)
+            exec(statement)
         except ImportError as error:
-            print(type(error).__name__, error)
-        """
+            print(extra, type(error).__name__, error)
+"""
     ).splitlines()
-    assert len(printed) == 1
-    assert printed[0].startswith("MissingDependencyError")
-    assert 'pip install "det-native[' + extra + ']"' in printed[0]
+    for extra in ("keras", "torch"):
+        by_name, by_import, by_init = (line for line in printed if line.startswith(f"{extra} "))
+        assert by_name == by_import
+        for line in (by_name, by_init):
+            assert line.startswith(f"{extra} MissingDependencyError")
+            assert f'pip install "det-native[{extra}]"' in line
 
 
 def test_rooms_of_later_versions_say_so() -> None:
@@ -116,14 +104,15 @@ def test_a_later_name_is_an_import_error_too() -> None:
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed here")
-def test_a_script_imports_our_rooms_and_the_optimizers_without_a_full_collection(
+def test_a_script_loads_what_it_needs_without_a_full_collection_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What half a second of a cold start was spent on, before."""
+    """Neither the half second that full collections took, nor the capture of cells, nor what only GPUs need."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # torch makes a folder there
-    full = run_python(
+    full, after_optimizers, *loaded = run_python(
         """
         import gc
+        import sys
         import torch
         import det_native as det
         from det_native.imports import load_optimizers
@@ -134,26 +123,16 @@ def test_a_script_imports_our_rooms_and_the_optimizers_without_a_full_collection
         before = full()
         det.experimental.create  # loads it
         print(full() - before)
+        import det_native.capture.call, det_native.experimental.local.calls
+        import det_harness.frameworks.torch.controller
+        loaded = sorted(sys.modules)
         before = full()
         load_optimizers()
         print(full() - before)
+        print(*loaded)
         """
     ).split()
-    assert full == ["0", "0"]
-
-
-@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed here")
-def test_a_script_loads_neither_the_capture_of_cells_nor_what_only_gpus_need() -> None:
-    loaded = run_python(
-        """
-        import sys
-        import det_native as det
-        det.experimental.create
-        import det_native.capture.call, det_native.experimental.local.calls
-        import det_harness.frameworks.torch.controller
-        print(*sorted(sys.modules))
-        """
-    ).split()
+    assert (full, after_optimizers) == ("0", "0")
     assert {"det_native.capture.script", "det_harness.frameworks.torch.host_copy"} <= set(loaded)
     unneeded = {"det_native.capture.cells", "det_native.capture.program", "det_native.capture.observation", "psutil"}
     assert not unneeded & set(loaded)

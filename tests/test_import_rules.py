@@ -215,6 +215,7 @@ class Import:
     names: tuple[str, ...] = ()
 
 
+@cache
 def _room(module: str) -> str:
     for length in (3, 2, 1):
         name = ".".join(module.split(".")[:length])
@@ -238,8 +239,10 @@ def _imports(package: str, root: Path) -> Iterator[Import]:
 
 def _imports_of(module: str, node: ast.AST, *, in_call: bool, for_types: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # most nodes are; no statement is below one
+            continue
         types = for_types or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test))
-        call = in_call or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        call = in_call or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
         if isinstance(child, ast.Import):
             for alias in child.names:
                 yield Import(module, alias.name, child.lineno, in_call, for_types)

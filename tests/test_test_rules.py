@@ -14,6 +14,7 @@ from _pytest.mark.expression import Expression
 
 pytestmark = pytest.mark.slow
 
+LEAVING = "_LEAVING_SECONDS = 5.0"
 LEAKING = """
 import os, socket, subprocess, tempfile, threading
 
@@ -90,12 +91,17 @@ def test_soak():
 def outcome(folder: Path, source: str, *arguments: str) -> str:
     """Run tests under the rules of this folder's ``conftest.py``; return what pytest printed."""
     here = Path(__file__).parent
-    for name in ("conftest.py", "balance.py", "soak_notes.py", "figures.py"):
+    for name in ("balance.py", "soak_notes.py", "figures.py"):
         shutil.copy(here / name, folder)
+    rules = (here / "conftest.py").read_text()
+    assert LEAVING in rules
+    (folder / "conftest.py").write_text(rules.replace(LEAVING, "_LEAVING_SECONDS = 1.0"))
     shutil.copy(here.parent / "pyproject.toml", folder)
     (folder / "test_given.py").write_text(source)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    own = ["-p", "no:cacheprovider", f"--basetemp={folder / 'base'}"]
+    # Nothing here needs the other plugins that are installed, which take a second or two to import.
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    own = ["-p", "pytest_timeout", "-p", "xdist", f"--basetemp={folder / 'base'}", "-p", "no:cacheprovider"]
     run = [sys.executable, "-m", "pytest", ".", *own, *arguments]
     return subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=200).stdout
 

@@ -146,7 +146,8 @@ def test_a_report_that_no_worker_sends_is_refused_in_a_sentence(attacked: Master
         answer = send(attacked, job, body.replace(b'"seq": 1,', b'"seq": %d,' % (through + 1)))
     taken = ("the same key many times", "a number beyond the database")
     assert answer.status_code in (400, 413, 422) or what in taken
-    reading(attacked)
+    if answer.status_code == 200:  # what a refused one has stored is found by the last test of this file
+        reading(attacked)
 
 
 def test_a_checkpoint_of_another_trial_is_not_taken(attacked: Master, job: TrialJob) -> None:

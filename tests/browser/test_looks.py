@@ -67,6 +67,7 @@ def test_the_dialog_keeps_its_place_and_another_call_can_be_chosen(screen: Scree
     expect(dialog).to_have_count(0)
 
 
+@pytest.mark.long
 def test_what_is_queued_says_what_it_waits_for_and_tabs_have_numbers(
     screen: Screen, home: Home, master: Session, tmp_path: Path, keep: Keep
 ) -> None:

@@ -1,4 +1,4 @@
-"""The quickstart as a user runs it: the curve is on the screen while its cell runs, here and on the cluster."""
+"""The curve of a training is on the screen while its cell runs: in the kernel, and the quickstart's on the cluster."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import nbformat
 import pytest
 from browser_parts import Keep, Lab, Screen, wait_until
 from playwright.sync_api import Locator, expect
+from training_notebook import training_cells, write_notebook
+from view_parts import batches_of
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +61,7 @@ def outputs(screen: Screen, number: int) -> Locator:
     return screen.cell(number).locator(".jp-OutputArea-output")
 
 
+@pytest.mark.long
 def test_the_curve_is_seen_before_the_cell_ends_here_and_on_the_cluster(quickstart: Screen, keep: Keep) -> None:
     screen = quickstart
     here = watched(screen, HERE)
@@ -89,6 +92,23 @@ def test_the_curve_is_seen_before_the_cell_ends_here_and_on_the_cluster(quicksta
     keep(screen, "quickstart-cluster")
 
 
+def test_a_training_in_the_kernel_moves_in_its_view_while_its_cell_runs_and_is_stopped_there(
+    screen: Screen, lab: Lab
+) -> None:
+    definition, config, _ = training_cells("in the kernel", pace=0.1)
+    here = "experiment = det.experimental.create(Line, config, local=True)"
+    screen.open(write_notebook(lab.root / "in-the-kernel.ipynb", definition, config, here))
+    screen.run(0, 1)
+    screen.start(2)
+    view = drawn_view(screen, 2)
+    shown = batches_of(view)
+    wait_until(lambda: batches_of(view) > shown, "the view moves")
+    expect(view.get_by_role("button", name="Pause")).to_be_hidden()
+    assert "*" in screen.prompt(2)
+    stop(view)
+    wait_until(lambda: "*" not in screen.prompt(2), "the cell has ended")
+
+
 @pytest.mark.soak
 def test_a_training_here_is_stopped_in_its_view(quickstart: Screen) -> None:
     screen = quickstart
@@ -96,7 +116,7 @@ def test_a_training_here_is_stopped_in_its_view(quickstart: Screen) -> None:
     screen.page.keyboard.press("Control+Home")
     screen.page.keyboard.insert_text("config['searcher']['max_length'] = {'epochs': 5000}\n")
     screen.start(HERE)
-    view = drawn_view(screen)
+    view = drawn_view(screen, HERE)
     expect(view.get_by_role("button", name="Pause")).to_be_hidden()
     assert "*" in screen.prompt(HERE)
     stop(view)
@@ -105,11 +125,11 @@ def test_a_training_here_is_stopped_in_its_view(quickstart: Screen) -> None:
     expect(view.locator("summary", has_text="Checkpoints (")).not_to_contain_text("(0)")
 
 
-def drawn_view(screen: Screen) -> Locator:
-    view = screen.cell(HERE).locator(".det-view")
+def drawn_view(screen: Screen, number: int) -> Locator:
+    view = screen.cell(number).locator(".det-view")
 
     def drawn() -> bool:
-        screen.show(HERE)
+        screen.show(number)
         return view.locator(".det-badge", has_text="Running").is_visible() and (
             view.locator(".det-chart canvas").first.is_visible()
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Lab, Screen, wait_until
-from playwright.sync_api import Locator, Route, expect
+from playwright.sync_api import Locator, expect
 from training_notebook import write_notebook
 from view_parts import accept, open_dialog, page_of, read
 
@@ -155,22 +155,6 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
     assert float(row.locator(".det-Row-metric").inner_text()) == pytest.approx(experiment["best_validation"], rel=1e-2)
     assert "as saved" in path.read_text(), "the file is as it was"
     page_of(screen, experiment["id"])
-
-    screen.open_beside(path)
-    dialog = open_dialog(screen)
-    expect(dialog.locator(".det-Submit-total")).to_contain_text("the master has all of it already")
-    assert {row[3] for row in rows(dialog).values()} == {"already there", ""}
-    held: list[Route] = []
-    screen.page.route("**/document/submit", lambda route: held.append(route))
-    expect(accept(dialog)).to_be_enabled()
-    accept(dialog).focus()
-    with screen.page.expect_request("**/document/submit"):
-        screen.page.keyboard.press("Enter")
-    expect(accept(dialog)).to_be_disabled()
-    screen.page.keyboard.press("Escape")
-    dialog.wait_for(state="detached")
-    assert len(held) == 1
-    screen.page.unroute("**/document/submit")
     assert len(master.get("/experiments")) == before + 1
 
 

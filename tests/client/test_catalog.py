@@ -179,6 +179,7 @@ def test_a_run_of_another_process_is_followed_and_stopped_by_the_command_line(tm
     assert "There is nothing to stop." in str(result.exception)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_whose_process_was_killed_says_why_it_stopped(tmp_path: Path) -> None:
     with local_training(tmp_path) as training:

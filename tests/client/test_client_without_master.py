@@ -66,9 +66,13 @@ def run(code: str, home: Path) -> str:
     return done.stdout
 
 
-def test_a_local_training_and_the_command_need_no_package_of_a_master(tmp_path: Path) -> None:
+@pytest.mark.long
+def test_a_local_training_needs_no_package_of_a_master(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed here.")
     assert "Completed" in run(LOOP, tmp_path)
+
+
+def test_the_command_needs_no_package_of_a_master(tmp_path: Path) -> None:
     assert "Usage: cli up" in run(COMMANDS, tmp_path)
 
 

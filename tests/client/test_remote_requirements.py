@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,9 +13,18 @@ from pathlib import Path
 import pytest
 
 from det_native import __version__
+from det_native.client.remote import requirements
 from det_native.client.remote.requirements import pinned
 from det_native.client.remote.wheel import NAME, pack_wheel
 from det_native.errors import ArgumentError
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _packages_are_looked_for_once() -> Iterator[None]:
+    """To read what is installed takes half a second, each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(requirements, "packages_distributions", cache(packages_distributions))
+        yield
 
 
 def notebook(folder: Path, *cells: str) -> Path:
@@ -44,7 +55,8 @@ def test_what_the_notebook_imports_and_what_det_native_needs(tmp_path: Path) -> 
 
 
 def test_without_a_notebook_the_frameworks_of_here() -> None:
-    installed = {module: packages_distributions()[module][0] for module in ("torch", "tensorflow") if find_spec(module)}
+    known = requirements.packages_distributions()
+    installed = {module: known[module][0] for module in ("torch", "tensorflow") if find_spec(module)}
     expected = {f"{module}=={version(name).partition('+')[0]}" for module, name in installed.items()}
     assert expected
     assert expected <= set(pinned(None, ())), "what was built for processors only, as what uses GPUs too"

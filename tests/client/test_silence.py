@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ from det_native.client.session import Session
 from det_native.client.starting import ensure_master
 from det_native.errors import MasterUnreachableError
 from det_native.schema import routes
-from det_native.schema.home import Home, RuntimeFile
+from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.processes import wait_until_gone
 
 pytestmark = pytest.mark.slow
@@ -29,18 +28,26 @@ LIMIT = 20.0
 COMMAND = [sys.executable, "-P", "-m", "det_native.client.command"]
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """The home of a master of these tests' own."""
+    found = Home(tmp_path_factory.mktemp("silence"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DET_SLOTS", "cpu:1")
+        started = ensure_master(found).runtime
+    yield found
+    os.kill(started.pid, signal.SIGTERM)
+    assert wait_until_gone(started.pid, started.start, PATIENCE)
+
+
 @pytest.fixture
-def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RuntimeFile]:
-    """A master of the test's own; it goes on before it is ended."""
-    monkeypatch.setenv("DET_HOME", str(tmp_path))
-    monkeypatch.setenv("DET_SLOTS", "cpu:1")
-    started = ensure_master(Home.default()).runtime
-    try:
-        yield started
-    finally:
-        os.kill(started.pid, signal.SIGCONT)
-        os.kill(started.pid, signal.SIGTERM)
-        assert wait_until_gone(started.pid, started.start, PATIENCE)
+def runtime(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[RuntimeFile]:
+    """The master, which goes on after each test."""
+    monkeypatch.setenv("DET_HOME", str(home.path))
+    started = read_runtime(home)
+    assert started is not None
+    yield started
+    os.kill(started.pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["experiment", "list"], ["trial", "describe", "1"]])

@@ -15,7 +15,7 @@ from det_native.client import starting
 
 pytestmark = pytest.mark.slow
 
-LIMIT = 3.0
+LIMIT = 2.0
 # Works for a while before it is ready.
 WORKING = """
 import os, sys, time

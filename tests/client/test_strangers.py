@@ -27,7 +27,7 @@ from det_native.errors import MasterUnreachableError, ProtocolMismatchError
 from det_native.schema import routes
 from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.introduction import Meeting, address_text
-from det_native.schema.manifests import BundleManifest, Cell, Interpreter, Program
+from det_native.schema.manifests import BundleManifest, Interpreter, Program
 from det_native.schema.processes import start_mark, wait_until_gone
 from det_native.schema.rest import ExperimentCreate, HashList
 from det_native.schema.sockets import NotOursError, dial, url_of
@@ -49,7 +49,6 @@ from det_native.client.starting import ensure_master
 from det_native.schema.home import Home
 ensure_master(Home(Path(sys.argv[1])), sys.argv[2:])
 """
-SLEEP = "import time\ntime.sleep(3600)"
 DET = [sys.executable, "-c", "from det_native.client.command import main; main()"]
 CONFIG = {
     "hyperparameters": {"global_batch_size": 32},
@@ -57,12 +56,15 @@ CONFIG = {
 }
 
 
-def sleeping_experiment(session: Session) -> int:
-    """Create an experiment whose program goes on until it is killed."""
+def sleeping_experiment(session: Session, folder: Path) -> int:
+    """Create an experiment whose interpreter does nothing until it is killed: Python would import PyTorch for it."""
+    interpreter = folder / "python"
+    interpreter.write_text("#!/bin/sh\nexec sleep 3600\n")
+    interpreter.chmod(0o755)
     manifest = BundleManifest(
         protocol=PROTOCOL,
-        interpreter=Interpreter(python="3.11.7", executable=sys.executable),
-        program=Program(kind="cells", framework="torch", cells=(Cell(number=1, cell_id=None, source=SLEEP),)),
+        interpreter=Interpreter(python="3.11.7", executable=str(interpreter)),
+        program=Program(kind="cells", framework="torch"),
     )
     bundle = session.call(routes.CREATE_BUNDLE, manifest).id
     body = ExperimentCreate(protocol=PROTOCOL, bundle_id=bundle, config=CONFIG)
@@ -94,7 +96,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Home]:
 
 def start(home: Home, port: int, *more: str) -> RuntimeFile:
     """Start the master if it does not run, by a process that ends: it is no child of the tests."""
-    environment = {**os.environ, "DET_SLOTS": "cpu:1"}
+    # Where a worker that does not end by itself leaves its folder.
+    environment = {**os.environ, "DET_SLOTS": "cpu:1", "TMPDIR": str(home.path.parent)}
     subprocess.run(
         [sys.executable, "-c", START, str(home.path), "--port", str(port), *more], env=environment, check=True
     )
@@ -132,7 +135,7 @@ def test_who_takes_the_port_of_a_killed_master_hears_no_token(home: Home, port: 
     runtime = start(home, port)
     assert runtime.tcp == address
     session = Session(address, token)
-    number = sleeping_experiment(session)
+    number = sleeping_experiment(session, tmp_path)
     environment = {**os.environ, "DET_HOME": str(home.path)}
     with waiting(number, address, home) as waiter:
         kill(runtime)

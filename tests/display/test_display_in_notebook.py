@@ -55,17 +55,11 @@ shown.say("It is submitted.")
 """
 
 
-def test_what_happens_after_the_report_is_said_in_one_place() -> None:
-    (outputs,) = run(SUBMIT)
-    report, beside = outputs
-    assert report["data"]["text/plain"].splitlines()[:2] == ["Sent 2 of 3 cells, 9 B", "It is submitted."]
-    assert beside["text"] == "beside it\n"
-
-
-def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
+def test_what_is_said_of_a_submit_experiments_figures_and_progress_stay_in_the_notebook() -> None:
     write_experiment(name="digits & <b>bold</b>", trials=2)
     write_experiment(name="second")
-    _, shown, plotted, logged, listed, waited = run(
+    submitted, _, shown, plotted, logged, listed, waited = run(
+        SUBMIT,
         "import det_native as det\nexperiment = det.attach('local-1')",
         "experiment",
         "experiment.plot('loss')",
@@ -73,6 +67,9 @@ def test_experiments_figures_and_progress_stay_in_the_notebook() -> None:
         "experiment.trials",
         WAIT,
     )
+    report, beside = submitted
+    assert report["data"]["text/plain"].splitlines()[:2] == ["Sent 2 of 3 cells, 9 B", "It is submitted."]
+    assert beside["text"] == "beside it\n"
     data = shown[-1]["data"]
     assert "Experiment local-1: digits" in data["text/plain"]
     assert "digits &amp; &lt;b&gt;bold&lt;/b&gt;" in data["text/html"]

@@ -105,14 +105,14 @@ def test_a_failure_names_cell_and_message_as_text(name: str) -> None:
 
 
 def test_a_picture_of_many_points_is_small() -> None:
-    bundle = last_state(write_experiment(rows=20_000))
+    bundle = last_state(write_experiment(rows=6_000))
     assert len(base64.b64decode(bundle["image/png"])) < 100_000
 
 
 def test_a_peak_among_many_points_is_in_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment = write_experiment()
     rows = [
-        rest.MetricRow(batch=batch, metrics={"loss": 900.0 if batch == 7_777 else 1.0}) for batch in range(1, 20_001)
+        rest.MetricRow(batch=batch, metrics={"loss": 900.0 if batch == 3_777 else 1.0}) for batch in range(1, 6_001)
     ]
     LocalStore.find(str(experiment.id)).write_rows(1, "training", rows)
     drawn: list[Curves] = []

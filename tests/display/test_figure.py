@@ -141,7 +141,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("fonts", ["path", "none"])
+@pytest.mark.parametrize("fonts", [pytest.param("path", marks=pytest.mark.long), "none"])
 def test_names_are_text_in_an_svg_and_take_no_more_room_than_there_is(fonts: str) -> None:
     figures = [
         draw(Curves(name, [Curve(name, False, [1, 2], [1.0, 0.5]), Curve(f"{name}2", True, [1, 2], [1.0, 0.5])]))

@@ -184,10 +184,14 @@ def test_a_view_is_a_widget_beside_what_is_saved_and_its_cell_ends_at_once(watch
     assert watched.value("a.experiment.state.name") == "'ACTIVE'"
     place = len(watched.published)
     watched.run("a.finish.set()")
+    # The line may say the end before the state does: then all of it is renewed once more.
     updated = watched.until(
-        lambda each: each["msg_type"] == "update_display_data" and "completed" in each["content"]["data"]["text/plain"],
+        lambda each: (
+            each["msg_type"] == "update_display_data" and each["content"]["data"][VIEW_TYPE]["state"] == "COMPLETED"
+        ),
         place,
     )
+    assert "completed" in updated["content"]["data"]["text/plain"]
     assert updated["content"]["transient"] == display["content"]["transient"]
     assert updated["parent_header"] == display["parent_header"], "it belongs to the cell that showed it"
     assert updated["content"]["data"].keys() == {*data, "image/png"}
@@ -234,7 +238,9 @@ def test_a_page_that_was_reloaded_is_told_what_to_keep(watched: Kernel) -> None:
     ends(watched)
 
 
-def test_the_front_end_is_told_everything_and_then_what_changes_also_while_a_cell_runs(watched: Kernel) -> None:
+def test_the_front_end_is_told_everything_and_then_what_changes_also_while_a_cell_runs(
+    watched: Kernel, tmp_path: Path
+) -> None:
     place = len(watched.published)
     display = shown(watched.run("b = GoingOn('told')\nb.experiment"))
     comm = display["content"]["data"][WIDGET_TYPE]["model_id"]
@@ -244,17 +250,20 @@ def test_the_front_end_is_told_everything_and_then_what_changes_also_while_a_cel
 
     place = len(watched.published)
     code = "rows = [rest.MetricRow(batch=9, metrics={'val_loss': 0.5})]\nb.store.write_rows(1, 'validation', rows)\n"
-    busy = watched.start(f"{code}hold = threading.Event()\nhold.wait(1.5)")
+    seen = tmp_path / "seen"
+    waits = f"import pathlib, time\nwhile not pathlib.Path({str(seen)!r}).exists():\n    time.sleep(0.02)"
+    busy = watched.start(f"{code}{waits}")
     assert set(state_of(watched.until(tells("curves"), place))) == {"curves"}
     assert not any(is_idle(message, busy) for message in watched.published), "the cell still runs"
-    watched.until(lambda message: is_idle(message, busy))
+    seen.touch()
+    watched.until(lambda message: is_idle(message, busy), place)
 
     # A front end whose server knows the master follows it there: nothing is told until it asks.
     watched.tell(comm, {"type": "served"})
     watched.run("")
     place = len(watched.published)
     watched.run(code.replace("0.5", "0.4"))
-    watched.run("threading.Event().wait(1)")
+    watched.run("threading.Event().wait(0.5)")
     assert not any(tells("curves")(message) for message in watched.published[place:])
     watched.tell(comm, {"type": "replay"})
     watched.until(tells("curves"), place)

@@ -94,7 +94,7 @@ def jupyter(
 
 @pytest.fixture(scope="session")
 def shared_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MasterProcess]:
-    """A master for all modules; a test that ends it starts it again."""
+    """A master for all modules."""
     running = MasterProcess.start(Home(tmp_path_factory.mktemp("jupyter-master")))
     yield running
     running.stop()
@@ -102,19 +102,11 @@ def shared_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MasterPr
 
 @pytest.fixture
 def master(shared_master: MasterProcess, monkeypatch: pytest.MonkeyPatch) -> MasterProcess:
-    """The shared master, which is the one that Jupyter finds."""
+    """The shared master, which is the one that Jupyter finds; where a test has ended it, it is started again."""
+    if read_runtime(shared_master.home) is None:
+        shared_master.restart()
     monkeypatch.setenv("DET_HOME", str(shared_master.home.path))
     return shared_master
-
-
-@pytest.fixture
-def own_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MasterProcess]:
-    """A master of the test's own, to be killed."""
-    home = Home(tmp_path / "own-master")
-    monkeypatch.setenv("DET_HOME", str(home.path))
-    running = MasterProcess.start(home)
-    yield running
-    running.stop()
 
 
 @pytest.fixture

@@ -34,6 +34,14 @@ from det_native.client.starting import ensure_master
 from det_native.schema.home import Home
 ensure_master(Home.default(), sys.argv[1:])
 """
+# Has a master send no line into a stream that is idle: such a line would push out an event that is held on the way.
+WITHOUT_PINGS = """
+import pathlib, sys
+if "det_native.master" in sys.orig_argv:
+    from det_native.master.api.routes import events
+    events.PING_SECONDS = 3600
+    pathlib.Path(__file__).with_name("silent").touch()
+"""
 T = TypeVar("T")
 CONFIG = {
     "hyperparameters": {"global_batch_size": 32},
@@ -111,7 +119,7 @@ class Events:
 
 @dataclass
 class MasterProcess:
-    """A master process in a home of its own."""
+    """A master process in a home of its own, which streams events and nothing else."""
 
     home: Home
     runtime: RuntimeFile
@@ -119,9 +127,15 @@ class MasterProcess:
     @classmethod
     def start(cls, home: Home, *arguments: str) -> MasterProcess:
         """Start it by a process that ends: it is no child of the tests, nor are its workers."""
-        temporary = home.path / "temporary"
-        temporary.mkdir(parents=True, exist_ok=True)
+        temporary, python = home.path / "temporary", home.path / "python"
+        for folder in (temporary, python):
+            folder.mkdir(parents=True, exist_ok=True)
+        (python / "sitecustomize.py").write_text(WITHOUT_PINGS)
+        idle = home.path / "idle"
+        idle.write_text("#!/bin/sh\nexec sleep 3600\n")
+        idle.chmod(0o755)
         settings = {"DET_HOME": str(home.path), "DET_SLOTS": "cpu:1", "TMPDIR": str(temporary)}
+        settings["PYTHONPATH"] = os.pathsep.join([str(python), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = os.environ | settings
         subprocess.run([sys.executable, "-c", START, *arguments], env=environment, check=True, timeout=PATIENCE)
         runtime = read_runtime(home)
@@ -139,12 +153,15 @@ class MasterProcess:
         return Session(self.runtime.url, self.token)
 
     def experiment(self) -> int:
-        """Create an experiment and end it at once: four events, or more if its trial has begun."""
+        """Create an experiment and end it at once: four events, or more if its trial has begun.
+
+        Its interpreter does nothing: Python would import PyTorch for it.
+        """
         session = self.session
         try:
             manifest = BundleManifest(
                 protocol=PROTOCOL,
-                interpreter=Interpreter(python="3.11.7", executable=sys.executable),
+                interpreter=Interpreter(python="3.11.7", executable=str(self.home.path / "idle")),
                 program=Program(kind="cells", framework="torch"),
             )
             bundle = session.call(routes.CREATE_BUNDLE, manifest).id

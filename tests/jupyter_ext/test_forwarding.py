@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import httpx
 import psutil
@@ -18,26 +16,6 @@ from det_native.schema import routes
 pytestmark = pytest.mark.slow
 
 EVENTS_OF_EXPERIMENT = 4  # at least; more, if its trial is faster than its end
-# Has a master send no line into a stream that is idle: such a line would push out an event that is held on the way.
-WITHOUT_PINGS = """
-import pathlib, sys
-if "det_native.master" in sys.orig_argv:
-    from det_native.master.api.routes import events
-    events.PING_SECONDS = 3600
-    pathlib.Path(__file__).with_name("silent").touch()
-"""
-
-
-@pytest.fixture
-def silent_master(
-    jupyter: Jupyter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> MasterProcess:
-    """A master of the test's own that streams events and nothing else."""
-    (tmp_path / "sitecustomize.py").write_text(WITHOUT_PINGS)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)  # Jupyter's fixtures have set it
-    master: MasterProcess = request.getfixturevalue("own_master")
-    assert (tmp_path / "silent").exists()
-    return master
 
 
 async def test_answers_are_the_masters_own(jupyter: Jupyter, master: MasterProcess) -> None:
@@ -94,14 +72,15 @@ async def test_what_is_not_for_a_user_interface_is_not_passed_on(jupyter: Jupyte
 
 
 async def test_an_event_arrives_when_it_happens_and_nothing_else_waits_for_it(
-    jupyter: Jupyter, silent_master: MasterProcess
+    jupyter: Jupyter, master: MasterProcess
 ) -> None:
-    last = await newest_event(jupyter, silent_master)
+    assert (master.home.path / "python" / "silent").exists()
+    last = await newest_event(jupyter, master)
     async with jupyter.events(after=last) as events:
         assert events.answer.status_code == 200
         assert events.answer.headers["Content-Type"].startswith("text/event-stream")
         for _ in range(3):
-            number = await asyncio.to_thread(silent_master.experiment)
+            number = await asyncio.to_thread(master.experiment)
             await events.take_until_canceled(number)
             assert (await jupyter.status())["state"] == "running"
 
@@ -146,32 +125,28 @@ async def test_a_reader_that_goes_away_closes_the_connection_to_the_master(
     await until(streams_at_master, lambda count: count <= idle)
 
 
-async def test_the_master_dies_in_mid_stream_and_comes_back_without_gap_or_repeat(
-    jupyter: Jupyter, own_master: MasterProcess
+async def test_the_master_dies_in_mid_stream_and_comes_back_without_gap_or_repeat_until_it_ends(
+    jupyter: Jupyter, master: MasterProcess
 ) -> None:
-    own_master.experiment()
-    async with jupyter.events() as events:
+    last = await newest_event(jupyter, master)
+    await asyncio.to_thread(master.experiment)
+    async with jupyter.events(after=last) as events:
         seen = [event["id"] for event in await events.take(EVENTS_OF_EXPERIMENT)]
-        own_master.kill()
+        master.kill()
         await events.read_to_the_end()
     refused = await jupyter.get("master/events", headers={"Last-Event-ID": str(seen[-1])})
     assert refused.status_code == 503
     assert refused.json() == await jupyter.status()
     assert refused.json()["state"] == "none"
 
-    own_master.restart()
-    own_master.experiment()
+    master.restart()
+    assert (await jupyter.status())["state"] == "running"
+    await asyncio.to_thread(master.experiment)
     async with jupyter.events(last=seen[-1]) as events:
         seen += [event["id"] for event in await events.take(EVENTS_OF_EXPERIMENT)]
-    assert seen == sorted(set(seen))
-    assert len(seen) == 2 * EVENTS_OF_EXPERIMENT
-
-
-async def test_the_masters_end_ends_the_stream(jupyter: Jupyter, own_master: MasterProcess) -> None:
-    own_master.experiment()
-    async with jupyter.events() as events:
-        await events.take(EVENTS_OF_EXPERIMENT)
-        await asyncio.to_thread(own_master.stop)
+        assert seen == sorted(set(seen))
+        assert len(seen) == 2 * EVENTS_OF_EXPERIMENT
+        await asyncio.to_thread(master.stop)
         await events.read_to_the_end()
 
 

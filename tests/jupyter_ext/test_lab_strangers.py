@@ -10,6 +10,8 @@ from jupyter_parts import Jupyter, MasterProcess
 from ssh_machine import free_port
 from stranger import needs_another_user, stranger
 
+from det_native.schema.home import Home
+
 pytestmark = pytest.mark.slow
 
 TOKEN = "a-token-that-nobody-must-hear"
@@ -54,15 +56,19 @@ async def test_who_has_a_socket_and_is_another_user_is_told_nothing(
 
 
 async def test_a_master_with_a_port_is_reached_by_it(
-    jupyter: Jupyter, own_master: MasterProcess, monkeypatch: pytest.MonkeyPatch
+    jupyter: Jupyter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own_master.stop()
     port = free_port()
-    tcp = MasterProcess.start(own_master.home, "--port", str(port))
+    home = Home(tmp_path / "home")
+    tcp = MasterProcess.start(home, "--port", str(port))
+    monkeypatch.setenv("DET_HOME", str(home.path))
     monkeypatch.setenv("DET_MASTER", f"http://127.0.0.1:{port}")
-    assert (await jupyter.status())["state"] == "running"
-    number = tcp.experiment()
-    answer = await jupyter.get(f"master/experiments/{number}")
-    assert answer.json()["id"] == number
-    async with jupyter.events() as events:
-        assert await events.take(1)
+    try:
+        assert (await jupyter.status())["state"] == "running"
+        number = tcp.experiment()
+        answer = await jupyter.get(f"master/experiments/{number}")
+        assert answer.json()["id"] == number
+        async with jupyter.events() as events:
+            assert await events.take(1)
+    finally:
+        tcp.stop()

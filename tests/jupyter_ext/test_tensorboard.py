@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -14,24 +12,15 @@ from typing import Any
 import httpx
 import pytest
 from jupyter_parts import Jupyter
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from det_native.client.tensorboard import TensorBoard, open_tensorboard
 from det_native.errors import NotFoundError, UnsupportedFeatureError
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
-
-WRITES = """
-import sys
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
-writer = EventFileWriter(sys.argv[1])
-value = Summary.Value(tag="loss", simple_value=0.5)
-writer.add_event(Event(wall_time=1.0, step=7, summary=Summary(value=[value])))
-writer.close()
-"""
 
 
 class Source:
@@ -53,8 +42,10 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Source:
 @pytest.fixture
 def opened(source: Source) -> Iterator[TensorBoard]:
     folder = Home.default().path / "tensorboard" / "3" / "4"
-    # In a process of its own: it imports TensorFlow, which sets variables.
-    subprocess.run([sys.executable, "-c", WRITES, str(folder)], check=True, capture_output=True)
+    folder.mkdir(parents=True)
+    event = Event(wall_time=1.0, step=7, summary=Summary(value=[Summary.Value(tag="loss", simple_value=0.5)]))
+    with (folder / "events.out.tfevents.1.here").open("wb") as file:
+        RecordWriter(file).write(event.SerializeToString())
     board = open_tensorboard(source, 3)  # type: ignore[arg-type]
     yield board
     board.close()
@@ -65,15 +56,15 @@ def read(url: str) -> Any:
         return json.loads(answer.read())
 
 
-def test_it_shows_the_trials_to_whoever_has_its_address(opened: TensorBoard) -> None:
+async def test_it_shows_the_trials_to_whoever_has_its_address_and_jupyters_server_forwards_to_it_behind_its_login(
+    opened: TensorBoard, jupyter: Jupyter
+) -> None:
     assert read(f"{opened.url}data/runs") == ["trial-4"]
     assert [row[1:] for row in read(f"{opened.url}data/plugin/scalars/scalars?run=trial-4&tag=loss")] == [[7, 0.5]]
     root = opened.url.split("/", 3)
     with pytest.raises(urllib.error.HTTPError, match="404"):
         read("/".join([*root[:3], "data/runs"]))
 
-
-async def test_jupyters_server_forwards_to_it_behind_its_login(opened: TensorBoard, jupyter: Jupyter) -> None:
     answer = await jupyter.get(f"tensorboard/{opened.key}/data/runs")
     assert answer.json() == ["trial-4"]
     page = await jupyter.get(f"tensorboard/{opened.key}/")
