@@ -33,10 +33,12 @@ LEFT: dict[str, dict[str, Any]] = {
 }
 # The machine code is looked at elsewhere.
 COMPILED = {"optimizations": {"torch_compile": {"backend": "aot_eager"}}}
+WITH_COMPILER: dict[str, dict[str, Any]] = {
+    "not_compiled": {"way": "goes_through", "made": EPOCHS | {"dropout": 0.0}},
+    "compiled": {"way": "goes_through", "made": EPOCHS | {"dropout": 0.0} | COMPILED},
+}
 OTHERS: dict[str, dict[str, Any]] = {
     "whole": {"way": "goes_through"},
-    "not_compiled": {"way": "goes_through", "made": {"dropout": 0.0}},
-    "compiled": {"way": "goes_through", "made": {"dropout": 0.0} | COMPILED},
     "passes": {"way": "passes", "given": {"batches": [99, 4]}},
     "by_hand": {"way": "steps_by_hand"},
     "means_of_one": {
@@ -121,7 +123,10 @@ def test_training_metrics_that_one_slot_reports_are_their_own_means(pair: Ended)
         assert rows == [(batch, whole[rank][batch]) for batch in batches]
 
 
-def test_compiled_models_train_in_a_loop_as_others_do(pair: Ended) -> None:
+@pytest.mark.long
+def test_compiled_models_train_in_a_loop_as_others_do(tmp_path: Path) -> None:
+    pair = run_loops(tmp_path, WITH_COMPILER)
+    assert pair.codes == [0, 0], "\n".join(pair.outputs)
     plain, (first, second) = pair.results("not_compiled")[0], pair.results("compiled")
     assert plain["graphs"] == 0
     assert min(first["graphs"], second["graphs"]) >= 2  # for training, and for validation
@@ -130,7 +135,7 @@ def test_compiled_models_train_in_a_loop_as_others_do(pair: Ended) -> None:
     assert first["outcome"] == plain["outcome"] == (15, False)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_a_disk_that_is_full_is_no_error_of_the_users_on_any_slot(tmp_path: Path, rank: int) -> None:
     made = {"min_checkpoint_period": {"batches": 4}}
     case = {"way": "finds_the_disk_full", "given": {"rank": rank}, "made": made, "fatal": True}

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 import plain_torch  # noqa: E402 (after the check for torch)
 from det_harness.frameworks.torch.loop import TorchLoopController  # noqa: E402
+from forked_programs import ForkedPrograms  # noqa: E402
 from loop_run import LoopRun  # noqa: E402
 from native_line import torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 
@@ -27,23 +25,12 @@ from det_native.schema.manifests import CheckpointManifest  # noqa: E402
 pytestmark = pytest.mark.slow
 
 
-def losses(how: str, home: Path) -> Any:
-    """Run the trainings of a script in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, plain_torch.__file__, how],
-        env={**os.environ, "DET_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if line.startswith("LOSSES ")]
-    return json.loads(lines[-1].removeprefix("LOSSES "))
-
-
-def test_local_training_has_the_losses_of_plain_torch(tmp_path: Path) -> None:
-    plain, local = (losses(how, tmp_path / how) for how in ("plain", "local"))
+def test_local_training_has_the_losses_of_plain_torch(tmp_path: Path, torch_programs: ForkedPrograms) -> None:
+    commands = [[plain_torch.__file__, how] for how in ("plain", "local")]
+    codes, outputs = torch_programs.run(tmp_path, commands, {})
+    assert codes == [0, 0], "\n".join(outputs)
+    lines = [line for output in outputs for line in output.splitlines() if line.startswith("LOSSES ")]
+    plain, local = (json.loads(line.removeprefix("LOSSES ")) for line in lines)
     assert list(plain) == plain_torch.KINDS
     for kind in plain_torch.KINDS:
         assert local[kind] == plain[kind], kind

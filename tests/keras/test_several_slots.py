@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ import numpy as np
 import pytest
 import slots_program
 from det_harness.ranks.communicator import OneProcess
+from forked_programs import ForkedPrograms
 
 from det_native.frameworks import has_horovod
 
@@ -24,45 +22,28 @@ pytestmark = [
 ]
 
 PROGRAM = Path(slots_program.__file__)
-SECONDS = 500.0
-FEW = ["plain", "whole", "parts"]
+FEW = ["whole", "parts"]
 Pair = dict[str, list[dict[str, Any]]]
 
 
 def trained(folder: Path, names: list[str]) -> Pair:
     """Return what two processes have made of cases."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    outputs = [(folder / f"output.{rank}").open("w+") for rank in range(2)]
-    children = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(folder), str(rank), "2", *names],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment,
+    with ForkedPrograms.there("tensorflow") as programs:
+        codes, outputs = programs.run(
+            folder, [[str(PROGRAM), str(folder), str(rank), "2", *names] for rank in range(2)], {}
         )
-        for rank, output in enumerate(outputs)
-    ]
-    try:
-        codes = [child.wait(timeout=SECONDS) for child in children]
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-    texts = [Path(output.name).read_text() for output in outputs]
-    for output in outputs:
-        output.close()
-    assert codes == [0, 0], "\n".join(texts)
+    assert codes == [0, 0], "\n".join(outputs)
     return {name: [pickle.loads((folder / f"{name}.{rank}.pkl").read_bytes()) for rank in range(2)] for name in names}
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+def pair(tmp_path_factory: pytest.TempPathFactory, tensorflow_programs: ForkedPrograms) -> Pair:
     """What two processes have made of the cases that every run of the tests has."""
     return trained(tmp_path_factory.mktemp("pair"), FEW)
 
 
 @pytest.fixture(scope="module")
-def more(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+def more(tmp_path_factory: pytest.TempPathFactory, tensorflow_programs: ForkedPrograms) -> Pair:
     """What they have made of the others."""
     return trained(tmp_path_factory.mktemp("more"), [name for name in slots_program.CASES if name not in FEW])
 
@@ -107,11 +88,11 @@ def assert_same_bits(whole: list[dict[str, Any]], parts: list[dict[str, Any]]) -
 
 
 @pytest.mark.soak
-def test_two_slots_end_where_one_does(pair: Pair, tmp_path: Path) -> None:
+def test_two_slots_end_where_one_does(more: Pair, tmp_path: Path) -> None:
     alone = slots_program.one_slot(tmp_path, "plain")
-    assert_as_one_slot(pair["plain"], alone)
+    assert_as_one_slot(more["plain"], alone)
     # What is reported of a batch is the first slot's, unless means are asked for.
-    assert pair["plain"][0]["training"][0][1]["loss"] != pytest.approx(alone["training"][0][1]["loss"], abs=1e-3)
+    assert more["plain"][0]["training"][0][1]["loss"] != pytest.approx(alone["training"][0][1]["loss"], abs=1e-3)
 
 
 def test_stopped_and_continued_it_ends_with_the_same_bits_on_each_slot(pair: Pair) -> None:
