@@ -133,22 +133,22 @@ def test_compiled_training_ends_as_it_does_without(
 
 def test_a_checkpoint_goes_on_with_and_without_it(tmp_path: Path) -> None:
     for first, second in ((TRACED, {}), ({}, TRACED)):
-        run = LocalRun(tmp_path / str(bool(first)), optimizations=first)
-        run.run(Plain, stop_at=20)
+        run = LocalRun(tmp_path / str(bool(first)), batches=12, optimizations=first)
+        run.run(Plain, stop_at=6)
         before = graphs()
-        other = LocalRun(tmp_path / str(bool(first)), optimizations=second)
+        other = LocalRun(tmp_path / str(bool(first)), batches=12, optimizations=second)
         other.run(Plain, resume=run.last())
         assert (graphs() > before) == bool(second)
-        assert [row.batch for row in other.reporter.training_rows] == list(range(21, 61))
+        assert [row.batch for row in other.reporter.training_rows] == list(range(7, 13))
         assert not any(name.startswith("_orig_mod") for model in models(other) for name in model)
         torch._dynamo.reset()
 
 
 @functools.cache
-def uninterrupted(compiled: bool) -> tuple[dict[str, Any], Rows]:
+def uninterrupted(compiled: bool, batches: int) -> tuple[dict[str, Any], Rows]:
     """Train to the end, and return the last state and the rows: once for each way to compile."""
     with tempfile.TemporaryDirectory() as folder:
-        run = LocalRun(Path(folder), optimizations=COMPILED if compiled else TRACED)
+        run = LocalRun(Path(folder), batches=batches, optimizations=COMPILED if compiled else TRACED)
         run.run(DigitsTrial)
         return run.state(), rows_of(run)
 
@@ -158,7 +158,7 @@ def rows_of(run: LocalRun) -> Rows:
 
 
 def test_stopping_changes_nothing(tmp_path: Path) -> None:
-    assert_nothing_changed(tmp_path, compiled=False, stop=11)
+    assert_nothing_changed(tmp_path, compiled=False, stop=11, batches=30)
 
 
 @pytest.mark.long
@@ -171,10 +171,10 @@ def test_stopping_changes_nothing_of_machine_code(tmp_path: Path, stop: int, ind
     assert_nothing_changed(tmp_path, compiled=True, stop=stop)
 
 
-def assert_nothing_changed(tmp_path: Path, *, compiled: bool, stop: int) -> None:
+def assert_nothing_changed(tmp_path: Path, *, compiled: bool, stop: int, batches: int = 60) -> None:
     # An epoch is 24 batches, the last of them a smaller one: compiled for any length, it would change the others' bits.
-    state, rows = uninterrupted(compiled)
-    parts = LocalRun(tmp_path, optimizations=COMPILED if compiled else TRACED)
+    state, rows = uninterrupted(compiled, batches)
+    parts = LocalRun(tmp_path, batches=batches, optimizations=COMPILED if compiled else TRACED)
     parts.run(DigitsTrial, stop_at=stop)
     torch._dynamo.reset()  # as in another process
     torch.manual_seed(99)
