@@ -173,11 +173,12 @@ class ControllerContract:
         parts.run(resume=parts.last())
         assert parts.saved == [4, 5, 8, 11, 12, BATCHES]
         assert parts.state() == whole.state()
+        assert parts.reporter.training_rows == whole.reporter.training_rows
+        assert parts.reporter.validation_rows == whole.reporter.validation_rows
         # Started once more, what has ended trains no more.
         assert parts.run(resume=parts.last()).batches == BATCHES
         assert parts.state() == whole.state()
-        assert parts.reporter.training_rows == whole.reporter.training_rows
-        assert parts.reporter.validation_rows == whole.reporter.validation_rows
+        assert parts.training == whole.training
 
     def test_an_error_of_the_users_code_comes_out_as_it_is(self, subject: Subject, tmp_path: Path) -> None:
         error = UsersError("in batch 6")
