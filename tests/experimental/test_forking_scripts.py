@@ -74,11 +74,9 @@ def test_a_fork_that_ends_within_a_loop_does_not_end_the_training(
     tmp_path: Path, torch_programs: ForkedPrograms
 ) -> None:
     code, output = run(torch_programs, tmp_path, FORKING)
-    assert [line for line in output.splitlines() if line.startswith(("exit", "checkpoint"))] == [
-        "exit code 0",
-        "checkpoint in the script",
-    ]
     assert code == 0, output
+    assert "exit code 0" in output
+    assert (output.count("checkpoint in the script"), "checkpoint in the fork" in output) == (1, False)
 
 
 @pytest.mark.long
