@@ -92,16 +92,14 @@ def test_both_processes_ended_well(pair: Ended) -> None:
     "name",
     [
         "plain",
-        "two_losses",
-        "declared",
-        "clipped",
         "aggregated",
-        "summed",
         "gan",
-        "thawing",
-        "shared",
         "scaled",
         "whole_set",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("two_losses", "declared", "clipped", "summed", "thawing", "shared")
+        ),
     ],
 )
 def test_two_slots_train_as_one_with_the_same_batches(
