@@ -54,11 +54,33 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
+# Of LEFT, in `make test`.
+FEW = (
+    "after_by_the_second",
+    "after_the_epoch",
+    "before_by_the_first",
+    "before_with_reports",
+    "after_by_hand",
+    "sliced",
+    "after_the_last",
+)
+MORE = [name for name in LEFT if name not in FEW]
+
+
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """All cases on two slots."""
-    cases = {name: {**case, "made": EPOCHS | case.get("made", {})} for name, case in (LEFT | OTHERS).items()}
-    ended = run_loops(tmp_path_factory.mktemp("loops"), cases)
+    """Cases on two slots."""
+    return run_all(tmp_path_factory.mktemp("loops"), {name: LEFT[name] for name in FEW} | OTHERS)
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """All other ones."""
+    return run_all(tmp_path_factory.mktemp("more"), {name: LEFT[name] for name in MORE})
+
+
+def run_all(folder: Path, cases: dict[str, dict[str, Any]]) -> Ended:
+    ended = run_loops(folder, {name: {**case, "made": EPOCHS | case.get("made", {})} for name, case in cases.items()})
     assert ended.codes == [0, 0], "\n".join(ended.outputs)
     return ended
 
@@ -77,8 +99,18 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize("name", FEW)
 def test_slots_that_leave_the_loop_at_different_batches_end_after_the_same(pair: Ended, name: str) -> None:
+    assert_ended_together(pair, name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MORE)
+def test_slots_that_leave_it_in_further_ways_end_after_the_same(more: Ended, name: str) -> None:
+    assert_ended_together(more, name)
+
+
+def assert_ended_together(pair: Ended, name: str) -> None:
     first, second = pair.results(name)
     batches, validated = ENDS.get(name, (4, [4]))
     for one in (first, second):
