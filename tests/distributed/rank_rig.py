@@ -18,7 +18,7 @@ NEEDS_HOROVOD = pytest.mark.skipif(
     not has_horovod(), reason="Horovod is not installed here: sh tools/horovod.sh builds it."
 )
 # What gradients travel by, for the tests that have to hold over both. That Horovod ends with the weights of torch is
-# tested for all cases in `make test` too.
+# tested in `make test` too.
 BACKENDS = ["torch", pytest.param("horovod", marks=[NEEDS_HOROVOD, pytest.mark.long])]
 
 
