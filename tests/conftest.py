@@ -26,8 +26,8 @@ settings.register_profile("quick", deadline=None, max_examples=20)
 settings.register_profile("soak", deadline=None, max_examples=10_000)
 settings.load_profile("det_native")
 
-# How the tests are divided among processes, and what a soak notes.
-pytest_plugins = ["balance", "soak_notes"]
+# How the tests are divided among processes, what a soak notes, and programs in forks.
+pytest_plugins = ["balance", "soak_notes", "forked_programs"]
 
 # Threads that a library keeps for the whole process once used; they hold no resource of a test.
 _LIBRARY_THREADS = (

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "pytorch"))
 
-from rank_rig import RankServer
+from forked_programs import ForkedPrograms
 
 
 @pytest.fixture(scope="session", autouse=True)
-def rank_server() -> Iterator[None]:
+def _programs(torch_programs: ForkedPrograms) -> None:
     """Have a process that has imported torch for as long as the tests run: all others are forked from it."""
-    RankServer.current = RankServer()
-    yield
-    RankServer.current.close()
-    RankServer.current = None

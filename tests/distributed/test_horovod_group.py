@@ -15,7 +15,8 @@ from det_harness.ranks import horovod_group
 from det_harness.ranks.communicator import OneProcess
 from det_harness.ranks.horovod_group import horovod_joined
 from det_harness.ranks.network import Network
-from rank_rig import NEEDS_HOROVOD, RankServer
+from forked_programs import ForkedPrograms
+from rank_rig import NEEDS_HOROVOD
 
 from det_native.errors import MissingDependencyError, UnsupportedFeatureError
 from det_native.pytorch.gradients import LocalGradients
@@ -40,8 +41,8 @@ def pair(tmp_path: Path) -> Run:
         config = {"distributed": HOROVOD, "optimizations": optimizations}
         specification.write_text(json.dumps({"config": config, "missing": missing}))
         commands = [[str(PROGRAM), str(specification), str(rank)] for rank in range(2)]
-        with RankServer.there() as server:
-            codes, outputs = server.run(tmp_path, commands, {})
+        with ForkedPrograms.there("torch") as programs:
+            codes, outputs = programs.run(tmp_path, commands, {})
         assert codes == [0, 0], "\n".join(outputs)
         return [json.loads((tmp_path / f"found.{rank}.json").read_text()) for rank in range(2)]
 
@@ -151,8 +152,8 @@ except ArgumentError as error:
     print(error)
 hvd.shutdown()
 """)
-    with RankServer.there() as server:
-        codes, (output,) = server.run(tmp_path, [[str(tmp_path / "program.py")]], {})
+    with ForkedPrograms.there("torch") as programs:
+        codes, (output,) = programs.run(tmp_path, [[str(tmp_path / "program.py")]], {})
     assert codes == [0], output
     assert "wrap_optimizer() was given a SGD of hvd.DistributedOptimizer()" in output
     assert "give it the optimizer inside" in output

@@ -33,10 +33,12 @@ LEFT: dict[str, dict[str, Any]] = {
 }
 # The machine code is looked at elsewhere.
 COMPILED = {"optimizations": {"torch_compile": {"backend": "aot_eager"}}}
+WITH_COMPILER: dict[str, dict[str, Any]] = {
+    "not_compiled": {"way": "goes_through", "made": EPOCHS | {"dropout": 0.0}},
+    "compiled": {"way": "goes_through", "made": EPOCHS | {"dropout": 0.0} | COMPILED},
+}
 OTHERS: dict[str, dict[str, Any]] = {
     "whole": {"way": "goes_through"},
-    "not_compiled": {"way": "goes_through", "made": {"dropout": 0.0}},
-    "compiled": {"way": "goes_through", "made": {"dropout": 0.0} | COMPILED},
     "passes": {"way": "passes", "given": {"batches": [99, 4]}},
     "by_hand": {"way": "steps_by_hand"},
     "means_of_one": {
@@ -52,11 +54,33 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
+# Of LEFT, in `make test`.
+FEW = (
+    "after_by_the_second",
+    "after_the_epoch",
+    "before_by_the_first",
+    "before_with_reports",
+    "after_by_hand",
+    "sliced",
+    "after_the_last",
+)
+MORE = [name for name in LEFT if name not in FEW]
+
+
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """All cases on two slots."""
-    cases = {name: {**case, "made": EPOCHS | case.get("made", {})} for name, case in (LEFT | OTHERS).items()}
-    ended = run_loops(tmp_path_factory.mktemp("loops"), cases)
+    """Cases on two slots."""
+    return run_all(tmp_path_factory.mktemp("loops"), {name: LEFT[name] for name in FEW} | OTHERS)
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """All other ones."""
+    return run_all(tmp_path_factory.mktemp("more"), {name: LEFT[name] for name in MORE})
+
+
+def run_all(folder: Path, cases: dict[str, dict[str, Any]]) -> Ended:
+    ended = run_loops(folder, {name: {**case, "made": EPOCHS | case.get("made", {})} for name, case in cases.items()})
     assert ended.codes == [0, 0], "\n".join(ended.outputs)
     return ended
 
@@ -75,8 +99,18 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize("name", FEW)
 def test_slots_that_leave_the_loop_at_different_batches_end_after_the_same(pair: Ended, name: str) -> None:
+    assert_ended_together(pair, name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MORE)
+def test_slots_that_leave_it_in_further_ways_end_after_the_same(more: Ended, name: str) -> None:
+    assert_ended_together(more, name)
+
+
+def assert_ended_together(pair: Ended, name: str) -> None:
     first, second = pair.results(name)
     batches, validated = ENDS.get(name, (4, [4]))
     for one in (first, second):
@@ -121,7 +155,10 @@ def test_training_metrics_that_one_slot_reports_are_their_own_means(pair: Ended)
         assert rows == [(batch, whole[rank][batch]) for batch in batches]
 
 
-def test_compiled_models_train_in_a_loop_as_others_do(pair: Ended) -> None:
+@pytest.mark.long
+def test_compiled_models_train_in_a_loop_as_others_do(tmp_path: Path) -> None:
+    pair = run_loops(tmp_path, WITH_COMPILER)
+    assert pair.codes == [0, 0], "\n".join(pair.outputs)
     plain, (first, second) = pair.results("not_compiled")[0], pair.results("compiled")
     assert plain["graphs"] == 0
     assert min(first["graphs"], second["graphs"]) >= 2  # for training, and for validation
@@ -130,7 +167,7 @@ def test_compiled_models_train_in_a_loop_as_others_do(pair: Ended) -> None:
     assert first["outcome"] == plain["outcome"] == (15, False)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_a_disk_that_is_full_is_no_error_of_the_users_on_any_slot(tmp_path: Path, rank: int) -> None:
     made = {"min_checkpoint_period": {"batches": 4}}
     case = {"way": "finds_the_disk_full", "given": {"rank": rank}, "made": made, "fatal": True}

@@ -34,11 +34,25 @@ def inductor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
 
 
+# Loops of `make test`.
+FEW = ("plain", "clipped", "scaled", "accumulated", "gan", "closed", "thawing", "shared")
+MORE = [name for name in plain_loops.LOOPS if name not in FEW]
+
+
 @pytest.fixture(scope="module", params=BACKENDS)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """All loops on two slots."""
-    cases = {name: {"loop": name} for name in plain_loops.LOOPS | plain_loops.APART}
-    ended = run_program(tmp_path_factory.mktemp("plain"), cases, backend=request.param)
+    """Loops on two slots."""
+    return trained_on_two(tmp_path_factory.mktemp("plain"), [*FEW, *plain_loops.APART], request.param)
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def more(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """All other ones."""
+    return trained_on_two(tmp_path_factory.mktemp("more"), MORE, request.param)
+
+
+def trained_on_two(folder: Path, names: list[str], backend: str) -> Ended:
+    ended = run_program(folder, {name: {"loop": name} for name in names}, backend=backend)
     assert ended.codes == [0, 0], "\n".join(ended.outputs)
     return ended
 
@@ -49,8 +63,18 @@ def run_program(folder: Path, cases: dict[str, dict[str, Any]], **given: Any) ->
         return run_ranks(folder, cases, **given)
 
 
-@pytest.mark.parametrize("name", plain_loops.LOOPS)
+@pytest.mark.parametrize("name", FEW)
 def test_a_plain_loop_trains_on_two_slots_as_on_one(pair: Ended, tmp_path: Path, name: str) -> None:
+    assert_as_one_slot(pair, tmp_path, name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MORE)
+def test_further_loops_train_on_two_slots_as_on_one(more: Ended, tmp_path: Path, name: str) -> None:
+    assert_as_one_slot(more, tmp_path, name)
+
+
+def assert_as_one_slot(pair: Ended, tmp_path: Path, name: str) -> None:
     (first, second), alone = pair.results(name), plain_loops.trained(tmp_path, name)
     assert largest_difference(first["models"], second["models"]) == 0
     assert first["noted"] == second["noted"]

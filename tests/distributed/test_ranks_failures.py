@@ -15,7 +15,8 @@ import torch
 from det_harness.ranks.communicator import OneProcess
 from det_harness.ranks.group import joined
 from det_harness.ranks.torch_communicator import TorchCommunicator
-from rank_rig import NEEDS_HOROVOD, SECONDS, largest_difference, run_ranks
+from forked_programs import SECONDS
+from rank_rig import NEEDS_HOROVOD, largest_difference, run_ranks
 
 from det_native.errors import RankLostError
 from det_native.schema.job import Gang
@@ -35,9 +36,9 @@ def gang(tmp_path: Path, rank: int, **changed: Any) -> Gang:
     [
         ("killed", 9, "ddp", "torch"),
         ("exception", 1, "ddp", "torch"),
-        ("exception", 1, "fsdp", "torch"),
+        pytest.param("exception", 1, "fsdp", "torch", marks=pytest.mark.long),
         pytest.param("killed", 9, "ddp", "horovod", marks=NEEDS_HOROVOD),
-        pytest.param("exception", 1, "ddp", "horovod", marks=NEEDS_HOROVOD),
+        pytest.param("exception", 1, "ddp", "horovod", marks=[NEEDS_HOROVOD, pytest.mark.long]),
     ],
 )
 def test_who_loses_a_peer_says_so_at_once(tmp_path: Path, how: str, code: int, strategy: str, backend: str) -> None:

@@ -45,21 +45,33 @@ def of_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+CASE = {"module": "sharded_trials", "trial": "Sharded"}
+
+
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory, of_one: Path) -> Ended:
-    """Run all cases in one pair of processes."""
-    case = {"module": "sharded_trials", "trial": "Sharded"}
+    """Run the cases of every run of the tests in one pair of processes."""
     return run_ranks(
         tmp_path_factory.mktemp("sharded-resumed"),
         {
-            "stopped": {**case, "kind": "resumed", "stop": STOP - 1, "made": MADE},
-            "random": {**case, "trial": "Random", "kind": "resumed", "stop": 10, "made": RANDOM},
-            "from_one": {**case, "kind": "continued", "made": MADE, "checkpoints": str(of_one)},
-            "replicated_from_one": {**case, "kind": "continued", "made": REPLICATED, "checkpoints": str(of_one)},
-            "replicated": {**case, "kind": "resumed", "stop": STOP - 1, "made": REPLICATED},
-            "late": {**case, "trial": "WrittenLate", "made": {**MADE, **OFTEN, "batches": 10}},
-            "plainly": {**case, "made": {**MADE, **OFTEN, "batches": 10}},
-            "disk_full": {**case, "trial": "DiskFull", "made": {**MADE, **OFTEN}, "fails": True},
+            "stopped": {**CASE, "kind": "resumed", "stop": STOP - 1, "made": MADE},
+            "from_one": {**CASE, "kind": "continued", "made": MADE, "checkpoints": str(of_one)},
+            "disk_full": {**CASE, "trial": "DiskFull", "made": {**MADE, **OFTEN}, "fails": True},
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory, of_one: Path) -> Ended:
+    """Run the other ones."""
+    return run_ranks(
+        tmp_path_factory.mktemp("more"),
+        {
+            "random": {**CASE, "trial": "Random", "kind": "resumed", "stop": 10, "made": RANDOM},
+            "replicated_from_one": {**CASE, "kind": "continued", "made": REPLICATED, "checkpoints": str(of_one)},
+            "replicated": {**CASE, "kind": "resumed", "stop": STOP - 1, "made": REPLICATED},
+            "late": {**CASE, "trial": "WrittenLate", "made": {**MADE, **OFTEN, "batches": 10}},
+            "plainly": {**CASE, "made": {**MADE, **OFTEN, "batches": 10}},
         },
     )
 
@@ -78,8 +90,16 @@ def first_of(pair: Ended, name: str) -> tuple[Path, Any]:
     return folder, min(CheckpointStorage(str(folder)).list(), key=lambda manifest: manifest.batch)
 
 
-@pytest.mark.parametrize("name", ["stopped", "random"])
-def test_stopping_changes_nothing_on_any_slot(pair: Ended, tmp_path: Path, name: str) -> None:
+def test_stopping_changes_nothing_on_any_slot(pair: Ended, tmp_path: Path) -> None:
+    assert_nothing_changed(pair, tmp_path, "stopped")
+
+
+@pytest.mark.long
+def test_stopping_changes_nothing_that_a_trial_draws(more: Ended, tmp_path: Path) -> None:
+    assert_nothing_changed(more, tmp_path, "random")
+
+
+def assert_nothing_changed(pair: Ended, tmp_path: Path, name: str) -> None:
     assert pair.codes == [0, 0], "\n".join(pair.outputs)
     for rank in pair.results(name):
         assert 0 < rank["stopped"] < BATCHES
@@ -104,19 +124,20 @@ def test_each_slot_writes_its_part(pair: Ended) -> None:
     assert sum(shards) > 10 * (sizes["state_dict.pth"] + sizes["ranks/1/state_dict.pth"])
 
 
-def test_training_goes_on_while_the_parts_are_written(pair: Ended, tmp_path: Path) -> None:
-    for rank in pair.results("late"):
+@pytest.mark.long
+def test_training_goes_on_while_the_parts_are_written(more: Ended, tmp_path: Path) -> None:
+    for rank in more.results("late"):
         assert rank["facts"]["overtaken"] == 2
     late, plain = (
-        sorted(CheckpointStorage(str(pair.folder / name)).list(), key=lambda manifest: manifest.batch)
+        sorted(CheckpointStorage(str(more.folder / name)).list(), key=lambda manifest: manifest.batch)
         for name in ("late", "plainly")
     )
     assert [manifest.batch for manifest in late] == [manifest.batch for manifest in plain] == [5, 10]
     for one, other in zip(late, plain, strict=True):
         what = f"what the checkpoint of batch {one.batch} holds"
         assert same(
-            read(pair.folder / "late", one.uuid, tmp_path / one.uuid)["models_state_dict"],
-            read(pair.folder / "plainly", other.uuid, tmp_path / other.uuid)["models_state_dict"],
+            read(more.folder / "late", one.uuid, tmp_path / one.uuid)["models_state_dict"],
+            read(more.folder / "plainly", other.uuid, tmp_path / other.uuid)["models_state_dict"],
         ), what
 
 
@@ -128,11 +149,18 @@ def test_a_part_that_cannot_be_written_fails_every_slot(pair: Ended) -> None:
     assert "slot 1" in pair.results("disk_full")[0]["text"]
 
 
-@pytest.mark.parametrize("name", ["stopped", "replicated"])
-def test_two_slots_then_one(
-    pair: Ended, alone: CaseRun, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
-) -> None:
-    folder, manifest = first_of(pair, name)
+def test_two_slots_then_one(pair: Ended, alone: CaseRun, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert_two_then_one(first_of(pair, "stopped"), alone)
+    assert "was made on 2 slot(s), the trial has 1 now" in caplog.text
+
+
+@pytest.mark.long
+def test_two_slots_with_whole_models_then_one(more: Ended, alone: CaseRun) -> None:
+    assert_two_then_one(first_of(more, "replicated"), alone)
+
+
+def assert_two_then_one(checkpoint: tuple[Path, Any], alone: CaseRun) -> None:
+    folder, manifest = checkpoint
     assert manifest.batch % 3  # gradients are waiting
     run = CaseRun(folder, **REPLICATED)
     run.run(sharded_trials.Sharded, resume=manifest)
@@ -140,21 +168,27 @@ def test_two_slots_then_one(
     assert found["training"][0][0] == manifest.batch + 1
     assert largest_difference(found["models"], expected["models"]) < 5e-6
     assert not any(hasattr(value, "full_tensor") for model in run.trial.context.models for value in model.parameters())
-    assert "was made on 2 slot(s), the trial has 1 now" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["from_one", "replicated_from_one"])
-def test_one_slot_then_two(pair: Ended, alone: CaseRun, name: str) -> None:
+def test_one_slot_then_two(pair: Ended, alone: CaseRun) -> None:
+    assert_one_then_two(pair.results("from_one"), alone)
+
+
+@pytest.mark.long
+def test_one_slot_then_two_with_whole_models(more: Ended, alone: CaseRun) -> None:
+    assert_one_then_two(more.results("replicated_from_one"), alone)
+
+
+def assert_one_then_two(ranks: list[dict[str, Any]], alone: CaseRun) -> None:
     expected = alone.result()
-    for rank in pair.results(name):
+    for rank in ranks:
         assert rank["training"][0][0] == STOP + 1
         assert largest_difference(rank["models"], expected["models"]) < 5e-6
         assert rank["optimizers"][0]["state"].keys() == expected["optimizers"][0]["state"].keys()
 
 
-@pytest.mark.parametrize("name", ["stopped", "replicated"])
-def test_a_plain_process_loads_the_whole_model(pair: Ended, tmp_path: Path, name: str) -> None:
-    folder, _ = first_of(pair, name)
+def test_a_plain_process_loads_the_whole_model(pair: Ended, tmp_path: Path) -> None:
+    folder, _ = first_of(pair, "stopped")
     manifest = max(CheckpointStorage(str(folder)).list(), key=lambda one: one.batch)
     CheckpointStorage(str(folder)).fetch(manifest.uuid, tmp_path / "checkpoint")
     trial = sharded_trials.Sharded(PyTorchTrialContext(CaseRun(tmp_path, **MADE).environment))
@@ -162,4 +196,4 @@ def test_a_plain_process_loads_the_whole_model(pair: Ended, tmp_path: Path, name
     loaded = [dict(model.state_dict()) for model in trial.context.models]
     assert type(trial.model) is sharded_trials.Blocks
     assert all(type(value) is torch.Tensor for model in loaded for value in model.values())
-    assert largest_difference(loaded, pair.results(name)[0]["parts"]["models"]) == 0
+    assert largest_difference(loaded, pair.results("stopped")[0]["parts"]["models"]) == 0

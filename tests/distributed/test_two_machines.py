@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 import torch
-from rank_rig import NEEDS_HOROVOD, PROGRAM, SECONDS, RankServer, largest_difference, run_ranks
+from forked_programs import SECONDS, ForkedPrograms
+from rank_rig import NEEDS_HOROVOD, PROGRAM, largest_difference, run_ranks
 from two_machines import TwoMachines, two_machines
 
 pytestmark = pytest.mark.slow
@@ -73,8 +74,8 @@ def run_on(
         path.write_text(json.dumps(told))
     ranks = range(len(on)) if ranks is None else ranks
     commands = [[str(PROGRAM), str(paths[on[rank]]), str(rank)] for rank in ranks]
-    with RankServer.there() as server:
-        codes, outputs = server.run(folder, commands, {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")})
+    with ForkedPrograms.there("torch") as programs:
+        codes, outputs = programs.run(folder, commands, {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")})
     return Ended(codes, outputs, [both.machines[number].folder for number in on])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -52,7 +51,8 @@ def test_stop_at_secs_hook_ends_the_training_with_a_checkpoint_and_an_evaluation
 
 
 def test_the_listener_skips_the_first_save_and_sees_the_last_step(tmp_path: Path) -> None:
-    _, reporter = watched(tmp_path, throttle_secs=600)
+    # The start's delay is of evaluators only: a local run evaluates as it trains.
+    _, reporter = watched(tmp_path, throttle_secs=600, start_delay_secs=3600)
     # _NewCheckpointListenerForEvaluate: not the save of step 0; throttled at 8; at the end whatever the throttle says.
     assert [row.batch for row in reporter.validation_rows] == [4, STEPS]
 
@@ -92,12 +92,6 @@ def test_steps_and_name_of_an_evaluation(tmp_path: Path) -> None:
     assert list((tmp_path / "model" / "eval_all").glob("*tfevents*"))
     names = ("steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs")
     assert [getattr(tf.estimator.EvalSpec(data), name) for name in names] == [100, None, (), (), 120, 600]
-
-
-def test_start_delay_secs_is_of_evaluators_only(tmp_path: Path) -> None:
-    begun = time.monotonic()
-    watched(tmp_path, start_delay_secs=3600)
-    assert time.monotonic() - begun < 600  # a local run evaluates as it trains
 
 
 @pytest.mark.parametrize(("kind", "index", "seconds"), [("worker", 0, 5), ("worker", 2, 15), ("worker", 50, 60)])
@@ -190,6 +184,7 @@ def test_the_evaluator_evaluates_each_checkpoint_once(tmp_path: Path) -> None:
     assert evaluator.evaluate_and_export()[0].status == status.NO_NEW_CHECKPOINT
 
 
+@pytest.mark.long
 def test_a_continuous_eval_listener_says_whether_evaluations_go_on(tmp_path: Path) -> None:
     class Ends(training._ContinuousEvalListener):  # type: ignore[misc,name-defined]
         def after_eval(self, eval_result: Any) -> bool:

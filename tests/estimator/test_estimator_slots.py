@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import estimator_slots_program as program
 import numpy as np
 import pytest
+from forked_programs import ForkedPrograms
 
 from det_native.frameworks import has_horovod
 
@@ -22,34 +20,25 @@ pytestmark = [
     ),
 ]
 
-SECONDS = 500.0
-FEW = ["plain", "unwrapped", "dropped"]
+FEW = ["plain"]
 Pair = dict[str, list[dict[str, Any]]]
 
 
 def trained(folder: Path, names: list[str], size: int = 2) -> Pair:
     """Return what so many processes have made of cases."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    outputs = [folder / f"output.{rank}" for rank in range(size)]
-    children = []
-    try:
-        for rank, output in enumerate(outputs):
-            command = [sys.executable, program.__file__, str(folder), str(rank), str(size), *names]
-            with output.open("w") as stream:
-                children.append(subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT, env=environment))
-        codes = [child.wait(timeout=SECONDS) for child in children]
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-    assert codes == [0] * size, "\n".join(output.read_text() for output in outputs)
+    commands = [[program.__file__, str(folder), str(rank), str(size), *names] for rank in range(size)]
+    with ForkedPrograms.there("tensorflow") as programs:
+        codes, outputs = programs.run(folder, commands, {})
+    assert codes == [0] * size, "\n".join(outputs)
+    for rank, output in enumerate(outputs):
+        (folder / f"output.{rank}").write_text(output)
     return {
         name: [pickle.loads((folder / f"{name}.{rank}.pkl").read_bytes()) for rank in range(size)] for name in names
     }
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+def pair(tmp_path_factory: pytest.TempPathFactory, tensorflow_programs: ForkedPrograms) -> Pair:
     """What two processes have made of the cases that every run of the tests has."""
     return trained(tmp_path_factory.mktemp("pair"), FEW)
 
@@ -60,7 +49,7 @@ def one_slot(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def more(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+def more(tmp_path_factory: pytest.TempPathFactory, tensorflow_programs: ForkedPrograms) -> Pair:
     """What they have made of the others."""
     return trained(tmp_path_factory.mktemp("more"), [name for name in program.CASES if name not in (*FEW, "fewer")])
 
@@ -98,17 +87,17 @@ def test_two_slots_end_where_one_does(pair: Pair, tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_what_is_not_wrapped_is_told_on_each_slot(pair: Pair) -> None:
+def test_what_is_not_wrapped_is_told_on_each_slot(more: Pair) -> None:
     for rank in range(2):
         assert (
             "The input_fn of the TrainSpec returned a Dataset that is not wrapped: call dataset = "
-            in (pair["unwrapped"][rank]["error"])
+            in (more["unwrapped"][rank]["error"])
         )
-        assert "each of the 2 processes would read all of it: use the result" in pair["dropped"][rank]["error"]
+        assert "each of the 2 processes would read all of it: use the result" in more["dropped"][rank]["error"]
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def alone(tmp_path_factory: pytest.TempPathFactory, tensorflow_programs: ForkedPrograms) -> dict[str, dict[str, Any]]:
     """What one process has made of those that end as two."""
     return one_slot(tmp_path_factory.mktemp("alone"), "clips", "sum", "premade", "compressed")
 

@@ -37,7 +37,7 @@ PREMADE = {
 }
 
 
-@pytest.mark.parametrize("kind", PREMADE)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind != "dnn")) for kind in PREMADE])
 def test_premade_estimators_train(kind: str, tmp_path: Path) -> None:
     def build_train_spec(self: Any) -> Any:
         self.context.wrap_optimizer(lambda: None)
@@ -212,7 +212,10 @@ def test_a_session_hook_that_requests_a_stop_ends_the_training_with_a_checkpoint
 
 @pytest.mark.parametrize(
     ("at", "expected"),
-    [(0, (0, True)), (1, (1, True)), (2, (2, True)), (3, (3, False)), (9, (3, False))],
+    [
+        (1, (1, True)),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in ((0, (0, True)), (2, (2, True)), (3, (3, False)))),
+    ],
 )
 def test_a_hook_of_the_eval_spec_that_requests_a_stop_ends_the_training(
     at: int, expected: tuple[int, bool], tmp_path: Path

@@ -169,12 +169,6 @@ def test_a_length_of_the_configuration_is_the_most(tmp_path: Path) -> None:
     assert outcome.batches == 6
 
 
-def test_throttle_secs_skips_evaluations(tmp_path: Path) -> None:
-    train_spec = tf.estimator.TrainSpec(lambda: data(None), max_steps=10)
-    _, reporter = run(UnchangedCall(estimator(tmp_path), train_spec, eval_spec(throttle_secs=600)), tmp_path)
-    assert [row.batch for row in reporter.validation_rows] == [4, 10]
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [

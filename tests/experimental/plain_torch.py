@@ -1,4 +1,7 @@
-"""Trainings in plain torch and the same ones with det_native: python plain_torch.py plain|local; prints the losses."""
+"""Trainings in plain torch, and the same ones with det_native; prints the losses.
+
+Started as ``python plain_torch.py plain|local <kind> ...``.
+"""
 
 from __future__ import annotations
 
@@ -155,4 +158,4 @@ def local(kind: str) -> tuple[list[float], list[float]]:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     train = {"plain": plain, "local": local}[sys.argv[1]]
-    sys.stdout.write("LOSSES " + json.dumps({kind: train(kind) for kind in KINDS}) + "\n")
+    sys.stdout.write("LOSSES " + json.dumps({kind: train(kind) for kind in sys.argv[2:]}) + "\n")

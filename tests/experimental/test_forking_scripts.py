@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
+
+from forked_programs import ForkedPrograms
 
 pytestmark = pytest.mark.slow
 
@@ -63,29 +62,26 @@ context.fit(DataLoader(Records(), batch_size=4, num_workers=1), train_batch=trai
 """
 
 
-def run(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+def run(programs: ForkedPrograms, folder: Path, source: str) -> tuple[int, str]:
+    """Run a script; return its exit code and its output."""
     (folder / "train.py").write_text(BEGINNING + source)
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}  # any optimizer makes it
-    return subprocess.run(
-        [sys.executable, "train.py"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    variables = {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}  # any optimizer makes it
+    [code], [output] = programs.run(folder, [["train.py"]], variables, within=folder)
+    return code, output
 
 
-def test_a_fork_that_ends_within_a_loop_does_not_end_the_training(tmp_path: Path) -> None:
-    done = run(tmp_path, FORKING)
-    assert done.stdout.splitlines() == ["exit code 0", "checkpoint in the script"]
-    assert done.returncode == 0
+def test_a_fork_that_ends_within_a_loop_does_not_end_the_training(
+    tmp_path: Path, torch_programs: ForkedPrograms
+) -> None:
+    code, output = run(torch_programs, tmp_path, FORKING)
+    assert code == 0, output
+    assert "exit code 0" in output
+    assert (output.count("checkpoint in the script"), "checkpoint in the fork" in output) == (1, False)
 
 
 @pytest.mark.long
-def test_a_script_ends_after_an_error_in_a_loader_worker(tmp_path: Path) -> None:
-    done = run(tmp_path, BROKEN)
-    assert done.returncode == 1
-    assert "ValueError: a broken record" in done.stderr
-    assert "exited unexpectedly" not in done.stderr
+def test_a_script_ends_after_an_error_in_a_loader_worker(tmp_path: Path, torch_programs: ForkedPrograms) -> None:
+    code, output = run(torch_programs, tmp_path, BROKEN)
+    assert code == 1
+    assert "ValueError: a broken record" in output
+    assert "exited unexpectedly" not in output

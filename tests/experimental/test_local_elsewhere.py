@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 import pytest
+from forked_programs import ForkedPrograms
 from nbclient import NotebookClient
 
 import det_native as det
@@ -123,19 +122,13 @@ class Runs:
     found: dict[tuple[str, str], tuple[str, list[list[float]]]]
 
 
-def python(folder: Path, environment: dict[str, str], *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return done.stdout
+def python(framework: str, environment: dict[str, str], folder: Path, *arguments: str) -> str:
+    """Run a program in a folder, in a process that has the framework imported; return its output."""
+    started = {"torch": "torch", "keras": "tensorflow"}[framework]
+    with ForkedPrograms.there(started) as programs:
+        [code], [output] = programs.run(Path(environment["TMPDIR"]), [[*arguments]], environment, within=folder)
+    assert code == 0, output
+    return output
 
 
 def told(output: str, word: str) -> list[tuple[str, list[list[float]]]]:
@@ -145,13 +138,17 @@ def told(output: str, word: str) -> list[tuple[str, list[list[float]]]]:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def runs(
+    tmp_path_factory: pytest.TempPathFactory, torch_programs: ForkedPrograms, tensorflow_programs: ForkedPrograms
+) -> Runs:
     """A run of each framework: one from a script, one from a notebook."""
     return _trained(tmp_path_factory, script="torch", notebook="keras")
 
 
 @pytest.fixture(scope="module")
-def runs_the_other_way_round(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def runs_the_other_way_round(
+    tmp_path_factory: pytest.TempPathFactory, torch_programs: ForkedPrograms, tensorflow_programs: ForkedPrograms
+) -> Runs:
     """The same with the frameworks exchanged."""
     return _trained(tmp_path_factory, script="keras", notebook="torch")
 
@@ -170,7 +167,7 @@ def _trained(tmp_path_factory: pytest.TempPathFactory, *, script: str, notebook:
     (folder / "line.csv").write_text("".join(f"{x / 8},{2 * x / 8 + 1}\n" for x in range(-8, 8)))
     found = {}
     (folder / "train.py").write_text("".join(PROGRAMS[script]))
-    (found[script, "script"],) = told(python(folder, environment, "train.py"), "done")
+    (found[script, "script"],) = told(python(script, environment, folder, "train.py"), "done")
     document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in PROGRAMS[notebook]])
     resources = {"metadata": {"path": str(folder)}}
     NotebookClient(document, timeout=120, kernel_name="python3", resources=resources).execute(env=environment)
@@ -182,7 +179,9 @@ def _trained(tmp_path_factory: pytest.TempPathFactory, *, script: str, notebook:
 
 def check_that_a_fresh_process_loads(runs: Runs, folder: Path) -> None:
     for (framework, _), (name, prediction) in runs.found.items():
-        [(loaded, again)] = told(python(folder, runs.environment, "-c", LOAD[framework], name), "loaded")
+        program = Path(runs.environment["TMPDIR"]) / "load.py"
+        program.write_text(LOAD[framework])
+        [(loaded, again)] = told(python(framework, runs.environment, folder, str(program), name), "loaded")
         assert loaded == name
         assert again[0] == pytest.approx(prediction[0], rel=1e-5)
     assert not list(folder.iterdir())

@@ -73,6 +73,7 @@ class MadeTrial(det.keras.TFKerasTrial):
         return X, Y
 
 
+@pytest.mark.long
 def test_a_trial_class_counts_them_too() -> None:
     config = {
         "records_per_epoch": 50,

@@ -130,7 +130,9 @@ def decisions(config: dict[str, Any]) -> tuple[list[list[int]], list[dict[str, A
         )
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name not in ("async_halving", "pbt"))) for name in SEARCHES]
+)
 def test_it_decides_as_the_pure_searcher_on_one_slot(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     experiment = det.experimental.create(Counting, configuration(name), local=True)
     assert experiment.state is ExperimentState.COMPLETED

@@ -43,7 +43,7 @@ def test_a_loop_trains_compiled_models_as_others(tmp_path: Path) -> None:
         assert torch.allclose(value, compiled.result()["model"][name], atol=1e-5)
 
 
-@pytest.mark.parametrize("way", ["fit", "loop"])
+@pytest.mark.parametrize("way", [pytest.param("fit", marks=pytest.mark.long), "loop"])
 def test_a_checkpoint_of_compiled_models_loads_as_any_other(way: str) -> None:
     line = Line(CONFIG | TRACED)
     if way == "fit":

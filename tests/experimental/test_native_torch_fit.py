@@ -198,6 +198,7 @@ def test_loaders_of_every_kind(kind: str) -> None:
     assert len(line.context.experiment.history["val_loss"]) == 2
 
 
+@pytest.mark.long
 def test_shuffling_with_workers_is_the_same_again() -> None:
     histories = [Line().fit(loader_of(shuffle=True, num_workers=2)).history for _ in range(2)]
     assert histories[0] == histories[1]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 import plain_torch  # noqa: E402 (after the check for torch)
 from det_harness.frameworks.torch.loop import TorchLoopController  # noqa: E402
+from forked_programs import ForkedPrograms  # noqa: E402
 from loop_run import LoopRun  # noqa: E402
 from native_line import torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 
@@ -27,25 +25,21 @@ from det_native.schema.manifests import CheckpointManifest  # noqa: E402
 pytestmark = pytest.mark.slow
 
 
-def losses(how: str, home: Path) -> Any:
-    """Run the trainings of a script in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, plain_torch.__file__, how],
-        env={**os.environ, "DET_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if line.startswith("LOSSES ")]
-    return json.loads(lines[-1].removeprefix("LOSSES "))
+#: Those of `make test`.
+SOME = ["shuffled", "one generator", "own batches", "kept workers", "rows"]
 
 
-def test_local_training_has_the_losses_of_plain_torch(tmp_path: Path) -> None:
-    plain, local = (losses(how, tmp_path / how) for how in ("plain", "local"))
-    assert list(plain) == plain_torch.KINDS
-    for kind in plain_torch.KINDS:
+@pytest.mark.parametrize("kinds", [SOME, pytest.param(plain_torch.KINDS, marks=pytest.mark.long)], ids=["some", "all"])
+def test_local_training_has_the_losses_of_plain_torch(
+    tmp_path: Path, torch_programs: ForkedPrograms, kinds: list[str]
+) -> None:
+    commands = [[plain_torch.__file__, how, *kinds] for how in ("plain", "local")]
+    codes, outputs = torch_programs.run(tmp_path, commands, {})
+    assert codes == [0, 0], "\n".join(outputs)
+    lines = [line for output in outputs for line in output.splitlines() if line.startswith("LOSSES ")]
+    plain, local = (json.loads(line.removeprefix("LOSSES ")) for line in lines)
+    assert list(plain) == kinds
+    for kind in kinds:
         assert local[kind] == plain[kind], kind
 
 
@@ -90,15 +84,17 @@ class Run(LoopRun):
 
 
 CASES = [(kind, "in a pass") for kind in (*plain_torch.KINDS, "noisy workers")]
-#: Those of `make test`, and what the processes of a loader draw. All others are in `make soak`.
-FIRST = ("shuffled", "own batches")
+#: Those of `make test`.
+FIRST = [("shuffled", "in the first"), ("own batches", "in a pass"), ("kept workers", "in a pass")]
+#: Of these the others are in `make lanes`; all further ones are in `make soak`.
+LONG = ("shuffled", "own batches", "workers", "kept workers", "noisy workers")
 CASES += [(kind, place) for kind in ("shuffled", "own batches") for place in ("at its end", "in the first")]
 
 
 @pytest.mark.parametrize(
     ("kind", "place"),
     [
-        pytest.param(*case, marks=[pytest.mark.soak] * (case[0] not in FIRST and "worker" not in case[0]))
+        pytest.param(*case, marks=[] if case in FIRST else pytest.mark.long if case[0] in LONG else pytest.mark.soak)
         for case in CASES
     ],
 )

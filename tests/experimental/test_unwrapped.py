@@ -1,8 +1,5 @@
 """What goes past the context trains in the kernel: who asked for the cluster is told."""
 
-import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -11,6 +8,7 @@ import pytest
 pytest.importorskip("tensorflow")
 pytest.importorskip("torch")
 
+from forked_programs import ForkedPrograms
 from native_line import Line, loader_of, torch_generator, torch_is_warm  # noqa: F401 (autouse)
 
 pytestmark = pytest.mark.slow
@@ -25,13 +23,12 @@ BUILD = (
 TOLD = "net was trained in this process, and nothing was submitted"
 
 
-def errors_of(script: Path, code: str, home: Path) -> str:
+def output_of(programs: ForkedPrograms, script: Path, code: str, home: Path) -> str:
     script.write_text(code)
-    environment = os.environ | {"HOME": str(home), "DET_HOME": str(home)}
-    done = subprocess.run(
-        [sys.executable, script], env=environment, cwd=home, capture_output=True, text=True, timeout=120, check=True
-    )
-    return done.stderr
+    variables = {"HOME": str(home), "DET_HOME": str(home)}
+    [ended], [output] = programs.run(home, [[str(script)]], variables, within=home)
+    assert ended == 0, output
+    return output
 
 
 def in_cells(*cells: str) -> str:
@@ -45,28 +42,34 @@ def in_cells(*cells: str) -> str:
     )
 
 
-def test_a_script_that_trained_without_wrapping_is_told_at_its_end(tmp_path: Path) -> None:
-    stderr = errors_of(tmp_path / "train.py", BEGIN + BUILD + "net = build()\nfit(net)\n", tmp_path)
-    assert stderr.count(TOLD) == 1
-    assert "net = context.wrap_model(net)" in stderr
+def test_a_script_that_trained_without_wrapping_is_told_at_its_end(
+    tmp_path: Path, tensorflow_programs: ForkedPrograms
+) -> None:
+    output = output_of(
+        tensorflow_programs, tmp_path / "train.py", BEGIN + BUILD + "net = build()\nfit(net)\n", tmp_path
+    )
+    assert output.count(TOLD) == 1
+    assert "net = context.wrap_model(net)" in output
 
 
 @pytest.mark.long
-def test_a_notebook_is_told_after_the_cell_that_trained_and_once(tmp_path: Path) -> None:
+def test_a_notebook_is_told_after_the_cell_that_trained_and_once(
+    tmp_path: Path, tensorflow_programs: ForkedPrograms
+) -> None:
     cells = (BUILD.replace("def build", "import tensorflow as tf\ndef build", 1) + "old = build()\nfit(old)", BEGIN)
     code = in_cells(
         *cells, "net = build()", "net.evaluate(tf.ones((4, 1)), tf.ones((4, 1)), verbose=0)", "fit(net)", "fit(net)"
     )
-    stderr = errors_of(tmp_path / "cells.py", code, tmp_path)
-    assert stderr.count("was trained in this process") == 1
-    assert "-- after 4" in stderr.partition(TOLD)[0]
-    assert "-- after 5" in stderr.partition(TOLD)[2]
+    output = output_of(tensorflow_programs, tmp_path / "cells.py", code, tmp_path)
+    assert output.count("was trained in this process") == 1
+    assert "-- after 4" in output.partition(TOLD)[0]
+    assert "-- after 5" in output.partition(TOLD)[2]
 
 
 @pytest.mark.long
-def test_beside_a_wrapped_model_another_may_train_here(tmp_path: Path) -> None:
+def test_beside_a_wrapped_model_another_may_train_here(tmp_path: Path, tensorflow_programs: ForkedPrograms) -> None:
     code = in_cells(BEGIN + BUILD, "main = context.wrap_model(build())", "features = build()\nfit(features)")
-    assert "was trained" not in errors_of(tmp_path / "cells.py", code, tmp_path)
+    assert "was trained" not in output_of(tensorflow_programs, tmp_path / "cells.py", code, tmp_path)
 
 
 def test_a_torch_loop_past_the_context_is_told_at_its_first_step() -> None:

@@ -137,25 +137,16 @@ class UsersError(Exception):
 class ControllerContract:
     """The tests; a subclass gives the fixture ``subject``."""
 
-    def test_trains_to_the_given_length_and_reports_each_batch_once(self, subject: Subject, tmp_path: Path) -> None:
-        runs = Runs(subject, tmp_path)
+    def test_trains_validates_and_saves_where_the_schedule_says(self, subject: Subject, tmp_path: Path) -> None:
+        periods = {"min_validation_period": {"batches": 4}, "min_checkpoint_period": {"batches": 3}}
+        runs = Runs(subject, tmp_path, {**periods, "perform_initial_validation": True})
         begun: list[int] = []
         outcome = runs.run(in_batch=lambda batch, _: begun.append(batch))
         assert (outcome.batches, outcome.stopped) == (BATCHES, False)
         assert begun == runs.training == list(range(1, BATCHES + 1))
-
-    def test_validates_and_saves_where_the_schedule_says(self, subject: Subject, tmp_path: Path) -> None:
-        periods = {"min_validation_period": {"batches": 4}, "min_checkpoint_period": {"batches": 3}}
-        runs = Runs(subject, tmp_path, {**periods, "perform_initial_validation": True})
-        runs.run()
         assert runs.validations == [0, 4, 8, 12, 13]
         assert runs.saved == [3, 6, 9, 12, 13]
         assert all("val_loss" in row.metrics for row in runs.reporter.validation_rows)
-
-    def test_saves_after_each_validation_where_it_is_to(self, subject: Subject, tmp_path: Path) -> None:
-        runs = Runs(subject, tmp_path, {"min_validation_period": {"batches": 5}, "checkpoint_policy": "all"})
-        runs.run()
-        assert runs.saved == [5, 10, 13]
 
     def test_stops_early_when_it_is_asked_from_outside(self, subject: Subject, tmp_path: Path) -> None:
         runs = Runs(subject, tmp_path)
@@ -170,27 +161,23 @@ class ControllerContract:
         assert (outcome.batches, runs.training, runs.saved) == (7, list(range(1, 8)), [7])
 
     def test_resumes_exactly_from_anywhere(self, subject: Subject, tmp_path: Path) -> None:
-        config = {"min_validation_period": {"batches": 4}}
+        config = {"min_validation_period": {"batches": 4}, "checkpoint_policy": "all"}
         whole = Runs(subject, tmp_path / "whole", config)
         whole.run()
+        assert whole.saved == [4, 8, 12, BATCHES]  # after each validation
         parts = Runs(subject, tmp_path / "parts", config)
-        for end in (2, 5, 11):  # in an epoch, at its end, in the last one
+        for end in (5, 11):  # at the end of an epoch, in the last one
             begun: list[int] = []
             resume = parts.last() if parts.saved else None
             parts.run(in_batch=lambda batch, _, begun=begun: begun.append(batch), stop=_at(begun, end), resume=resume)
         parts.run(resume=parts.last())
-        assert parts.saved == [2, 5, 11, BATCHES]
+        assert parts.saved == [4, 5, 8, 11, 12, BATCHES]
         assert parts.state() == whole.state()
         assert parts.reporter.training_rows == whole.reporter.training_rows
         assert parts.reporter.validation_rows == whole.reporter.validation_rows
-
-    def test_what_has_ended_trains_no_more(self, subject: Subject, tmp_path: Path) -> None:
-        runs = Runs(subject, tmp_path)
-        runs.run()
-        before = runs.state()
-        rows = list(runs.training)
-        assert runs.run(resume=runs.last()).batches == BATCHES
-        assert (runs.training, runs.saved[-1], runs.state()) == (rows, BATCHES, before)
+        # Started once more, what has ended trains no more.
+        assert parts.run(resume=parts.last()).batches == BATCHES
+        assert (parts.training, parts.saved[-1]) == (whole.training, BATCHES)
 
     def test_an_error_of_the_users_code_comes_out_as_it_is(self, subject: Subject, tmp_path: Path) -> None:
         error = UsersError("in batch 6")
@@ -204,12 +191,6 @@ class ControllerContract:
             runs.run(in_batch=fail)
         assert caught.value is error
         assert (runs.training, runs.saved) == ([1, 2, 3, 4, 5], [2, 4])
-
-    def test_the_same_seed_gives_the_same_training(self, subject: Subject, tmp_path: Path) -> None:
-        runs = [Runs(subject, tmp_path / name) for name in ("one", "other")]
-        for one in runs:
-            one.run()
-        assert runs[0].state() == runs[1].state()
 
 
 def _at(begun: list[int], end: int) -> Callable[[], bool]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from det_harness.trial.report import SpoolReporter
 from det_harness.trial.spool import Spool, read_spool
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.errors import MasterError, StorageError
@@ -25,7 +25,6 @@ def report(seq: int) -> str:
     return json.dumps({"seq": seq, **columns})
 
 
-@settings(max_examples=300)
 @given(st.data())
 def test_what_is_read_from_damaged_files_was_written_there(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -61,12 +61,6 @@ def master() -> Iterator[ReportsMaster]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def starter() -> Iterator[Starter]:
-    with Starter() as made:
-        yield made
-
-
 @pytest.fixture
 def worker(tmp_path: Path, master: ReportsMaster, starter: Starter) -> Worker:
     return Worker(tmp_path, master.url, starter)

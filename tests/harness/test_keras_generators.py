@@ -101,7 +101,9 @@ def test_an_exception_in_a_validation_generator_arrives_as_itself(tmp_path: Path
         model.fit(**arrays(), validation_data=broken(), validation_steps=3, verbose=0)
 
 
-@pytest.mark.parametrize("more", [{}, {"validation_steps": 2, "use_multiprocessing": True}])
+@pytest.mark.parametrize(
+    "more", [{}, pytest.param({"validation_steps": 2, "use_multiprocessing": True}, marks=pytest.mark.long)]
+)
 def test_a_validation_generator_that_begins_anew_after_a_restart_says_so(
     more: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

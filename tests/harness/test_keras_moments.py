@@ -44,6 +44,7 @@ def test_rows_of_training_are_keras_running_logs_once_per_batch(tmp_path: Path) 
     assert session.recorder.rows[20]["loss"] == pytest.approx(history.history["loss"][0])
 
 
+@pytest.mark.long
 def test_batches_before_an_exception_are_reported_and_counted(tmp_path: Path) -> None:
     class Raise(tf.keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -80,6 +81,7 @@ def test_validation_in_mid_epoch_leaves_the_epoch_as_it_is(tmp_path: Path) -> No
     assert [batch for batch, _ in session.recorder.validations] == [7, 14, 20, 27, 34, 40]
 
 
+@pytest.mark.long
 def test_initial_validation_sees_the_untrained_model(tmp_path: Path) -> None:
     session = Session(tmp_path, perform_initial_validation=True)
     untrained = fresh_model()
@@ -90,6 +92,7 @@ def test_initial_validation_sees_the_untrained_model(tmp_path: Path) -> None:
     assert metrics["val_loss"] == pytest.approx(loss, rel=1e-5)
 
 
+@pytest.mark.long
 def test_best_policy_saves_after_a_validation_that_is_the_best(tmp_path: Path) -> None:
     session = Session(tmp_path, checkpoint_policy="best")
     session.recorder.best = -1.0
@@ -100,6 +103,7 @@ def test_best_policy_saves_after_a_validation_that_is_the_best(tmp_path: Path) -
     assert better.folders.saved == [20, 40, 60]
 
 
+@pytest.mark.long
 def test_the_configuration_rules_length_and_batch_size(tmp_path: Path) -> None:
     config = {"hyperparameters": {"global_batch_size": 64}, "searcher": {"max_length": {"epochs": 2}}}
     session = Session(tmp_path, **config)
@@ -119,6 +123,7 @@ def test_a_length_inside_an_epoch_ends_there_with_a_validation(tmp_path: Path) -
     assert len(history.history["val_loss"]) == len(history.history["loss"]) == 2
 
 
+@pytest.mark.long
 def test_records_per_epoch_of_the_configuration_makes_the_epochs(tmp_path: Path) -> None:
     session = Session(tmp_path, records_per_epoch=160, searcher={"max_length": {"epochs": 3}})
     for number, data in enumerate((arrays(), {"x": dataset()}), start=1):
@@ -143,16 +148,7 @@ def test_a_stop_saves_at_once_and_leaves_whole_epochs_in_the_history(tmp_path: P
     type(model).fit(model, **arrays(32), verbose=0)  # the model is as usable as before
 
 
-def test_user_code_may_ask_for_a_stop(tmp_path: Path) -> None:
-    session = Session(tmp_path)
-    stop = tf.keras.callbacks.LambdaCallback(
-        on_train_batch_end=lambda batch, logs: session.context.set_stop_requested(batch == 6)
-    )
-    session.context.wrap_model(fresh_model()).fit(**arrays(), epochs=5, callbacks=[stop], verbose=0)
-    assert session.runs[0].outcome.batches == 7
-    assert session.runs[0].outcome.stopped
-
-
+@pytest.mark.long
 def test_callbacks_of_keras_work_as_in_plain_keras(tmp_path: Path) -> None:
     def callbacks(folder: Path) -> list[Any]:
         return [
@@ -181,7 +177,10 @@ def test_callbacks_of_keras_work_as_in_plain_keras(tmp_path: Path) -> None:
     assert (tmp_path / "ours/log.csv").read_text() == (tmp_path / "plain/log.csv").read_text()
 
 
-@pytest.mark.parametrize(("role", "verbose", "lines"), [("local", 0, 0), ("local", 2, 2), ("worker", "auto", 2)])
+@pytest.mark.parametrize(
+    ("role", "verbose", "lines"),
+    [pytest.param("local", 0, 0, marks=pytest.mark.long), ("local", 2, 2), ("worker", "auto", 2)],
+)
 def test_verbose(role: str, verbose: Any, lines: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     session = Session(tmp_path)
     session.role = role

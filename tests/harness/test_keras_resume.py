@@ -26,6 +26,8 @@ from det_native.keras import callbacks as det_callbacks
 
 pytestmark = pytest.mark.slow
 
+#: In `make lanes`: the same goes on exactly in tests/keras too, in `make test`.
+LONG = ("callbacks", "dataset", "sequence", "validation_generator")
 #: Programs that are like others: a data set from a generator like one from arrays, a generator like a sequence.
 LIKE = ("dataset_from_a_generator", "drawing_eagerly", "generator", "lazy_model_and_old_optimizer")
 
@@ -36,7 +38,13 @@ def loaded() -> None:
     make_model().fit(*digits()[2:], verbose=0)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak] * (name in LIKE)) for name in PROGRAMS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.soak] * (name in LIKE) + [pytest.mark.long] * (name in LONG))
+        for name in PROGRAMS
+    ],
+)
 def test_a_resumed_run_ends_as_the_uninterrupted_one(name: str, tmp_path: Path) -> None:
     whole_session, whole = run(name, tmp_path)
     saved = [batch for batch in whole.folders.saved if batch < whole.outcome.batches]

@@ -63,7 +63,7 @@ def fit(session: Session, model: Any, **arguments: Any) -> Look:
     return look
 
 
-@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("older", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_it_takes_the_weights_and_nothing_else(tmp_path: Path, older: bool) -> None:
     adam = tf.keras.optimizers.legacy.Adam if older else tf.keras.optimizers.Adam
     first = Session(tmp_path / "first")

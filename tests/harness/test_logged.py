@@ -115,7 +115,6 @@ def test_more_names_than_a_trial_may_have_are_left_out(training: Training, monke
     assert "more than 3 names; 'm3' and others are left out" in told
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.one_of(st.text(), st.integers(), st.none()), st.one_of(st.floats(), st.text(), st.binary())))
 def test_whatever_is_logged_goes_through_json_and_raises_nothing(
     tmp_path_factory: pytest.TempPathFactory, given_metrics: dict[Any, Any]
@@ -149,7 +148,6 @@ def test_names_are_kept_without_what_no_name_should_have(name: Any, kept: str) -
     assert checked_name(name) == kept
 
 
-@settings(max_examples=300)
 @given(st.text())
 def test_a_checked_name_stays_what_it_is(name: str) -> None:
     kept = checked_name(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +69,6 @@ CONFIG: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def starter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starter]:
-    with pytest.MonkeyPatch.context() as patch:
-        # What the loader workers of a killed process leave there is nobody's to remove.
-        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("killed")))
-        with Starter() as made:
-            yield made
-
-
 def cells() -> list[Cell]:
     return [cell(1, TRAIN), *program("train(Streamed)  # <- call", trial=TRIAL)[1:]]
 
@@ -125,14 +115,14 @@ def test_killed_workers_continue_streams_scalers_and_reducers_exactly(tmp_path: 
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     ends = []
-    for name, deaths in (("whole", set()), ("killed", {("batch", 9), ("batch", 23), ("batch", 36)})):
+    for name, deaths in (("whole", set()), ("killed", {("batch", 9), ("batch", 36)})):
         worker = Worker(tmp_path / name, "", starter)
         count, metrics = run_to_the_end(worker, deaths)
         state = last_state(worker)
         ends.append(
             (count, metrics, state["scalers"], {n: v.tolist() for n, v in state["models_state_dict"][0].items()})
         )
-    assert [end[0] for end in ends] == [1, 4]
+    assert [end[0] for end in ends] == [1, 3]
     assert ends[0][1:] == ends[1][1:]
     assert list(ends[0][1]["mean"]) == [10, 20, 25, 30, 40]
     assert sorted(ends[0][1]["loss"]) == list(range(1, 41))

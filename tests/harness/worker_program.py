@@ -201,8 +201,11 @@ class Process:
 class Starter:
     """Starts workers out of one process that has imported torch and done nothing else: quicker, and real processes."""
 
+    def __init__(self, temporary: Path) -> None:
+        self._temporary = temporary
+
     def __enter__(self) -> Self:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(self._temporary)}
         self._process = subprocess.Popen(
             [sys.executable, "-c", _MAIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )

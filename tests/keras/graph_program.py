@@ -280,18 +280,21 @@ def _hash(values: list[Any]) -> str:
     return hashlib.sha256(b"".join(np.ascontiguousarray(value).tobytes() for value in values)).hexdigest()
 
 
-def main(folder: Path) -> dict[str, Any]:
-    """Train everything."""
+def main(folder: Path, kinds: list[str]) -> dict[str, Any]:
+    """Train trials of the kinds, whole and continued; and, if the first kind is among them, what ends otherwise."""
     said: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("det_native").addHandler(handler)
     logging.getLogger("det_native").setLevel(logging.INFO)
     found: dict[str, Any] = {}
-    for name, kind in KINDS.items():
-        whole = train(kind, folder / name)
-        resumed = {batch: train(kind, folder / name, batch) for batch in (4, 12)}
+    for name in kinds:
+        whole = train(KINDS[name], folder / name)
+        resumed = {batch: train(KINDS[name], folder / name, batch) for batch in (4, 12)}
         found[name] = {"whole": whole, "resumed": resumed}
+    found["said"] = said
+    if "Graph" not in kinds:
+        return found
     found["plain"] = [train(Unshuffled, folder / "plain")["model"], plain()]
     found["stopped"] = train(Stopping, folder / "stopped")
     train(Dropping, folder / "dropping")
@@ -303,9 +306,8 @@ def main(folder: Path) -> dict[str, Any]:
         "aggregation": refusal(Graph, folder / "aggregation", aggregation_frequency=4),
         "layers": refusal(Subclassed, folder / "Graph", resume=4),
     }
-    found["said"] = said
     return found
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1], "found.json").write_text(json.dumps(main(Path(sys.argv[1]))))
+    Path(sys.argv[1], "found.json").write_text(json.dumps(main(Path(sys.argv[1]), sys.argv[2:])))

@@ -260,6 +260,7 @@ CASES["whole-mixed"] = {
     "optimizer": lambda: SCALED(tf.keras.optimizers.SGD(0.1), initial_scale=8.0, dynamic_growth_steps=3),
     "config": {"optimizations": {"mixed_precision": "O1"}},
 }
+CASES["once"] = {**CASES["whole"], "stops": (8,)}
 for _name in ("whole", "whole-dataset", "whole-mixed"):
     CASES[_name.replace("whole", "parts")] = {**CASES[_name], "stops": (3, 11)}
 

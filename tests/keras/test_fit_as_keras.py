@@ -52,11 +52,6 @@ class Seen(tf.keras.callbacks.Callback):
         self.epochs.append((epoch, logs["loss"]))
 
 
-def tens() -> Any:
-    while True:
-        yield from (Tens()[index] for index in range(5))
-
-
 def dataset() -> Any:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
 
@@ -99,14 +94,14 @@ def compiled(model: Any, **arguments: Any) -> Any:
     return model
 
 
-def fitted(make: Callable[[], Any], arguments: dict[str, Any], *, wrap: bool, method: str = "fit") -> tuple[Any, Any]:
+def fitted(make: Callable[[], Any], arguments: dict[str, Any], *, wrap: bool) -> tuple[Any, Any]:
     """Return history and model of a training, by Keras alone or by det_native."""
     context = det.experimental.keras.init(local=True) if wrap else None
     model = make()
     model = compiled(model if context is None else context.wrap_model(model))
     given = {"shuffle": False, "verbose": 0, **arguments}
     called = {name: value() if callable(value) and name != "callback" else value for name, value in given.items()}
-    return getattr(model, method)(**called), model
+    return model.fit(**called), model
 
 
 def assert_same(ours: tuple[Any, Any], keras: tuple[Any, Any]) -> None:
@@ -151,12 +146,6 @@ def test_shuffled_epochs_have_each_record_once() -> None:
         first, second = np.concatenate(seen[:3]), np.concatenate(seen[3:])
         assert sorted(first) == sorted(second) == list(range(10))
         assert not np.array_equal(first, second)
-
-
-def test_fit_generator_is_fit() -> None:
-    steps = {"steps_per_epoch": 3, "epochs": 2}
-    ours = fitted(classifier, {"generator": tens, **steps}, wrap=True, method="fit_generator")
-    assert_same(ours, fitted(classifier, {"x": tens, **steps}, wrap=False))
 
 
 class TwoLayers(tf.keras.Model):  # type: ignore[misc]  # TensorFlow has no types

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import graph_program
 import pytest
 import tensorflow as tf
-from det_harness.frameworks.keras.definition import call_to_train
+from det_harness.frameworks.keras.definition import call_to_load, call_to_train
 from det_harness.frameworks.keras.model_state import load_weights
 from det_harness.frameworks.keras.switches import needing_own_process
 from det_harness.trial.schedule import Periods, Schedule
 from det_harness.trial.services import OwnProcessNeededError, Services
+from forked_programs import ForkedPrograms
 from tensorflow.compat.v1 import disable_eager_execution, disable_v2_behavior
 
 from det_native.keras.switches import suppressed
@@ -26,22 +24,24 @@ from det_native.schema.environment import TrialEnvironment
 pytestmark = pytest.mark.slow
 
 HARNESS = Path(__file__).parents[1] / "harness"
+ENVIRONMENT = TrialEnvironment(graph_program.CONFIG, {"global_batch_size": 8}, trial_seed=7, managed=False)
+
+
+FEW = ["Graph"]
+
+
+def trained(folder: Path, kinds: list[str], programs: ForkedPrograms) -> Path:
+    """Return the folder, in which the program has trained trials of these kinds."""
+    variables = {"PYTHONPATH": str(HARNESS), "DET_HOME": str(folder / "home")}
+    [code], [output] = programs.run(folder, [[graph_program.__file__, str(folder), *kinds]], variables, within=folder)
+    assert code == 0, output
+    return folder
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, tensorflow_programs: ForkedPrograms) -> Path:
     """What the program wrote: its checkpoints, by kind and batch, and what it found."""
-    made = tmp_path_factory.mktemp("graph")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(HARNESS),
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        "DET_HOME": str(made / "home"),
-    }
-    command = [sys.executable, graph_program.__file__, str(made)]
-    done = subprocess.run(command, env=environment, cwd=made, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return made
+    return trained(tmp_path_factory.mktemp("graph"), FEW, tensorflow_programs)
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +49,20 @@ def found(folder: Path) -> Any:
     return json.loads((folder / "found.json").read_text())
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kind", graph_program.KINDS)
-def test_each_kind_of_data_trains_and_continues_bit_equal(kind: str, found: Any) -> None:
-    whole = found[kind]["whole"]
+@pytest.fixture(scope="module")
+def folder_of_others(tmp_path_factory: pytest.TempPathFactory, tensorflow_programs: ForkedPrograms) -> Path:
+    """What the program wrote of all other kinds."""
+    others = [kind for kind in graph_program.KINDS if kind not in FEW]
+    return trained(tmp_path_factory.mktemp("others"), others, tensorflow_programs)
+
+
+@pytest.fixture(scope="module")
+def others(folder_of_others: Path) -> Any:
+    return json.loads((folder_of_others / "found.json").read_text())
+
+
+def assert_continued_bit_equal(found: Any) -> None:
+    whole = found["whole"]
     assert not whole["eager"]
     assert whole["controller"] == "GraphController"
     assert whole["threads"] == 3, "what session_config() says"
@@ -64,11 +74,21 @@ def test_each_kind_of_data_trains_and_continues_bit_equal(kind: str, found: Any)
     losses = whole["history"]["loss"]
     assert losses[-1] < losses[0]
     assert whole["history"]["val_loss"][-1] == whole["validations"][-1][1]["val_loss"]
-    for batch, resumed in found[kind]["resumed"].items():
+    for batch, resumed in found["resumed"].items():
         assert resumed["weights"] == whole["weights"]
         assert resumed["rows"] == {n: row for n, row in whole["rows"].items() if int(n) > int(batch)}
         assert resumed["validations"] == [each for each in whole["validations"] if each[0] > int(batch)]
         assert resumed["history"] == whole["history"]
+
+
+def test_arrays_train_and_continue_bit_equal(found: Any) -> None:
+    assert_continued_bit_equal(found["Graph"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [kind for kind in graph_program.KINDS if kind not in FEW])
+def test_each_kind_of_data_trains_and_continues_bit_equal(kind: str, others: Any) -> None:
+    assert_continued_bit_equal(others[kind])
 
 
 def test_it_ends_as_plain_keras_does(found: Any) -> None:
@@ -86,8 +106,9 @@ def test_a_row_has_the_mean_over_the_epoch_and_what_its_batch_gave(found: Any) -
     assert "batch_accuracy" in rows["3"]
 
 
-def test_several_outputs_report_each_loss(found: Any) -> None:
-    validation = found["Several"]["whole"]["validations"][0][1]
+@pytest.mark.long
+def test_several_outputs_report_each_loss(others: Any) -> None:
+    validation = others["Several"]["whole"]["validations"][0][1]
     assert set(validation) == {"val_loss", "val_kind_loss", "val_sum_loss", "val_kind_accuracy"}
 
 
@@ -115,24 +136,29 @@ def test_what_graph_mode_does_not_do_is_told(what: str, told: str, found: Any) -
 
 def test_what_a_restart_does_not_continue_is_told(found: Any) -> None:
     assert any(text.startswith("In graph mode the position of dropout") for text in found["said"])
-    assert "Reading the first 12 batches of a tf.data.Dataset again, to continue after them." in found["said"]
+
+
+@pytest.mark.long
+def test_a_restart_tells_what_it_reads_again(others: Any) -> None:
+    assert "Reading the first 12 batches of a tf.data.Dataset again, to continue after them." in others["said"]
 
 
 def test_a_checkpoint_of_graph_mode_is_loaded_eagerly(folder: Path, found: Any, caplog: Any) -> None:
-    from det_harness.frameworks.keras.definition import call_to_load
-
     caplog.set_level(logging.INFO, "det_native")
-    environment = TrialEnvironment(graph_program.CONFIG, {"global_batch_size": 8}, trial_seed=7, managed=False)
-    model = load_weights(call_to_load(graph_program.Weighted, environment), folder / "Weighted" / "16")
+    graph = load_weights(call_to_load(graph_program.Graph, ENVIRONMENT), folder / "Graph" / "12")
     assert tf.executing_eagerly()
-    assert int(model.optimizer.iterations) == 16
-    assert "Weighted: tf.compat.v1.disable_eager_execution() is passed over" in caplog.text
-    last = {int(batch) for batch in found["Weighted"]["whole"]["saved"]}
-    assert 16 in last
+    assert int(graph.optimizer.iterations) == 12
+    assert "Graph: tf.compat.v1.disable_eager_execution() is passed over" in caplog.text
     rows = found["Graph"]["whole"]["validations"]
-    graph = load_weights(call_to_load(graph_program.Graph, environment), folder / "Graph" / "12")
     loss = graph.evaluate(graph_program.X, graph_program.Y, verbose=0)[0]
     assert loss == pytest.approx(rows[1][1]["val_loss"], rel=1e-5)
+
+
+@pytest.mark.long
+def test_a_learning_rate_that_decays_is_loaded_eagerly(folder_of_others: Path, others: Any) -> None:
+    model = load_weights(call_to_load(graph_program.Weighted, ENVIRONMENT), folder_of_others / "Weighted" / "16")
+    assert int(model.optimizer.iterations) == 16
+    assert 16 in {int(batch) for batch in others["Weighted"]["whole"]["saved"]}
 
 
 def test_a_trial_in_the_users_process_asks_for_one_of_its_own_and_changes_nothing() -> None:

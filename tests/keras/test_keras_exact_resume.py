@@ -223,11 +223,16 @@ def check(uninterrupted: Any, directory: Path, kind: str, optimizer: str, every:
 
 # In an epoch, before its last batch, at its end; in a later one.
 STOPS = dict(zip(KINDS, ([3], [6, 14], [9], [12], [5], [4, 11], [6], [8], [6]), strict=True))
-LONGER = KINDS.keys() - {"arrays", "sequence", "dataset", "cached on disk"}
+LONG = {"sequence", "cached on disk"}
+LONGER = KINDS.keys() - {"arrays", "dataset", *LONG}
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.soak if kind in LONGER else ()) for kind in KINDS]
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.soak] * (kind in LONGER) + [pytest.mark.long] * (kind in LONG))
+        for kind in KINDS
+    ],
 )
 def test_each_kind_of_data_goes_on_exactly(kind: str, uninterrupted: Any, tmp_path: Path) -> None:
     optimizer = list(OPTIMIZERS)[list(KINDS).index(kind) % len(OPTIMIZERS)]

@@ -66,7 +66,9 @@ def fit(model: Any) -> Any:
     return model.fit(X, Y, batch_size=8, shuffle=False, verbose=0, epochs=1)
 
 
-@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.long] * (kind != "new")) for kind in OPTIMIZERS]
+)
 def test_a_loaded_model_trains_on_with_the_state_of_its_optimizers(kind: str, tmp_path: Path) -> None:
     make = OPTIMIZERS[kind]
     trainings = Trainings(tmp_path, searcher={"max_length": {"epochs": 1}, "metric": "loss"}, records_per_epoch=40)

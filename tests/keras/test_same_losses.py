@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import pytest
 import tensorflow as tf
 from callback_runs import Trainings, equal
 from det_harness.frameworks.keras.arrays import keras_orders
+from forked_programs import ForkedPrograms
 from keras_generation import only_keras_2
 
 from det_native.keras.generations import NUMBER
@@ -27,24 +25,13 @@ if NUMBER > 2:
     SAME = [kind for kind in SAME if kind not in ("dataset", "recurrent", "sequence")]
 
 
-def losses(how: str, home: Path) -> Any:
-    """Run the trainings of a script in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, plain_keras.__file__, how, *SAME],
-        env={**os.environ, "DET_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=400,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if line.startswith("LOSSES ")]
-    return json.loads(lines[-1].removeprefix("LOSSES "))
-
-
 @pytest.mark.long
-def test_local_training_has_the_losses_of_plain_keras(tmp_path: Path) -> None:
-    plain, local = (losses(how, tmp_path / how) for how in ("plain", "local"))
+def test_local_training_has_the_losses_of_plain_keras(tmp_path: Path, tensorflow_programs: ForkedPrograms) -> None:
+    commands = [[plain_keras.__file__, how, *SAME] for how in ("plain", "local")]
+    codes, outputs = tensorflow_programs.run(tmp_path, commands, {})
+    assert codes == [0, 0], "\n".join(outputs)
+    lines = [line for output in outputs for line in output.splitlines() if line.startswith("LOSSES ")]
+    plain, local = (json.loads(line.removeprefix("LOSSES ")) for line in lines)
     for kind in SAME:
         assert local[kind] == plain[kind], kind
 

@@ -253,9 +253,8 @@ class GrowingRows(Rows):
         self.length += 1
 
 
-@pytest.mark.parametrize(
-    ("make", "stops"), [(GrowingRows, (5,)), pytest.param(GrowingStreams, (3, 5), marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("make", "stops"), [(GrowingRows, (5,)), (GrowingStreams, (3, 5))])
 def test_validation_data_that_grow_go_on_after_a_pause(make: Any, stops: tuple[int, ...], tmp_path: Path) -> None:
     begin()
     model = make_model()
@@ -325,7 +324,8 @@ def test_steps_below_the_length_read_as_far_ahead_as_keras(tmp_path: Path) -> No
     assert [found["val_loss"] for _, found in stopped.reports.validations] == history["val_loss"][1:]
 
 
-@pytest.mark.parametrize(("workers", "read"), [pytest.param(1, 5, marks=pytest.mark.long), (0, 4)])
+@pytest.mark.long
+@pytest.mark.parametrize(("workers", "read"), [(1, 5), (0, 4)])
 def test_what_is_read_ahead_does_not_depend_on_threads(workers: int, read: int, tmp_path: Path) -> None:
     def make() -> Any:
         rows = OwnStreams()

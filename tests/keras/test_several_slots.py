@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ import numpy as np
 import pytest
 import slots_program
 from det_harness.ranks.communicator import OneProcess
+from forked_programs import ForkedPrograms
 
 from det_native.frameworks import has_horovod
 
@@ -24,45 +22,28 @@ pytestmark = [
 ]
 
 PROGRAM = Path(slots_program.__file__)
-SECONDS = 500.0
-FEW = ["plain", "whole", "parts"]
+FEW = ["whole", "once"]
 Pair = dict[str, list[dict[str, Any]]]
 
 
 def trained(folder: Path, names: list[str]) -> Pair:
     """Return what two processes have made of cases."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
-    outputs = [(folder / f"output.{rank}").open("w+") for rank in range(2)]
-    children = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(folder), str(rank), "2", *names],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment,
+    with ForkedPrograms.there("tensorflow") as programs:
+        codes, outputs = programs.run(
+            folder, [[str(PROGRAM), str(folder), str(rank), "2", *names] for rank in range(2)], {}
         )
-        for rank, output in enumerate(outputs)
-    ]
-    try:
-        codes = [child.wait(timeout=SECONDS) for child in children]
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
-    texts = [Path(output.name).read_text() for output in outputs]
-    for output in outputs:
-        output.close()
-    assert codes == [0, 0], "\n".join(texts)
+    assert codes == [0, 0], "\n".join(outputs)
     return {name: [pickle.loads((folder / f"{name}.{rank}.pkl").read_bytes()) for rank in range(2)] for name in names}
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+def pair(tmp_path_factory: pytest.TempPathFactory, tensorflow_programs: ForkedPrograms) -> Pair:
     """What two processes have made of the cases that every run of the tests has."""
     return trained(tmp_path_factory.mktemp("pair"), FEW)
 
 
 @pytest.fixture(scope="module")
-def more(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+def more(tmp_path_factory: pytest.TempPathFactory, tensorflow_programs: ForkedPrograms) -> Pair:
     """What they have made of the others."""
     return trained(tmp_path_factory.mktemp("more"), [name for name in slots_program.CASES if name not in FEW])
 
@@ -100,27 +81,34 @@ def assert_same_bits(whole: list[dict[str, Any]], parts: list[dict[str, Any]]) -
         assert all(np.array_equal(*pair) for pair in zip(one["weights"], other["weights"], strict=True))
         assert dict(one["validation"]) == dict(other["validation"])
         assert one["training"] == other["training"]
-    assert parts[0]["checkpoints"] == [3, 11, 15]
+    assert parts[0]["checkpoints"][-1] == 15
     # Dropout, and what is not trained, are each slot's own.
     equal = [np.array_equal(*pair) for pair in zip(whole[0]["weights"], whole[1]["weights"], strict=True)]
     assert equal == [*[True] * 4, False, False, True, True]
 
 
 @pytest.mark.soak
-def test_two_slots_end_where_one_does(pair: Pair, tmp_path: Path) -> None:
+def test_two_slots_end_where_one_does(more: Pair, tmp_path: Path) -> None:
     alone = slots_program.one_slot(tmp_path, "plain")
-    assert_as_one_slot(pair["plain"], alone)
+    assert_as_one_slot(more["plain"], alone)
     # What is reported of a batch is the first slot's, unless means are asked for.
-    assert pair["plain"][0]["training"][0][1]["loss"] != pytest.approx(alone["training"][0][1]["loss"], abs=1e-3)
+    assert more["plain"][0]["training"][0][1]["loss"] != pytest.approx(alone["training"][0][1]["loss"], abs=1e-3)
 
 
 def test_stopped_and_continued_it_ends_with_the_same_bits_on_each_slot(pair: Pair) -> None:
-    assert_same_bits(pair["whole"], pair["parts"])
+    assert_same_bits(pair["whole"], pair["once"])
+    assert pair["once"][0]["checkpoints"] == [8, 15]
 
 
 @pytest.mark.soak
-def test_on_another_number_of_slots_it_goes_on_and_says_what_that_means(pair: Pair, caplog: Any) -> None:
-    stopped = pair["parts"][0]
+def test_stopped_twice_it_ends_with_the_same_bits_on_each_slot(pair: Pair, more: Pair) -> None:
+    assert_same_bits(pair["whole"], more["parts"])
+    assert more["parts"][0]["checkpoints"] == [3, 11, 15]
+
+
+@pytest.mark.soak
+def test_on_another_number_of_slots_it_goes_on_and_says_what_that_means(pair: Pair, more: Pair, caplog: Any) -> None:
+    stopped = more["parts"][0]
     run = slots_program.Run(stopped["folder"], OneProcess(), slots_program.CASES["whole"])
     run.run(stopped["manifests"][1])  # after 11 of 15 batches
     assert "The checkpoint was made on 2 slot(s), the trial has 1 now" in caplog.text

@@ -85,7 +85,10 @@ KINDS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.long] * (kind not in ("arrays", "threads"))) for kind in KINDS],
+)
 def test_each_kind_of_data_trains_and_comes_back(kind: str) -> None:
     class Trial(Small):
         def build_training_data_loader(self) -> Any:

@@ -211,7 +211,7 @@ def test_equal_plain_values_and_only_they_are_equal(one: Any, other: Any) -> Non
     assert equal or not same or absolute
 
 
-@pytest.mark.parametrize("size", [2_000, 200_000, 4_000_000])
+@pytest.mark.parametrize("size", [2_000, 200_000, pytest.param(4_000_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("place", [0.0, 0.31, 0.777_777])
 def test_one_number_that_is_far_off_is_no_rounding(size: int, place: float) -> None:
     rows = np.linspace(0, 1, size, dtype="float32")

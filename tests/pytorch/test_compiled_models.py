@@ -29,13 +29,19 @@ Rows = list[tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def inductor() -> Iterator[None]:
+def tracer() -> Iterator[None]:
     """Let the compiler do before the first test what it does once: threads, folders, variables of the process."""
     before = dict(os.environ)
-    torch.compile(lambda value: value * 2 + 1, options={"compile_threads": 1})(torch.ones(3))
+    torch.compile(lambda value: value * 2 + 1, backend="aot_eager")(torch.ones(3))
     yield
     for name in os.environ.keys() - before.keys():
         del os.environ[name]
+
+
+@pytest.fixture(scope="module")
+def inductor(tracer: None) -> None:
+    """The same for machine code, which takes g++ some seconds."""
+    torch.compile(lambda value: value * 2 + 1, options={"compile_threads": 1})(torch.ones(3))
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +109,9 @@ def models(run: LocalRun) -> list[dict[str, torch.Tensor]]:
 
 
 @pytest.mark.soak
-def test_compiled_training_ends_as_it_does_without(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_compiled_training_ends_as_it_does_without(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, inductor: None
+) -> None:
     caplog.set_level(logging.INFO, "det_harness")
     plain, compiled = LocalRun(tmp_path / "plain"), LocalRun(tmp_path / "compiled", optimizations=COMPILED)
     plain.run(Plain)
@@ -125,22 +133,22 @@ def test_compiled_training_ends_as_it_does_without(tmp_path: Path, caplog: pytes
 
 def test_a_checkpoint_goes_on_with_and_without_it(tmp_path: Path) -> None:
     for first, second in ((TRACED, {}), ({}, TRACED)):
-        run = LocalRun(tmp_path / str(bool(first)), optimizations=first)
-        run.run(Plain, stop_at=20)
+        run = LocalRun(tmp_path / str(bool(first)), batches=12, optimizations=first)
+        run.run(Plain, stop_at=6)
         before = graphs()
-        other = LocalRun(tmp_path / str(bool(first)), optimizations=second)
+        other = LocalRun(tmp_path / str(bool(first)), batches=12, optimizations=second)
         other.run(Plain, resume=run.last())
         assert (graphs() > before) == bool(second)
-        assert [row.batch for row in other.reporter.training_rows] == list(range(21, 61))
+        assert [row.batch for row in other.reporter.training_rows] == list(range(7, 13))
         assert not any(name.startswith("_orig_mod") for model in models(other) for name in model)
         torch._dynamo.reset()
 
 
 @functools.cache
-def uninterrupted(compiled: bool) -> tuple[dict[str, Any], Rows]:
+def uninterrupted(compiled: bool, batches: int) -> tuple[dict[str, Any], Rows]:
     """Train to the end, and return the last state and the rows: once for each way to compile."""
     with tempfile.TemporaryDirectory() as folder:
-        run = LocalRun(Path(folder), optimizations=COMPILED if compiled else TRACED)
+        run = LocalRun(Path(folder), batches=batches, optimizations=COMPILED if compiled else TRACED)
         run.run(DigitsTrial)
         return run.state(), rows_of(run)
 
@@ -149,19 +157,24 @@ def rows_of(run: LocalRun) -> Rows:
     return [(row.batch, row.metrics) for row in run.reporter.training_rows]
 
 
-@pytest.mark.parametrize(
-    ("compiled", "stop"),
-    [
-        (False, 11),
-        (False, 37),
-        pytest.param(True, 11, marks=pytest.mark.long),
-        pytest.param(True, 37, marks=pytest.mark.soak),
-    ],
-)
-def test_stopping_changes_nothing(tmp_path: Path, compiled: bool, stop: int) -> None:
+def test_stopping_changes_nothing(tmp_path: Path) -> None:
+    assert_nothing_changed(tmp_path, compiled=False, stop=11, batches=30)
+
+
+@pytest.mark.long
+def test_stopping_later_changes_nothing(tmp_path: Path) -> None:
+    assert_nothing_changed(tmp_path, compiled=False, stop=37)
+
+
+@pytest.mark.parametrize("stop", [pytest.param(11, marks=pytest.mark.long), pytest.param(37, marks=pytest.mark.soak)])
+def test_stopping_changes_nothing_of_machine_code(tmp_path: Path, stop: int, inductor: None) -> None:
+    assert_nothing_changed(tmp_path, compiled=True, stop=stop)
+
+
+def assert_nothing_changed(tmp_path: Path, *, compiled: bool, stop: int, batches: int = 60) -> None:
     # An epoch is 24 batches, the last of them a smaller one: compiled for any length, it would change the others' bits.
-    state, rows = uninterrupted(compiled)
-    parts = LocalRun(tmp_path, optimizations=COMPILED if compiled else TRACED)
+    state, rows = uninterrupted(compiled, batches)
+    parts = LocalRun(tmp_path, batches=batches, optimizations=COMPILED if compiled else TRACED)
     parts.run(DigitsTrial, stop_at=stop)
     torch._dynamo.reset()  # as in another process
     torch.manual_seed(99)

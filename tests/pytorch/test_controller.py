@@ -66,12 +66,15 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], L
 @pytest.mark.parametrize(
     ("name", "stop"),
     [
-        *(("plain", stop) for stop in stops(5)),
-        *(("aggregated", stop) for stop in stops(3)),
-        *(("often", stop) for stop in stops(2)),
+        ("plain", stops(5)[0]),
+        ("aggregated", stops(3)[0]),
+        ("often", stops(2)[0]),
         ("workers", 13),
-        ("workers", 31),
         ("drop_last", 24),
+        *(pytest.param("plain", stop, marks=pytest.mark.long) for stop in stops(5)[1:]),
+        *(pytest.param("aggregated", stop, marks=pytest.mark.long) for stop in stops(3)[1:]),
+        pytest.param("often", stops(2)[1], marks=pytest.mark.long),
+        pytest.param("workers", 31, marks=pytest.mark.long),
     ],
 )
 def test_stopping_anywhere_changes_nothing(

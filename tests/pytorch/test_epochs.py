@@ -246,7 +246,7 @@ def test_the_last_report_is_what_trials_are_compared_by(tmp_path: Path) -> None:
     assert (row.batch, row.metrics["loss"]) == (4 * BATCHES, run.training("loss")[-1][1])
 
 
-@pytest.mark.parametrize("epochs", [4, 200])
+@pytest.mark.parametrize("epochs", [4, pytest.param(200, marks=pytest.mark.long)])
 def test_the_best_epoch_is_known_however_short_it_was(tmp_path: Path, epochs: int) -> None:
     def uneven(run: EpochsRun) -> None:
         net = torch.nn.Linear(1, 1)

@@ -278,7 +278,7 @@ def check_kill(kind: Kind, period: int, batch: int) -> None:
     [
         (Kind("stream", 2, 3, "scaler", 6), [7, 8, 17]),
         (Kind("shuffled", 2, 3, "apex", 6), [6, 8]),
-        (Kind("weighted", 0, 1, "float32", 0), [1, 19]),
+        pytest.param(Kind("weighted", 0, 1, "float32", 0), [1, 19], marks=pytest.mark.long),
     ],
 )
 def test_stops_change_nothing(kind: Kind, stops: list[int]) -> None:
@@ -287,7 +287,10 @@ def test_stops_change_nothing(kind: Kind, stops: list[int]) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "period", "batch"),
-    [(Kind("stream", 0, 3, "apex", 6), 5, 13), (Kind("weighted", 0, 1, "float32", 0), 9, 4)],
+    [
+        pytest.param(Kind("stream", 0, 3, "apex", 6), 5, 13, marks=pytest.mark.long),
+        (Kind("weighted", 0, 1, "float32", 0), 9, 4),
+    ],
 )
 def test_a_kill_after_a_checkpoint_changes_nothing(kind: Kind, period: int, batch: int) -> None:
     check_kill(kind, period, batch)

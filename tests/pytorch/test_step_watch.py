@@ -119,7 +119,7 @@ def test_the_optimizer_that_was_not_stepped_among_others_is_named(
     assert message.startswith("Adam, optimizer 2 of 2 was never stepped, and its weights are what they were before")
 
 
-@pytest.mark.parametrize("how", ["torch", "by hand", "scaler"])
+@pytest.mark.parametrize("how", ["torch", pytest.param("by hand", marks=pytest.mark.long), "scaler"])
 def test_other_ways_to_train_are_told_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture, how: str) -> None:
     LocalRun(tmp_path, batches=30).run(type("Steps", (Steps,), {"how": how}))
     assert not told(caplog)

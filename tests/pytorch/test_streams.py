@@ -74,6 +74,7 @@ def test_going_on_from_a_position_is_the_same_as_going_on(
     assert [one[rank::replicas] for rank in range(replicas)] == whole
 
 
+@pytest.mark.long
 def test_with_loader_workers_too_and_passes_differ() -> None:
     def batches(position: Any = None) -> Any:
         # Workers that live on would draw on from the pass before: they are started anew for each pass.

@@ -100,7 +100,7 @@ def test_training_is_reduced_by_workload_and_validation_as_a_whole(tmp_path: Pat
     assert "first" not in last
 
 
-@pytest.mark.parametrize("stop", [5, 8, 13, 20])
+@pytest.mark.parametrize("stop", [5, *(pytest.param(stop, marks=pytest.mark.long) for stop in (8, 13, 20))])
 def test_a_stop_inside_a_workload_changes_nothing(tmp_path: Path, stop: int) -> None:
     made = {"batches": 25, "min_validation_period": {"batches": 8}}
     whole, parts = LocalRun(tmp_path / "whole", **made), LocalRun(tmp_path / "parts", **made)

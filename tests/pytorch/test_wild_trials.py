@@ -256,6 +256,7 @@ def test_a_gan_with_two_optimizers() -> None:
     assert list((home / "trials/1/tensorboard").glob("events.out.tfevents*"))
 
 
+@pytest.mark.long
 def test_a_sequence_model_with_clipping_and_aggregation() -> None:
     hparams = {"global_batch_size": 25, "lr": 1e-2, "hidden": 64}
     optimizations = {"aggregation_frequency": 2, "average_aggregated_gradients": True}
@@ -267,6 +268,7 @@ def test_a_sequence_model_with_clipping_and_aggregation() -> None:
     assert isinstance(trial, SequenceTrial)
 
 
+@pytest.mark.long
 def test_an_image_classifier_with_amp_and_a_reducer_of_its_own() -> None:
     hparams = {"global_batch_size": 50, "lr": 0.05}
     made = config("accuracy", 600, hparams, min_validation_period={"batches": 60})

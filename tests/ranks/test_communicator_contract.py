@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ import pytest
 from det_harness.ranks import signed
 from det_harness.ranks.brought_files import PIECE
 from det_harness.ranks.communicator import OneProcess
+from forked_programs import ForkedPrograms
 from two_machines import two_machines
 
 from det_native.errors import RankLostError
@@ -22,7 +20,6 @@ from det_native.frameworks import has_horovod
 pytestmark = pytest.mark.slow
 
 PROGRAM = Path(__file__).with_name("communicator_program.py")
-SECONDS = 150.0
 
 
 def _horovod(part: str) -> Any:
@@ -47,19 +44,16 @@ def implementation(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def ranks(tmp_path: Path, implementation: str) -> Ranks:
+def ranks(
+    tmp_path: Path, implementation: str, torch_programs: ForkedPrograms, tensorflow_programs: ForkedPrograms
+) -> Ranks:
     """Run the program in processes; returns what each has found."""
 
     def run(what: str, *, size: int = 2, codes: list[int] | None = None) -> list[dict[str, Any]]:
-        command = [sys.executable, str(PROGRAM), implementation, str(tmp_path)]
-        environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[1])}
-        processes = [subprocess.Popen([*command, str(rank), str(size), what], env=environment) for rank in range(size)]
-        try:
-            assert [process.wait(timeout=SECONDS) for process in processes] == (codes or [0] * size)
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
+        command = [str(PROGRAM), implementation, str(tmp_path)]
+        programs = tensorflow_programs if implementation.endswith("tensorflow") else torch_programs
+        ended, outputs = programs.run(tmp_path, [[*command, str(rank), str(size), what] for rank in range(size)], {})
+        assert ended == (codes or [0] * size), "\n".join(outputs)
         paths = [tmp_path / f"found.{rank}.json" for rank in range(size)]
         return [json.loads(path.read_text()) for path in paths if path.exists()]
 

@@ -1,8 +1,9 @@
-"""A process that has imported what the processes of a trial import, and is forked for each of them.
+"""A process that has imported a framework, and is forked for each program that a test starts.
 
-To import torch takes seconds, and the tests start dozens of processes. Started as ``python rank_server.py``, this reads
-one line of JSON for each program to start: its arguments, its environment, and the pipe for its output. It answers with
-the process id, and with the exit code once the process has ended. `rank_rig.RankServer` is the other side.
+To import torch or TensorFlow takes seconds, and the tests start dozens of processes. Started as
+``python forking_process.py <module> ...``, this reads one line of JSON for each program to start: its arguments, its
+environment, its folder, and the pipe for its output. It says so when it is ready, and answers with the
+process id, and with the exit code once the process has ended. `forked_programs.ForkedPrograms` is the other side.
 """
 
 from __future__ import annotations
@@ -12,21 +13,15 @@ import gc
 import importlib
 import json
 import os
-import runpy
 import selectors
 import signal
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
-_IMPORTED = (
-    "measured_trials",
-    "rank_program",
-    "sharded_trials",
-    "torch.distributed.checkpoint",
-)
-# It opens the driver of a GPU, which no fork of this process could use then.
-_IMPORTED_WITHOUT_GPUS = ("torch._inductor.compile_fx",)
+# They open the driver of a GPU, which no fork of this process could use then.
+_ONLY_WITHOUT_GPUS = {"torch._inductor.compile_fx"}
 # Of an allocator that pandas brings along, which is made for forks.
 _HARMLESS_THREADS = {"jemalloc_bg_thd"}
 
@@ -96,8 +91,13 @@ def _become(told: dict[str, Any]) -> None:
     output = os.open(told["output"], os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(output, stream)
+    os.chdir(told["folder"])
     sys.argv = told["arguments"]
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    more = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", *sys.path)]
+    sys.path[:1] = [os.path.dirname(os.path.abspath(sys.argv[0])), *more]
+    sys.modules["__main__"] = main = types.ModuleType("__main__")
+    main.__file__ = sys.argv[0]
+    exec(compile(Path(sys.argv[0]).read_bytes(), sys.argv[0], "exec"), main.__dict__)  # noqa: S102 (a program of a test)
 
 
 def _threads() -> set[str]:
@@ -108,12 +108,14 @@ def _threads() -> set[str]:
 if __name__ == "__main__":
     answers = os.dup(1)
     os.dup2(2, 1)  # what a module prints is no answer
-    for name in _IMPORTED + (() if Path("/dev/nvidiactl").exists() else _IMPORTED_WITHOUT_GPUS):
-        importlib.import_module(name)
+    for name in sys.argv[1:]:
+        if name not in _ONLY_WITHOUT_GPUS or not Path("/dev/nvidiactl").exists():
+            importlib.import_module(name)
     # A fork has the locks of the threads that were there, but not the threads.
     assert not _threads() - _HARMLESS_THREADS, _threads()
     gc.collect()
     gc.freeze()  # otherwise each fork goes through all modules' objects once more as it ends, which takes a second
+    os.write(answers, b"{}\n")
     asked = _Servant(answers).serve()
     if asked is None:
         os._exit(0)
