@@ -14,7 +14,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from det_native.master.api.app import create_app
-from det_native.master.api.serving import make_router
+from det_native.master.api.serving import master_routes
 from det_native.master.service import Service
 from det_native.schema.routes import API, GET_CHECKPOINT_FILE, GET_METRICS, LIST_TRIAL_SUMMARIES, OPENAPI, ROUTES
 
@@ -37,7 +37,7 @@ class _Log:
 @cache
 def served() -> dict[str, APIRoute]:
     """Return what FastAPI serves, by the names of operations."""
-    return {str(route.operation_id): route for route in make_router().routes if isinstance(route, APIRoute)}
+    return {str(route.operation_id): route for route in master_routes() if isinstance(route, APIRoute)}
 
 
 def test_every_route_that_is_served_is_in_the_table() -> None:

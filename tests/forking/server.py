@@ -9,6 +9,7 @@ descriptors. It reads the process number of the kernel, later its wait status. A
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -46,8 +47,8 @@ _ENVIRONMENT_ROOM = "DET_TEST_ENVIRONMENT_ROOM"
 class HiddenLibraries(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Libraries that are imported, and out of sight until somebody imports them again.
 
-    What an import of a library brought into ``sys.modules`` comes back with it, no more. Modules of the standard library
-    stay in sight.
+    What an import of a library brought into ``sys.modules`` comes back with it, and no more. The standard library
+    stays in sight.
     """
 
     def __init__(self) -> None:
@@ -170,10 +171,8 @@ class Server:
             if not pid:
                 return
             connection, _ = self._clients.pop(pid)
-            try:
+            with contextlib.suppress(OSError):  # it was killed
                 connection.sendall(f"{status}\n".encode())
-            except OSError:  # it was killed
-                pass
             connection.close()
 
     def _end(self) -> None:

@@ -34,7 +34,7 @@ from det_native.master.api.routes import (  # noqa: F401
     space,
     trials,
 )
-from det_native.master.api.serving import make_router
+from det_native.master.api.serving import master_routes
 from det_native.master.api.shared import SharedAnswers
 from det_native.master.service import OWNER, Service
 from det_native.master.sessions import Sessions
@@ -63,8 +63,8 @@ def create_app(service: Service, *, hosts: Iterable[str] = ()) -> FastAPI:
     app.state.shared = SharedAnswers()
     app.state.sessions = Sessions()
     app.state.open_page = page.no_page
-    app.include_router(make_router())
-    app.include_router(static_page.router)
+    app.router.routes.extend(master_routes())
+    app.router.routes.extend(static_page.router.routes)
     errors.install(app, service.log)
     app.add_middleware(Gate, guard=service, owner=OWNER, sessions=app.state.sessions, hosts=tuple(hosts))
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]

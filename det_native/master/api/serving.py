@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import wraps
+from functools import cache, wraps
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
 
 from det_native.master.api.answers import respond
 from det_native.schema.rest import ErrorBody
@@ -90,8 +91,12 @@ def serve(route: Route[Any, Answer], **response: Any) -> Callable[[Handler[Answe
     return register
 
 
-def make_router() -> APIRouter:
-    """Return all routes of the table with their handlers."""
+@cache
+def master_routes() -> tuple[BaseRoute, ...]:
+    """Return all routes of the table with their handlers, for every application of this process.
+
+    Put them into an application as they are: what FastAPI includes, it builds once more, in the first request to it.
+    """
     router = APIRouter(route_class=_StrictRoute)
     for name, route in ROUTES.items():
         handler, response = _handlers[route]
@@ -116,7 +121,7 @@ def make_router() -> APIRouter:
             deprecated=route.deprecated or None,
             openapi_extra={"requestBody": {"required": True, "content": _BYTES}} if route.body is bytes else None,
         )
-    return router
+    return tuple(router.routes)
 
 
 def _endpoint(route: Route[Any, Any], handler: Callable[..., Any]) -> Callable[..., Any]:
