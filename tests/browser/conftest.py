@@ -35,7 +35,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 @pytest.fixture(scope="session")
 def lab(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A JupyterLab beside that master."""
-    lab = Lab(tmp_path_factory.mktemp("lab"), home.path, environment={"DET_SLOTS": "cpu:2"})
+    lab = Lab(tmp_path_factory.mktemp("lab"), home.path)
     yield lab
     lab.close()
 

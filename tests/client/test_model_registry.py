@@ -109,9 +109,8 @@ def test_determineds_client_finds_models(named_master: Master) -> None:
     assert det.experimental.TrialReference is det.experimental.Trial
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
+def test_arguments_that_cannot_be_are_told(named_master: Master) -> None:
+    wrong: list[tuple[Any, str]] = [
         (lambda: det.create_model(""), "The name of a model is a text"),
         (lambda: det.create_model("a/b"), "no slash"),
         (lambda: det.create_model("a", labels="abc"), r"labels must be a list of texts"),
@@ -119,11 +118,10 @@ def test_determineds_client_finds_models(named_master: Master) -> None:
         (lambda: det.create_model("a", metadata={"x": object()}), r"metadata\['x'\] must be of plain values"),
         (lambda: det.models(sort_by="size"), "sort_by must be one of 'name'"),
         (lambda: det.model(3), "The name of a model is a text"),  # type: ignore[arg-type]
-    ],
-)
-def test_arguments_that_cannot_be_are_told(named_master: Master, call: Any, text: str) -> None:
-    with pytest.raises(ArgumentError, match=text):
-        call()
+    ]
+    for call, text in wrong:
+        with pytest.raises(ArgumentError, match=text):
+            call()
 
 
 def test_names_versions_and_stages_that_are_wrong_are_told(named_master: Master) -> None:
