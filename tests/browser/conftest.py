@@ -10,11 +10,11 @@ import pytest
 from browser_masters import start_master, stop_master
 from browser_parts import CHROMIUM_ARGUMENTS, PATIENCE, Keep, Lab, Opened, Screen, chromium
 from browser_server import BrowserServer
+from master_answers import MasterAnswers
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from det_native.client.connect import connect
 from det_native.client.page_link import page_link
-from det_native.client.session import Session
 from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
 
@@ -59,10 +59,10 @@ def lab_alone(empty_home: Home, tmp_path: Path) -> Iterator[Lab]:
 
 
 @pytest.fixture
-def master(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
+def master(home: Home, monkeypatch: pytest.MonkeyPatch) -> MasterAnswers:
     """A session with the master."""
     monkeypatch.setenv("DET_HOME", str(home.path))
-    return connect(start=False)
+    return MasterAnswers(connect(start=False))
 
 
 @pytest.fixture(scope="session")
@@ -118,7 +118,7 @@ def screen(opened: Opened, lab: Lab) -> Screen:
 
 
 @pytest.fixture
-def master_page(browser: Browser, master: Session, request: pytest.FixtureRequest) -> Iterator[Page]:
+def master_page(browser: Browser, master: MasterAnswers, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page of the browser, signed in at the master's own address; no other origin is asked, and nothing is raised."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()

@@ -17,12 +17,12 @@ from urllib.parse import quote
 import jupyterlab
 import pytest
 from browser_parts import Keep, Lab, Opened, Screen, number_in
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from traffic import Traffic, note_dialogs, the_token_is_nowhere
 from training_notebook import CREATE, training_cells, write_notebook
 from view_parts import open_tab, page_of
 
-from det_native.client.session import Session
 from det_native.schema.downloads import attachment
 from det_native.schema.home import Home
 
@@ -154,7 +154,7 @@ def hostile_cells() -> list[str]:
 
 
 def test_nothing_of_ours_is_refused_and_nothing_from_outside_is_a_script(
-    opened: Opened, strict_lab: Lab, home: Home, master: Session, keep: Keep
+    opened: Opened, strict_lab: Lab, home: Home, master: MasterAnswers, keep: Keep
 ) -> None:
     screen = opened(strict_lab, width=1500)
     traffic, dialogs, violations = Traffic(screen), note_dialogs(screen), listen(screen)
@@ -217,7 +217,7 @@ def reads_the_same_without_a_kernel(screen: Screen, lab: Lab, path: Path) -> Non
         is_text(screen, screen.cell(number).locator(".jp-OutputArea"), NAME)
 
 
-def no_answer_is_a_page(lab: Lab, master: Session, traffic: Traffic, experiment: int) -> None:
+def no_answer_is_a_page(lab: Lab, master: MasterAnswers, traffic: Traffic, experiment: int) -> None:
     """Check that no answer of ours may run a script where it is opened by itself; a checkpoint's file is a download."""
     answers = traffic.headers("/det-native/")
     assert answers

@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 import pytest
 from browser_parts import TOKEN, Keep, Lab, Opened, Screen, wait_until
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from scripted_experiments import SCRIPT, described, wait_for_end
 
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -53,7 +53,7 @@ def search(home: Home, tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 @pytest.fixture
-def charts(opened: Opened, lab: Lab, master: Session, search: int) -> tuple[Screen, Locator]:
+def charts(opened: Opened, lab: Lab, master: MasterAnswers, search: int) -> tuple[Screen, Locator]:
     """The charts of that experiment, in a tab of JupyterLab."""
     wait_for_end(master, search)
     screen = opened(lab, width=1280, height=1000)

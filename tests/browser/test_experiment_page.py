@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Screen, number_in, wait_until
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit, wait_for_end
 from view_parts import load_checkpoint, open_page, open_tab, page_of, state_of, type_into
 
 from det_native.client.connect import connect
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,7 @@ def accessible(screen: Screen, page: Locator) -> None:
 
 @pytest.mark.long
 def test_overview_checkpoints_and_logs_move_while_it_trains_until_it_is_stopped(
-    screen: Screen, home: Home, master: Session, tmp_path: Path, keep: Keep
+    screen: Screen, home: Home, master: MasterAnswers, tmp_path: Path, keep: Keep
 ) -> None:
     config = described("moving", batches=6000, pace=0.02, rate=0.01, min_checkpoint_period={"batches": 40})
     [experiment] = submit(home, tmp_path, config)
@@ -93,7 +93,7 @@ def test_overview_checkpoints_and_logs_move_while_it_trains_until_it_is_stopped(
 
 @pytest.mark.long
 def test_each_tab_shows_its_part_and_axe_finds_nothing_wrong(
-    search: int, screen: Screen, master: Session, keep: Keep
+    search: int, screen: Screen, master: MasterAnswers, keep: Keep
 ) -> None:
     screen.open()
     page = open_page(screen, search)
@@ -133,7 +133,7 @@ def test_each_tab_shows_its_part_and_axe_finds_nothing_wrong(
 
 @pytest.mark.long
 def test_a_fork_is_made_in_a_form_its_mistakes_are_told_at_their_fields_and_it_is_deleted_in_another_tab(
-    search: int, screen: Screen, master: Session, keep: Keep
+    search: int, screen: Screen, master: MasterAnswers, keep: Keep
 ) -> None:
     screen.open()
     page = open_page(screen, search)
@@ -164,7 +164,7 @@ def test_a_fork_is_made_in_a_form_its_mistakes_are_told_at_their_fields_and_it_i
 
 @pytest.mark.long
 def test_notes_are_written_in_markdown_and_a_conflict_of_two_tabs_is_told(
-    search: int, screen: Screen, master: Session
+    search: int, screen: Screen, master: MasterAnswers
 ) -> None:
     screen.open()
     notes = open_tab(open_page(screen, search), "Notes")
@@ -186,7 +186,7 @@ def test_notes_are_written_in_markdown_and_a_conflict_of_two_tabs_is_told(
 
 
 def test_load_into_notebook_inserts_a_cell_that_gives_a_trained_model(
-    screen: Screen, home: Home, master: Session, tmp_path: Path, keep: Keep
+    screen: Screen, home: Home, master: MasterAnswers, tmp_path: Path, keep: Keep
 ) -> None:
     [experiment] = submit(home, tmp_path, described("to load", batches=150, rate=0.2))
     wait_for_end(master, experiment)

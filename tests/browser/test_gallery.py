@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Lab, Opened, Screen, number_in, wait_until
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from training_notebook import write_notebook
 from view_parts import open_page, open_tab, section
-
-from det_native.client.session import Session
 
 pytest.importorskip("tensorflow")
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -69,7 +68,7 @@ def is_drawn(picture: Locator) -> bool:
 
 
 def test_pictures_come_under_the_cell_while_it_trains_and_the_slider_stays(
-    screen: Screen, lab: Lab, keep: Keep, master: Session
+    screen: Screen, lab: Lab, keep: Keep, master: MasterAnswers
 ) -> None:
     screen.open(write_notebook(lab.root / "draws.ipynb", *cells(pace=0.5, epochs=400)))
     screen.run_all(2)
@@ -114,7 +113,7 @@ def test_pictures_come_under_the_cell_while_it_trains_and_the_slider_stays(
 
 
 def test_the_page_has_the_files_to_look_into_and_to_download(
-    opened: Opened, lab: Lab, keep: Keep, master: Session, tmp_path: Path
+    opened: Opened, lab: Lab, keep: Keep, master: MasterAnswers, tmp_path: Path
 ) -> None:
     screen = opened(lab, height=1500)
     path = write_notebook(lab.root / "drawn.ipynb", *cells(pace=0, epochs=12), "experiment.wait(show='none').id")

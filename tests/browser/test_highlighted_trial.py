@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Lab, Opened
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit
 from training_notebook import write_notebook
 from view_parts import section
 
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def search(home: Home, tmp_path: Path) -> int:
 
 @pytest.mark.long
 def test_rows_highlight_and_their_keys_are_not_the_notebooks(
-    opened: Opened, lab: Lab, master: Session, search: int, keep: Keep
+    opened: Opened, lab: Lab, master: MasterAnswers, search: int, keep: Keep
 ) -> None:
     screen = opened(lab)
     screen.open(write_notebook(lab.root / "rows.ipynb", "import det_native as det", f"det.attach({search})", "1 + 1"))

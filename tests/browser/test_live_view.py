@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from browser_masters import kill_master, start_master
 from browser_parts import Keep, Lab, Screen, number_in, wait_until
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from training_notebook import training_cells, write_notebook
 from view_parts import batches_of
 
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def training(screen: Screen, lab: Lab, name: str) -> Screen:
 
 @pytest.mark.long
 def test_it_moves_and_acts_while_the_kernel_is_free_and_while_a_cell_runs(
-    screen: Screen, lab: Lab, master: Session, keep: Keep
+    screen: Screen, lab: Lab, master: MasterAnswers, keep: Keep
 ) -> None:
     training(screen, lab, "moves")
     view = view_of(screen)
@@ -102,7 +102,7 @@ def test_it_moves_and_acts_while_the_kernel_is_free_and_while_a_cell_runs(
 
 @pytest.mark.long
 def test_it_comes_through_a_reload_a_loss_of_the_master_and_a_restart_of_the_kernel(
-    screen: Screen, lab: Lab, home: Home, master: Session, keep: Keep
+    screen: Screen, lab: Lab, home: Home, master: MasterAnswers, keep: Keep
 ) -> None:
     training(screen, lab, "comes-through")
     view = view_of(screen)

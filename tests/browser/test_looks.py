@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from browser_parts import Keep, Lab, Screen
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit
 from training_notebook import write_notebook
 from view_parts import accept, open_tab, page_of
 
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def test_the_dialog_keeps_its_place_and_another_call_can_be_chosen(screen: Scree
 
 @pytest.mark.long
 def test_what_is_queued_says_what_it_waits_for_and_tabs_have_numbers(
-    screen: Screen, home: Home, master: Session, tmp_path: Path, keep: Keep
+    screen: Screen, home: Home, master: MasterAnswers, tmp_path: Path, keep: Keep
 ) -> None:
     rates = {"type": "categorical", "vals": [0.001, 0.1]}
     busy = described("busy", batches=20_000, pace=0.05, rate=rates, searcher="grid")

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Lab, Opened, Screen, wait_until
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit
 from training_notebook import write_notebook
 from view_parts import batches_of
 
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
@@ -67,7 +67,7 @@ def seconds_to_save(screen: Screen) -> float:
 
 
 def test_views_and_panel_share_a_stream_leave_jupyterlab_its_connections_and_ask_nothing_when_hidden(
-    opened: Opened, lab: Lab, master: Session, trainings: list[int], keep: Keep
+    opened: Opened, lab: Lab, master: MasterAnswers, trainings: list[int], keep: Keep
 ) -> None:
     screen = opened(lab, height=HEIGHT)
     streams = screen.watch_streams()
@@ -95,7 +95,7 @@ def test_views_and_panel_share_a_stream_leave_jupyterlab_its_connections_and_ask
     what_is_hidden_asks_nothing(screen, streams, master)
 
 
-def what_is_hidden_asks_nothing(screen: Screen, streams: Callable[[], int], master: Session) -> None:
+def what_is_hidden_asks_nothing(screen: Screen, streams: Callable[[], int], master: MasterAnswers) -> None:
     """Check that there is no traffic while views and panel lie behind something else, and that it comes back."""
 
     def check_silence() -> None:
@@ -119,7 +119,7 @@ def what_is_hidden_asks_nothing(screen: Screen, streams: Callable[[], int], mast
     wait_until(lambda: streams() == 1, "the stream is back")
 
 
-def train(master: Session, count: int) -> None:
+def train(master: MasterAnswers, count: int) -> None:
     """Wait until the newest experiment has trained so many more batches."""
     experiment = master.get("/experiments")[0]["id"]
 

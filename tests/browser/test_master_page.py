@@ -16,11 +16,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from axe import violations
 from browser_parts import PATIENCE
+from master_answers import MasterAnswers
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from det_native.client.connect import connect
 from det_native.client.page_link import page_link
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -63,7 +63,7 @@ def test_signs_in_opens_a_link_and_signs_out(master_page: Page) -> None:
 
 
 @pytest.mark.long
-def test_tabs_share_the_session_and_go_on_where_they_were(master_page: Page, master: Session) -> None:
+def test_tabs_share_the_session_and_go_on_where_they_were(master_page: Page, master: MasterAnswers) -> None:
     first = master_page
     base = first.url.partition("#")[0]
     second = first.context.new_page()
@@ -92,7 +92,7 @@ def test_tabs_share_the_session_and_go_on_where_they_were(master_page: Page, mas
 
 @pytest.mark.long
 def test_a_page_of_another_port_gets_nothing_with_the_cookie(
-    master_page: Page, master: Session, elsewhere: str
+    master_page: Page, master: MasterAnswers, elsewhere: str
 ) -> None:
     base = master_page.url.partition("#")[0]
     other = master_page.context.new_page()

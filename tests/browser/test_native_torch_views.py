@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from browser_parts import Keep, Lab, Screen, number_in
+from master_answers import MasterAnswers
 from playwright.sync_api import expect
 from training_notebook import write_notebook
 from view_parts import accept, load_checkpoint, open_dialog, open_page, open_tab, type_into
-
-from det_native.client.session import Session
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
@@ -71,7 +70,7 @@ def test_a_loop_of_ones_own_is_watched_and_the_model_of_its_best_checkpoint_load
     keep(screen, "own-loop-loaded")
 
 
-def test_notebooks_with_objects_of_ones_own_are_submitted(screen: Screen, lab: Lab, master: Session) -> None:
+def test_notebooks_with_objects_of_ones_own_are_submitted(screen: Screen, lab: Lab, master: MasterAnswers) -> None:
     before = {one["id"] for one in master.get("/experiments")}
     says = {"a fit": (FIT, "fit()"), "a loop": (LOOP, "train()")}
     notebooks = {

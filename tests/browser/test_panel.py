@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from browser_parts import Keep, Screen, wait_until
 from click.testing import CliRunner
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from scripted_experiments import described, submit, wait_for_end
 from view_parts import page_of, state_of
@@ -15,7 +16,6 @@ from view_parts import page_of, state_of
 import det_native as det
 from det_native.client.command import cli
 from det_native.client.connect import connect
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def fits(element: Locator) -> bool:
 
 
 def test_a_running_experiment_moves_in_the_list_and_is_acted_on_from_there(
-    seeded: list[int], screen: Screen, home: Home, master: Session, tmp_path: Path, keep: Keep
+    seeded: list[int], screen: Screen, home: Home, master: MasterAnswers, tmp_path: Path, keep: Keep
 ) -> None:
     screen.open()
     panel = screen.open_panel()
@@ -126,7 +126,7 @@ def test_a_running_experiment_moves_in_the_list_and_is_acted_on_from_there(
 
 @pytest.mark.long
 def test_states_are_told_in_250_pixels_and_reached_by_keyboard(
-    seeded: list[int], screen: Screen, home: Home, master: Session, tmp_path: Path, keep: Keep
+    seeded: list[int], screen: Screen, home: Home, master: MasterAnswers, tmp_path: Path, keep: Keep
 ) -> None:
     finished, broken = seeded
     [paused] = submit(home, tmp_path, described("paused", batches=4000, pace=0.02))

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from browser_parts import PATIENCE, Keep, Screen, wait_until
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from training_notebook import write_notebook
-
-from det_native.client.session import Session
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +70,7 @@ def waits(screen: Screen, experiment: int) -> Locator:
     return view
 
 
-def newest(master: Session) -> int:
+def newest(master: MasterAnswers) -> int:
     return max(int(one["id"]) for one in master.get("/experiments"))
 
 
@@ -82,7 +81,7 @@ def predicted(screen: Screen, number: int) -> list[float]:
 
 @pytest.mark.long
 def test_a_cell_that_predicts_waits_under_the_curves_and_has_the_trained_model(
-    screen: Screen, master: Session, keep: Keep
+    screen: Screen, master: MasterAnswers, keep: Keep
 ) -> None:
     open_notebook(screen, "predict.ipynb", epochs=6, pace=0.2, then=TRAINED)
     experiment = newest(master)
@@ -108,7 +107,9 @@ def test_a_cell_that_predicts_waits_under_the_curves_and_has_the_trained_model(
 
 
 @pytest.mark.soak
-def test_the_stop_button_ends_the_waiting_and_not_the_experiment(screen: Screen, master: Session, keep: Keep) -> None:
+def test_the_stop_button_ends_the_waiting_and_not_the_experiment(
+    screen: Screen, master: MasterAnswers, keep: Keep
+) -> None:
     open_notebook(screen, "stop.ipynb", epochs=1000, pace=0.5, then=OTHER)
     experiment = newest(master)
     view = waits(screen, experiment)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from axe import violations
 from browser_parts import TOKEN, Screen
+from master_answers import MasterAnswers
 from playwright.sync_api import Page, expect
 from scripted_experiments import described, submit, wait_for_end
 
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -37,7 +37,7 @@ def picture(page: Page, name: str) -> None:
 
 
 def test_who_waits_is_moved_given_a_priority_and_ended(
-    screen: Screen, home: Home, master: Session, tmp_path: Path
+    screen: Screen, home: Home, master: MasterAnswers, tmp_path: Path
 ) -> None:
     configs = [
         described(name, batches=4000, pace=0.05, rate=0.01, resources={"slots_per_trial": 2})
@@ -70,7 +70,7 @@ def test_who_waits_is_moved_given_a_priority_and_ended(
 
 
 def test_the_cluster_says_who_holds_each_slot_and_what_takes_the_disk(
-    screen: Screen, home: Home, master: Session, tmp_path: Path
+    screen: Screen, home: Home, master: MasterAnswers, tmp_path: Path
 ) -> None:
     [running] = submit(home, tmp_path, described("holds", batches=4000, pace=0.05, rate=0.01))
     page = go(screen, "/cluster")
@@ -91,7 +91,7 @@ def test_the_cluster_says_who_holds_each_slot_and_what_takes_the_disk(
 
 
 def test_a_model_is_made_a_checkpoint_registered_and_all_of_it_deleted(
-    screen: Screen, home: Home, master: Session, tmp_path: Path
+    screen: Screen, home: Home, master: MasterAnswers, tmp_path: Path
 ) -> None:
     [done] = submit(home, tmp_path, described("trained", batches=40, rate=0.01))
     wait_for_end(master, done)

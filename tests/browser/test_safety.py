@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from browser_parts import TOKEN, Keep, Lab, Opened, Screen, number_in
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from traffic import Traffic, note_dialogs, the_token_is_nowhere
 from training_notebook import training_cells, write_notebook
 from view_parts import open_tab, page_of
 
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -77,7 +77,7 @@ FETCH = """async ([url, method, headers, mode]) => {
 
 
 def test_markup_is_text_the_token_stays_on_the_server_and_no_other_page_acts(
-    opened: Opened, lab: Lab, home: Home, master: Session, elsewhere: str, keep: Keep
+    opened: Opened, lab: Lab, home: Home, master: MasterAnswers, elsewhere: str, keep: Keep
 ) -> None:
     screen = opened(lab, width=1500)
     traffic = Traffic(screen)
@@ -103,7 +103,7 @@ def test_markup_is_text_the_token_stays_on_the_server_and_no_other_page_acts(
     assert not dialogs
 
 
-def nobody_else_acts(screen: Screen, master: Session, experiment: int, elsewhere: str) -> None:
+def nobody_else_acts(screen: Screen, master: MasterAnswers, experiment: int, elsewhere: str) -> None:
     """Check that nothing acts without the XSRF token, and no page of another origin even with the user's cookies."""
     api = f"{screen.lab.base}det-native/api/"
     pause = f"{api}master/experiments/{experiment}/pause"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from browser_parts import Keep, Lab, Opened
+from master_answers import MasterAnswers
 from playwright.sync_api import Route, expect
 from scripted_experiments import described, submit, wait_for_end
 from view_parts import open_page, open_tab
 
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -33,7 +33,9 @@ def many(trials: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_search_is_seen(opened: Opened, lab: Lab, master: Session, home: Home, tmp_path: Path, keep: Keep) -> None:
+def test_a_search_is_seen(
+    opened: Opened, lab: Lab, master: MasterAnswers, home: Home, tmp_path: Path, keep: Keep
+) -> None:
     rate = {"type": "log", "base": 10, "minval": -3, "maxval": -0.5}
     searcher = {"name": "async_halving", "max_trials": 9, "num_rungs": 3, "divisor": 3}
     config = described("seen", batches=90, rate=rate)

@@ -9,13 +9,13 @@ import pytest
 from browser_masters import kill_master, start_master
 from browser_parts import Keep, Lab, Opened, Screen, number_in, wait_until
 from contrast import check_contrast
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, Route, expect
 from stand_in import StandIn
 from training_notebook import training_cells, write_notebook
 from view_parts import batches_of, open_dialog
 
 from det_native import __version__
-from det_native.client.session import Session
 from det_native.schema.home import Home, read_runtime
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
@@ -177,7 +177,7 @@ def test_a_page_of_another_version_than_its_server_says_so_and_is_reloaded(
 
 
 def test_a_running_a_lost_and_a_failed_experiment_can_be_read_and_used_by_keyboard(
-    opened: Opened, lab: Lab, home: Home, master: Session, both_themes: Both
+    opened: Opened, lab: Lab, home: Home, master: MasterAnswers, both_themes: Both
 ) -> None:
     screen = opened(lab, width=1500)
     notebook = write_notebook(
@@ -234,7 +234,7 @@ def says_what_failed(failed: Locator) -> None:
     expect(failed.locator(".det-badge")).to_have_text("Failed")
 
 
-def acts_by_keyboard(screen: Screen, view: Locator, master: Session) -> None:
+def acts_by_keyboard(screen: Screen, view: Locator, master: MasterAnswers) -> None:
     """Check that Tab goes from button to button of a view in a notebook, and that Enter and Escape act."""
     badge = view.locator(".det-badge")
     view.get_by_role("button", name="Pause").focus()

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 from browser_parts import Keep, Lab, Screen, wait_until
+from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
 from training_notebook import write_notebook
 from view_parts import accept, open_dialog, page_of, read
-
-from det_native.client.session import Session
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +100,7 @@ def rows(dialog: Locator) -> dict[str, list[str]]:
 
 
 def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
-    screen: Screen, lab: Lab, master: Session, keep: Keep
+    screen: Screen, lab: Lab, master: MasterAnswers, keep: Keep
 ) -> None:
     before = len(master.get("/experiments"))
     path = notebook(lab, "sent")
@@ -159,7 +158,9 @@ def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
 
 
 @pytest.mark.long
-def test_what_stands_in_the_way_is_said_with_its_cell(screen: Screen, lab: Lab, master: Session, keep: Keep) -> None:
+def test_what_stands_in_the_way_is_said_with_its_cell(
+    screen: Screen, lab: Lab, master: MasterAnswers, keep: Keep
+) -> None:
     before = len(master.get("/experiments"))
     screen.open(notebook(lab, "refused", f"{IMPORTS}{SECRET}", TRIAL + "\n# api_key", CONFIG, CREATE))
     dialog = open_dialog(screen)
@@ -189,7 +190,7 @@ def test_what_stands_in_the_way_is_said_with_its_cell(screen: Screen, lab: Lab, 
 
 
 @pytest.mark.long
-def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, master: Session, keep: Keep) -> None:
+def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, master: MasterAnswers, keep: Keep) -> None:
     before = len(master.get("/experiments"))
     after = "print(experiment.id[:6], experiment.state.name, sorted(experiment.history))"
     unneeded = "# det-skip\nprint('this is not needed')"
@@ -217,7 +218,7 @@ def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, mast
 
 @pytest.mark.long
 def test_the_notebooks_own_interpreter_reads_and_runs_it(
-    screen: Screen, lab: Lab, master: Session, tmp_path: Path
+    screen: Screen, lab: Lab, master: MasterAnswers, tmp_path: Path
 ) -> None:
     interpreter = other_environment(tmp_path / "an-environment-of-its-own")
     argv = [str(interpreter), "-m", "ipykernel_launcher", "-f", "{connection_file}"]

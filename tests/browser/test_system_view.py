@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from browser_parts import Keep, Lab, Opened, Screen, wait_until
+from master_answers import MasterAnswers
 from playwright.sync_api import Route, expect
 from scripted_experiments import described, submit, wait_for_end
 from training_notebook import training_cells, write_notebook
 from view_parts import open_page, open_tab, section
 
-from det_native.client.session import Session
 from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def of_gpus(ranks: int) -> list[dict[str, Any]]:
 
 @pytest.mark.long
 def test_the_page_shows_what_a_trial_uses(
-    opened: Opened, lab: Lab, master: Session, home: Home, tmp_path: Path, keep: Keep
+    opened: Opened, lab: Lab, master: MasterAnswers, home: Home, tmp_path: Path, keep: Keep
 ) -> None:
     config = described("uses its machine", batches=40, pace=0.02, profiling={"period": 0.1})
     [number] = submit(home, tmp_path, config)
