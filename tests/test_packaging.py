@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -246,6 +247,7 @@ def test_an_sdist_is_built_without_node(tmp_path: Path) -> None:
         opened.extractall(tmp_path, filter="data")
     source = tmp_path / archive.name.removesuffix(".tar.gz")
     assert not (source / "jupyter_ext" / "node_modules").exists()
+    assert (source / "jupyter_ext" / "src" / "generated" / "rest.ts").is_file()
     made = build(source, "wheel", tmp_path, PATH=str(tmp_path))
     with zipfile.ZipFile(made) as wheel:
         assert set(WIDGET) <= set(wheel.namelist())
@@ -266,6 +268,49 @@ def test_a_tree_that_is_not_built_says_what_it_needs(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path / "tree", env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "Install Node.js" in done.stderr
+
+
+@pytest.fixture
+def front_end(tmp_path: Path) -> Any:
+    """The front end of a tree that counts as built, by what the build hook knows of it."""
+    specification = importlib.util.spec_from_file_location("build_hook", ROOT / "tools" / "build_hook.py")
+    assert specification is not None
+    assert specification.loader is not None
+    hook = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(hook)
+    for name in ("package.json", "package-lock.json", "tsconfig.json", "tsconfig.build.json", "src/index.ts"):
+        (tmp_path / "jupyter_ext" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "jupyter_ext" / name).write_text(name)
+    for name in ("jupyter_ext/build-widget.mjs", "jupyter_ext/build-page.mjs", "tools/openapi.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    for name in ("det_native/schema/rest.py", "det_native/master/api/app.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    found = hook.FrontEnd(tmp_path)
+    for path in found.results:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    found.stamp.write_text(found.fingerprint())
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", ["det_native/schema/rest.py", "det_native/master/api/app.py", "tools/openapi.py", "jupyter_ext/src/new.ts"]
+)
+def test_a_change_of_the_interface_or_the_front_end_has_it_built_again(front_end: Any, name: str) -> None:
+    assert front_end.is_built()
+    (front_end.root / name).write_text("changed")
+    assert not front_end.is_built()
+
+
+def test_what_the_build_makes_is_no_source_of_it(front_end: Any) -> None:
+    (front_end.folder / "src" / "generated" / "rest.ts").write_text("made anew")
+    (front_end.root / "det_native" / "schema" / "__pycache__").mkdir()
+    (front_end.root / "det_native" / "schema" / "__pycache__" / "rest.cpython-311.pyc").touch()
+    assert front_end.is_built()
+    (front_end.folder / "src" / "generated" / "rest.ts").unlink()
+    assert not front_end.is_built()
 
 
 def test_one_version_everywhere() -> None:

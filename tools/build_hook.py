@@ -78,14 +78,18 @@ class FrontEnd:
     def is_built(self) -> bool:
         """Return whether the results are those of the sources."""
         built = all(path.is_file() for path in self.results)
-        return built and self.stamp.is_file() and self.stamp.read_text() == self._hash(self._sources())
+        return built and self.stamp.is_file() and self.stamp.read_text() == self.fingerprint()
+
+    def fingerprint(self) -> str:
+        """Return the hash of all sources."""
+        return self._hash(self._sources())
 
     def build_if_stale(self) -> None:
         """Build unless the results are those of the sources; without Node, older results are better than none."""
         if self.is_built():
             return
         built = all(path.is_file() for path in self.results)
-        wanted = self._hash(self._sources())
+        wanted = self.fingerprint()
         hindrance = _hindrance()
         if hindrance is None:
             self._build()

@@ -393,7 +393,7 @@ describe('the slots', () => {
       true
     );
     await changed;
-    expect(asked).toEqual(['master/master']);
+    expect(asked).toEqual(['GET master/master']);
     expect(slots.found).toMatchObject({ busy: 1, all: 2 });
     slots.follow(listView({ connection: LOST }), true);
   });
