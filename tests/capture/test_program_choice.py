@@ -266,3 +266,29 @@ def test_settings_are_imports_functions_classes_and_literals(source: str, kept: 
     found = settings_of(source, {"stale"}, {"plt"})
     assert found.source.rstrip(" ") == kept
     assert found.names == names
+
+
+def test_weights_travel_only_where_the_object_that_takes_them_is_made_again() -> None:
+    weights = {"x": Travel(size=8, weights=True)}
+    built = (FIT, execution(1, "x = fit", "x"), execution(2, "x.train()", changed="x"), execution(3, CALL))
+    plan = planned(*built, slow=(2,), travels=weights)
+    assert [(value.name, value.before, value.in_place) for value in plan.values] == [("x", 3, True)]
+    assert not plan.forced
+    loaded = (FIT, execution(1, "x = open('f')", "x"), execution(2, CALL))
+    plan = planned(*loaded, slow=(1,), travels=weights)
+    assert not plan.values
+    assert plan.forced == {1: Refusal("x", 2, 1, "an object that is not made here")}
+
+
+def test_a_declared_value_travels_once_before_its_first_user_though_its_cell_runs_again() -> None:
+    cells = (
+        FIT,
+        execution(1, "z = open('g')", "z"),
+        execution(2, "x = open('f')\ny = iter(x)", "x y"),
+        execution(3, "a = x", "a"),
+        execution(4, "fit(x, y, z, a)"),
+    )
+    travels = {"y": Travel(refused="a generator")}
+    plan = planned(*cells, slow=(1,), travels=travels, declared=("x",))
+    assert steps(plan) == [(0, "whole"), (2, "whole"), (3, "whole"), (4, "whole")]
+    assert sorted((value.name, value.before, value.maker) for value in plan.values) == [("x", 3, 2), ("z", 4, 1)]
