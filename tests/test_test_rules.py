@@ -90,7 +90,7 @@ def test_soak():
 def outcome(folder: Path, source: str, *arguments: str) -> str:
     """Run tests under the rules of this folder's ``conftest.py``; return what pytest printed."""
     here = Path(__file__).parent
-    for name in ("conftest.py", "balance.py", "soak_notes.py", "figures.py"):
+    for name in ("conftest.py", "balance.py", "soak_notes.py", "figures.py", "forked_programs.py"):
         shutil.copy(here / name, folder)
     shutil.copy(here.parent / "pyproject.toml", folder)
     (folder / "test_given.py").write_text(source)
