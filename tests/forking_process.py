@@ -96,8 +96,8 @@ def _become(told: dict[str, Any]) -> None:
     more = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", *sys.path)]
     sys.path[:1] = [os.path.dirname(os.path.abspath(sys.argv[0])), *more]
     sys.modules["__main__"] = main = types.ModuleType("__main__")
-    main.__file__ = sys.argv[0]
-    exec(compile(Path(sys.argv[0]).read_bytes(), sys.argv[0], "exec"), main.__dict__)  # noqa: S102 (a program of a test)
+    main.__file__ = os.path.abspath(sys.argv[0])
+    exec(compile(Path(main.__file__).read_bytes(), main.__file__, "exec"), main.__dict__)  # noqa: S102 (a program of a test)
 
 
 def _threads() -> set[str]:

@@ -91,7 +91,11 @@ def test_soak():
 def outcome(folder: Path, source: str, *arguments: str) -> str:
     """Run tests under the rules of this folder's ``conftest.py``; return what pytest printed."""
     here = Path(__file__).parent
+<<<<<<< HEAD
     for name in ("balance.py", "soak_notes.py", "figures.py"):
+=======
+    for name in ("conftest.py", "balance.py", "soak_notes.py", "figures.py", "forked_programs.py"):
+>>>>>>> t3
         shutil.copy(here / name, folder)
     rules = (here / "conftest.py").read_text()
     assert LEAVING in rules

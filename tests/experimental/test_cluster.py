@@ -154,28 +154,11 @@ CELLS = {
 }
 
 
-#: Of these `make lanes` has a notebook of its own.
-LONG = ("broken", "fail", "test", "interrupt", "kill")
-
-
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executed]:
     """An executed notebook, and the master that it started: it outlives the kernel."""
-    with executed({name: source for name, source in CELLS.items() if name not in LONG}, tmp_path_factory) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def longer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executed]:
-    """Another one, with all cells."""
-    with executed(CELLS, tmp_path_factory) as made:
-        yield made
-
-
-@contextlib.contextmanager
-def executed(cells: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executed]:
     home, folder = Home(tmp_path_factory.mktemp("cluster-home")), tmp_path_factory.mktemp("notebook")
-    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells.values()])
+    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS.values()])
     resources = {"metadata": {"path": str(folder)}}
     client = NotebookClient(document, timeout=180, kernel_name="python3", allow_errors=True, resources=resources)
     with pytest.MonkeyPatch.context() as patch:
@@ -187,7 +170,7 @@ def executed(cells: dict[str, str], tmp_path_factory: pytest.TempPathFactory) ->
         client.execute()
         runtime = read_runtime(home)
         assert runtime is not None, document.cells[3].outputs
-        yield Executed(document, dict(zip(cells, document.cells, strict=True)), folder, home)
+        yield Executed(document, dict(zip(CELLS, document.cells, strict=True)), folder, home)
         patch.setenv("DET_HOME", str(home.path))
         connect(start=False).call(routes.SHUT_DOWN, kill=True)
     with contextlib.suppress(psutil.NoSuchProcess):
@@ -201,22 +184,9 @@ def attached(notebook: Executed, monkeypatch: pytest.MonkeyPatch) -> Executed:
     return notebook
 
 
-@pytest.fixture
-def attached_to_longer(longer: Executed, monkeypatch: pytest.MonkeyPatch) -> Executed:
-    """The same of the notebook with all cells."""
-    monkeypatch.setenv("DET_HOME", str(longer.home.path))
-    return longer
-
-
 def test_cells_that_should_work_do(notebook: Executed) -> None:
     failed = [name for name in notebook.cells if notebook.failed(name)]
-    assert failed == [], "\n".join(notebook.text(name) for name in failed)
-
-
-@pytest.mark.long
-def test_further_cells_that_should_work_do(longer: Executed) -> None:
-    failed = [name for name in longer.cells if longer.failed(name)]
-    assert failed == ["fail"], "\n".join(longer.text(name) for name in failed)
+    assert failed == ["fail"], "\n".join(notebook.text(name) for name in failed)
 
 
 def test_submitting_shows_the_report_and_returns_at_once(notebook: Executed) -> None:
@@ -256,23 +226,20 @@ def test_the_best_checkpoint_loads_back(notebook: Executed) -> None:
     assert notebook.text("load").strip().endswith("True")
 
 
-@pytest.mark.long
-def test_a_failure_names_cell_and_line_and_is_shown_once_per_kind(longer: Executed) -> None:
-    text = longer.text("fail")
+def test_a_failure_names_cell_and_line_and_is_shown_once_per_kind(notebook: Executed) -> None:
+    text = notebook.text("fail")
     assert "failed at batch 4, in cell [9], line 5:" in text
     assert "failed again at batch 4" in text
     assert "UserCodeError: Experiment 2 failed in cell [9], line 5: ValueError: I am broken (the trace" in text
     assert text.count("Cell [9], line 5, in train_batch") == 1
 
 
-@pytest.mark.long
-def test_quick_check_on_the_cluster_is_one_batch(longer: Executed) -> None:
-    assert "[test-mode] line" in longer.text("test")
-    assert "Experiment 3: [test-mode] line: completed" in longer.text("test")
+def test_quick_check_on_the_cluster_is_one_batch(notebook: Executed) -> None:
+    assert "[test-mode] line" in notebook.text("test")
+    assert "Experiment 3: [test-mode] line: completed" in notebook.text("test")
 
 
-@pytest.mark.long
-def test_a_quick_check_is_an_experiment_of_one_batch(attached_to_longer: Executed) -> None:
+def test_a_quick_check_is_an_experiment_of_one_batch(attached: Executed) -> None:
     experiment = det.attach(3)
     assert experiment.state is ExperimentState.COMPLETED
     [trial] = experiment.trials
@@ -280,11 +247,10 @@ def test_a_quick_check_is_an_experiment_of_one_batch(attached_to_longer: Execute
         assert [row["batch"] for row in trial.metrics(kind)] == [1]
 
 
-@pytest.mark.long
-def test_interrupting_the_wait_leaves_the_experiment_running(longer: Executed) -> None:
-    assert "goes on running" in longer.text("interrupt")
-    assert "state Running" in longer.text("interrupt")
-    assert "Stopped" in longer.text("kill")
+def test_interrupting_the_wait_leaves_the_experiment_running(notebook: Executed) -> None:
+    assert "goes on running" in notebook.text("interrupt")
+    assert "state Running" in notebook.text("interrupt")
+    assert "Stopped" in notebook.text("kill")
 
 
 def test_the_program_comes_back_as_a_notebook(notebook: Executed) -> None:
@@ -331,7 +297,7 @@ def test_what_is_no_number_of_an_experiment_or_trial_is_refused(attached: Execut
 
 
 @pytest.mark.long
-def test_events_are_replayed_to_their_end(attached_to_longer: Executed) -> None:
+def test_events_are_replayed_to_their_end(attached: Executed) -> None:
     source = HttpSource(connect(start=False))
     events = list(source.events(2))
     assert [event.id for event in events] == sorted({event.id for event in events})
