@@ -91,12 +91,9 @@ def test_soak():
 def outcome(folder: Path, source: str, *arguments: str) -> str:
     """Run tests under the rules of this folder's ``conftest.py``; return what pytest printed."""
     here = Path(__file__).parent
-<<<<<<< HEAD
-    for name in ("balance.py", "soak_notes.py", "figures.py"):
-=======
-    for name in ("conftest.py", "balance.py", "soak_notes.py", "figures.py", "forked_programs.py"):
->>>>>>> t3
+    for name in ("balance.py", "soak_notes.py", "figures.py", "forked_programs.py"):
         shutil.copy(here / name, folder)
+    shutil.copytree(here / "forking", folder / "forking", ignore=shutil.ignore_patterns("__pycache__"))
     rules = (here / "conftest.py").read_text()
     assert LEAVING in rules
     (folder / "conftest.py").write_text(rules.replace(LEAVING, "_LEAVING_SECONDS = 1.0"))
