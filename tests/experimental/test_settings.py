@@ -13,11 +13,14 @@ from det_native.experimental.settings import (
     as_written,
     check_before_fit,
     check_settings,
+    check_supported,
     complete_for_fit,
     has_seed,
     left_to_fit,
     trains_on_several,
 )
+from det_native.schema.lengths import UNTOLD
+from det_native.schema.loading import load_config
 
 
 def settings(config: Any = None, **arguments: Any) -> Settings:
@@ -128,7 +131,10 @@ def test_a_local_run_does_not_begin_with_a_checkpoint_of_the_cluster(source: dic
 def test_checking_warns_of_nothing_that_the_call_will_warn_of_again() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_before_fit(settings({"environment": {"image": "cuda"}, "searcher": {"metric": "val_loss"}}))
+        config = {"environment": {"image": "cuda"}, "searcher": {"metric": "val_loss"}}
+        check_before_fit(settings(config))
+        ranges = {"lr": {"type": "double", "minval": 0.0, "maxval": 1.0}}
+        assert not has_seed(settings(config | {"hyperparameters": ranges}))
 
 
 def test_errors_are_of_our_tree() -> None:
@@ -242,3 +248,32 @@ def test_as_written_has_the_defaults_of_what_a_call_fills_in() -> None:
 def test_a_test_trains_on_one_slot(framework: Any) -> None:
     assert trains_on_several(settings(), framework)
     assert not trains_on_several(settings(test=True), framework)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "searches", "refused"),
+    [
+        ({}, False, True),
+        ({"local": True}, True, True),
+        ({"local": True}, False, False),
+        ({"test": True}, True, False),
+    ],
+)
+def test_a_searcher_that_lacks_a_length_is_refused_where_it_is_looked_at(
+    arguments: dict[str, Any], searches: bool, refused: bool
+) -> None:
+    searcher = {
+        "name": "async_halving",
+        "metric": "loss",
+        "num_rungs": 2,
+        "max_trials": 4,
+        "max_length": {"batches": 1},
+    }
+    loaded = load_config({"searcher": searcher, "hyperparameters": {"global_batch_size": 8}}, warn=False)
+    untold = loaded.searcher.model_copy(update={"max_length": UNTOLD})
+    config = loaded.model_copy(update={"searcher": untold})
+    if refused:
+        with pytest.raises(UnsupportedFeatureError, match="nothing says how long"):
+            check_supported(config, settings(**arguments), "keras", searches=searches)
+    else:
+        check_supported(config, settings(**arguments), "keras", searches=searches)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, StorageError
 from det_native.schema.manifests import CheckpointFile, CheckpointManifest
+from det_native.storage import checkpoints
 from det_native.storage.checkpoints import CheckpointStorage
 
 FILES = {"weights.safetensors": os.urandom(300_000), "state/optimizer.json": b'{"lr": 0.1}', "state/deep/empty": b""}
@@ -79,9 +81,11 @@ def test_what_is_published_is_fetched(storage: CheckpointStorage, tmp_path: Path
     assert {file.path: file.size for file in complete.files} == {name: len(body) for name, body in FILES.items()}
     assert complete.size == sum(map(len, FILES.values()))
     assert storage.manifest(complete.uuid) == complete
+    assert storage.fetch(complete.uuid, tmp_path / "new" / "folders") == complete
     assert storage.fetch(complete.uuid, tmp_path / "copy") == complete
     copied = {path.relative_to(tmp_path / "copy").as_posix(): path for path in (tmp_path / "copy").rglob("*")}
     assert {name: copied[name].read_bytes() for name in FILES} == FILES
+    assert not any(copied[name].stat().st_mode & 0o111 for name in FILES)
     assert "manifest.json" not in copied
 
 
@@ -111,6 +115,13 @@ def test_list_is_by_time_and_latest_by_batch(storage: CheckpointStorage) -> None
     assert storage.latest_complete([first.uuid, third.uuid]) == third
     assert storage.latest_complete([first.uuid, str(uuid.uuid4()), second.uuid, third.uuid]) == second
     assert storage.latest_complete([]) is None
+
+
+def test_parts_of_uploads_that_have_waited_for_a_week_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[float] = []
+    monkeypatch.setattr(checkpoints, "abort_left", lambda folder, end, of: ends.append(end))
+    CheckpointStorage("memory://checkpoints").remove_leftovers()
+    assert time.time() - ends[0] == pytest.approx(7 * 24 * 3600, abs=60)
 
 
 def test_delete_is_final_and_repeatable(storage: CheckpointStorage) -> None:
