@@ -1,5 +1,5 @@
 # Two commands matter: `make demo` (the main job, from nothing) and `make test`. Each sets up what it needs.
-# The tests are in lanes, by their markers: `make check` has those of 2 minutes, `make test` of 15, `make lanes` of 30 more,
+# The tests are in lanes, by their markers: `make check` has those of 2 minutes, `make test` of 20, `make lanes` of an hour more,
 # and `make soak` what is exhaustive. CONTRIBUTING.md tells which test belongs where.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -56,8 +56,8 @@ FRONT_END_SOURCES := $(shell find $(FRONT_END)/src $(FRONT_END)/style $(FRONT_EN
 
 help:
 	@echo "make demo    run the quickstart notebook headless: in the kernel, on the cluster, and back"
-	@echo "make test    all features, lint and types (15 minutes)    make check   the quick part of it (2 minutes)"
-	@echo "make lanes   longer tests (30 minutes)   make soak   exhaustive ones (hours)"
+	@echo "make test    all features, lint and types (20 minutes)    make check   the quick part of it (2 minutes)"
+	@echo "make lanes   longer tests (an hour)   make soak   exhaustive ones (hours)"
 	@echo "make lab     JupyterLab on notebooks/          make bench   speed ratios -> docs/performance.md"
 	@echo "make python313   Python 3.13 with Keras 3 in .venv313, for lanes-313, a part of make lanes"
 	@echo "make keras-torch   Keras 3 on PyTorch in $(VENV_TORCH), for make lanes too"

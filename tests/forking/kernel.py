@@ -68,6 +68,7 @@ def _start(folder: str, address: str) -> None:
                 "DET_TEST_ENVIRONMENT_ROOM": "x" * _ROOM,
                 **{name: value for name, value in os.environ.items() if not name.startswith("DET_")},
                 "TF_CPP_MIN_LOG_LEVEL": "3",
+                "TMPDIR": folder,  # imports leave caches there
                 # Arrow would start a thread when it is loaded, which a fork loses.
                 "JE_ARROW_MALLOC_CONF": "background_thread:false",
             },

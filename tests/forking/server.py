@@ -21,6 +21,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import types
 from collections.abc import Sequence
 from pathlib import Path
@@ -190,6 +191,7 @@ def become_kernel(arguments: list[str], environment: dict[str, str], folder: str
             os.dup2(descriptor, place)
             os.close(descriptor)
         take_environment(environment)
+        tempfile.tempdir = None  # it may remember the server's
         os.chdir(folder)
         sys.path[0] = ""
         sys.argv = ["ipykernel_launcher", *arguments]
