@@ -62,7 +62,7 @@ help:
 	@echo "make python313   Python 3.13 with Keras 3 in .venv313, for lanes-313, a part of make lanes"
 	@echo "make keras-torch   Keras 3 on PyTorch in $(VENV_TORCH), for make lanes too"
 	@echo "make audit   known vulnerabilities of the pinned dependencies, where the internet is"
-	@echo "make mutants   changes in listed modules that their quick tests do not find (20 minutes, part of make soak)"
+	@echo "make mutants   changes in listed modules that their quick tests do not find (10 minutes, part of make soak)"
 	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
 	@echo "make docs    docs/api.md and the tables in docs/names, of the code as it is"
 	@echo "make openapi only the front end's types of the master's interface; make setup makes them, too"

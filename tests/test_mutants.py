@@ -98,7 +98,7 @@ def test_a_module_is_tried_and_put_back(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(mutants, "mutations", lambda source: changes)
     monkeypatch.setattr(mutants, "mutated", lambda source, mutation: changes[mutation])
     with Copy(folder, Path(sys.executable)) as copy:
-        result = mutants.try_module(copy, "toy.py", ["tests/test_toy.py"], "")
+        result = mutants.try_module(copy, "toy.py", ["tests/test_toy.py"])
     assert (result.tried, result.folders.total()) == (2, 1)
     assert result.survivors == ["13: return number if number is not None and number >= second * 1 else second"]
     assert (folder / "toy.py").read_text() == TOY

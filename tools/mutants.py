@@ -185,11 +185,10 @@ class Copy:
     def __exit__(self, *_: object) -> None:
         self._process.communicate()
 
-    def run(self, tests: Sequence[str], skip: str, limit_s: int | None = None) -> tuple[bool, str, float]:
+    def run(self, tests: Sequence[str], limit_s: int | None = None) -> tuple[bool, str, float]:
         """Run tests; return whether they failed, what was printed, and the seconds of processor time."""
         arguments = [*tests, "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not long and not soak"]
         arguments += ["--hypothesis-profile", "quick", "--hypothesis-seed", str(SEED)]
-        arguments += ["-k", f"not {skip}"] if skip else []
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(
@@ -210,10 +209,10 @@ class Copy:
             cached.unlink()
 
 
-def try_module(copy: Copy, path: str, tests: Sequence[str], skip: str) -> Result:
+def try_module(copy: Copy, path: str, tests: Sequence[str]) -> Result:
     """Try the mutants of a module."""
     source = (copy.root / path).read_text(encoding="utf-8")
-    failed, output, seconds = copy.run(tests, skip)
+    failed, output, seconds = copy.run(tests)
     if failed:
         raise SystemExit(f"The tests of {path} fail without a mutant:\n{output}")
     limit_s = int(seconds) * LIMIT_FACTOR + LIMIT_EXTRA_S
@@ -221,7 +220,7 @@ def try_module(copy: Copy, path: str, tests: Sequence[str], skip: str) -> Result
     for mutation in sample(path, source, list(mutations(source)), SAMPLE):
         code = mutated(source, mutation)
         copy.write(path, code)
-        failed, output, _ = copy.run(tests, skip, limit_s)
+        failed, output, _ = copy.run(tests, limit_s)
         result.tried += 1
         if failed:
             result.folders[folder_of_failure(output)] += 1
@@ -253,7 +252,7 @@ def main(arguments: Sequence[str]) -> int:
         results = []
         with Copy(root, python) as copy:
             for module in modules:
-                result = try_module(copy, module["path"], module["tests"], module.get("skip", ""))
+                result = try_module(copy, module["path"], module["tests"])
                 results.append(result)
                 print(f"{result.path}: {result.folders.total()} of {result.tried} found", flush=True)
                 for survivor in result.survivors:
