@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
+# Nothing here needs other plugins, which take seconds to import.
+ALONE = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
 LANE = Path(__file__).resolve().parents[1] / "tools" / "lane.py"
 TESTS = """
 from pathlib import Path
@@ -40,7 +43,7 @@ def test_one_or_two_failed_tests_run_again(tmp_path: Path, unstable: int, broken
     (tmp_path / "test_toy.py").write_text(TESTS.format(unstable=unstable, broken=broken))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, str(LANE), "test_toy.py", "-n", "1", f"--basetemp={tmp_path}/base"]
-    lane = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    lane = subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, text=True, check=False)
     assert lane.returncode == code, lane.stdout
     assert ("Once more, alone: " in lane.stdout) is again
     assert ("UNSTABLE" in lane.stdout) is (again and code == 0)
@@ -51,7 +54,9 @@ def test_one_or_two_failed_tests_run_again(tmp_path: Path, unstable: int, broken
 
 def test_a_lane_that_cannot_run_fails(tmp_path: Path) -> None:
     (tmp_path / "test_toy.py").write_text("import nowhere\n")
-    lane = subprocess.run([sys.executable, str(LANE), "test_toy.py"], cwd=tmp_path, capture_output=True, check=False)
+    lane = subprocess.run(
+        [sys.executable, str(LANE), "test_toy.py"], cwd=tmp_path, env=ALONE, capture_output=True, check=False
+    )
     assert lane.returncode == 2
 
 
@@ -59,4 +64,4 @@ def test_a_part_without_tests_is_through(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--part')\n")
     for arguments, code in (("--part", "1/4"), 0), ((), 5):
         command = [sys.executable, str(LANE), *arguments]
-        assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == code
+        assert subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, check=False).returncode == code

@@ -26,7 +26,7 @@ from rig import (
 from det_native.schema.states import ExperimentState
 
 # The first test of a process also starts the cluster, its master and a kernel.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def test_a_machine_that_loses_its_power(

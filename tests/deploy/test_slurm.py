@@ -83,7 +83,7 @@ def test_a_cluster_without_a_job_is_said(slurm: SlurmCluster) -> None:
     assert f"ray_node.sh is not in {slurm.folder}" in slurm.output(9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_nodes_start_join_leave_and_end(slurm: SlurmCluster) -> None:
     job = slurm.submit("det_native.sbatch", job=71, nodes=2)
     folder = slurm.job_folder(71)

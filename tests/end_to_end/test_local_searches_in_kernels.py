@@ -80,6 +80,7 @@ def check(kernel: Kernel, told: str) -> None:
     assert kernel.value("experiment.best_trial.hparams")["x"] == best
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cell", [FIT, pytest.param(LOOP, marks=pytest.mark.soak)], ids=["fit", "loop"])
 def test_a_call_of_torch_is_searched_by_the_program(native_kernel: Kernel, cell: str) -> None:
     native_kernel.run(SEARCHED)

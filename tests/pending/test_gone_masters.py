@@ -56,6 +56,7 @@ def test_a_master_that_stays_away_is_said_and_the_cell_can_be_run_again(
     assert kernel.value("ran") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("another", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_an_experiment_that_is_gone_is_said_once(kernel: Kernel, cluster: Cluster, another: bool) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()\nkept, ran = model, 0")
