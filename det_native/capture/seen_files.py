@@ -78,7 +78,7 @@ class SeenFiles:
         self._makers: set[int] = set()
         self._first: dict[str, tuple[float, int, bool]] = {}  # place in time, execution, whether it was there
         self._folders: dict[Path, tuple[str, tuple[float, int, bool]]] = {}
-        self._spans = [(index, paths.started, paths.ended) for index, paths in seen.items()]
+        self._spans = [(index, paths.started, paths.ended, frozenset(paths.writes())) for index, paths in seen.items()]
         for index, paths in runs.items():
             code = transform(executions[index].source)
             is_whole = not (code.shell or code.hidden or code.repeated)
@@ -104,11 +104,13 @@ class SeenFiles:
         except OSError:
             return None
         # It was not there when its maker began: a time before that is the file system's, whose clock goes by ticks.
-        writers = {
-            index
-            for index, started, ended in self._spans
-            if started - (_TICK if index == maker else _ROUNDING) <= written and (ended is None or written <= ended)
-        }
+        writers = set()
+        for index, started, ended, writes in self._spans:
+            if started - (_TICK if index == maker else _ROUNDING) <= written and (ended is None or written <= ended):
+                # That clock may also have been exact: the file was written before the run, unless the run was seen to.
+                if index != maker and written < started + _TICK and str(file) not in writes:
+                    return None
+                writers.add(index)
         return maker if writers and writers <= self._makers else None
 
     def makes_folder(self, folder: Path) -> bool:
