@@ -62,6 +62,14 @@ def test_it_has_imported_no_library_and_has_its_own_environment(tmp_path: Path) 
         assert "DET_TEST_KERNELS" not in psutil.Process(number).environ()
 
 
+def test_what_nobody_has_seeded_is_drawn_anew_in_each(tmp_path: Path) -> None:
+    draws = []
+    for _ in range(2):
+        with notebook(tmp_path) as kernel:
+            draws.append(kernel.printed("import random\nimport numpy as np\nprint(random.random(), np.random.rand())"))
+    assert not set(draws[0].split()) & set(draws[1].split())
+
+
 def test_it_is_interrupted_and_ends_with_what_stands_for_it(tmp_path: Path) -> None:
     with notebook(tmp_path) as kernel:
         process = psutil.Process(int(kernel.printed("import os; print(os.getpid())")))

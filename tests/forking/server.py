@@ -17,6 +17,7 @@ import importlib.abc
 import importlib.machinery
 import json
 import os
+import random
 import select
 import signal
 import socket
@@ -93,6 +94,8 @@ class HiddenLibraries(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__ = module.__spec__.loader_state
         package = name.partition(".")[0]
         for other in self._brought.get(name) or [other for other in self._modules if other.startswith(f"{package}.")]:
+            if other == "numpy.random" and other not in sys.modules:
+                self._modules[other].seed()  # as its import would, by what the system draws now
             sys.modules.setdefault(other, self._modules[other])
 
 
@@ -192,6 +195,7 @@ def become_kernel(arguments: list[str], environment: dict[str, str], folder: str
             os.close(descriptor)
         take_environment(environment)
         tempfile.tempdir = None  # it may remember the server's
+        random.seed()
         os.chdir(folder)
         sys.path[0] = ""
         sys.argv = ["ipykernel_launcher", *arguments]
