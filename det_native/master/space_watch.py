@@ -79,6 +79,7 @@ class SpaceWatch:
         self._warned = ""
         self._closed = threading.Event()
         self._measuring = threading.Lock()
+        self._looking = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="det-space", daemon=True)
 
     def start(self) -> None:
@@ -120,9 +121,12 @@ class SpaceWatch:
         return [latest.warning] if latest is not None and latest.warning else []
 
     def look(self) -> None:
-        """Measure, warn, and delete by rule what is above the budget."""
-        if self.settings().budget is None:
-            return
+        """Measure, warn, and delete by rule what is above the budget; a look that is under way ends first."""
+        with self._looking:
+            if self.settings().budget is not None:
+                self._look()
+
+    def _look(self) -> None:
         space = self.space()
         if space.budget is not None and space.total >= space.budget:
             self.cleaner.clean(CleanWanted(kinds=["blobs", "caches", "uploads"], older_than_days=_OVER_BUDGET_DAYS))
