@@ -49,12 +49,13 @@ def test_without_git_the_check_says_that_it_did_not_search(tmp_path: Path, capsy
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
     """A repository whose numbers are those of its files."""
-    for folder in ("det_native", "harness", "jupyter_ext/src/shared", "tests", "tools"):
+    for folder in ("det_native", "harness", "jupyter_ext/src/generated", "tests", "tools"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "det_native" / "module.py").write_text("a = 1\n" * 20)
     (tmp_path / "harness" / "module.py").write_text("a = 1\n" * 10)
-    (tmp_path / "jupyter_ext" / "src" / "shared" / "rest.ts").write_text("generated\n" * 1000)
+    (tmp_path / "jupyter_ext" / "src" / "generated" / "rest.ts").write_text("generated\n" * 1000)
     assert sizes.main(["--write"], tmp_path) == 0
+    assert "front_end = 0\n" in (tmp_path / "tools" / "sizes.toml").read_text()
     return tmp_path
 
 
