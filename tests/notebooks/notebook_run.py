@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pytest
 from _pytest.mark import ParameterSet
 from faults import Cluster
+from forking.kernel import FOLDER
 from journey_kernel import Notebook, Ran
 from same_values import difference, expressions, read_values
 from warm_kernels import WarmKernels
@@ -162,8 +163,8 @@ class Kernels:
         self._warm = WarmKernels(cluster.folder, self._environment, DRAWS, libraries)
 
     def cold(self, folder: Path) -> Notebook:
-        """Return a notebook in a kernel that has imported nothing: what its first cell does counts."""
-        return Notebook(folder, self._environment)
+        """Return a notebook in a kernel that has imported nothing, nor was forked: what its first cell does counts."""
+        return Notebook(folder, {name: value for name, value in self._environment.items() if name != FOLDER})
 
     def warm(self, folder: Path, *, plain: bool) -> Notebook:
         """Return a notebook in a kernel that need not import much; plain, it finds no det_native."""
