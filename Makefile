@@ -64,7 +64,7 @@ help:
 	@echo "make audit   known vulnerabilities of the pinned dependencies, where the internet is"
 	@echo "make mutants   changes in listed modules that their quick tests do not find (10 minutes, part of make soak)"
 	@echo "make setup   only the environment in .venv, with the JupyterLab extension built"
-	@echo "make docs    docs/api.md and the tables in docs/names, of the code as it is"
+	@echo "make docs    docs/api.md, docs/commands.md and the tables in docs/names, of the code as it is"
 	@echo "make openapi only the front end's types of the master's interface; make setup makes them, too"
 
 setup: $(STAMP)
@@ -184,12 +184,14 @@ $(FRONT_END)/node_modules:
 
 # What the build does first, without the rest of it: while the front end and the interface change together.
 openapi: $(FRONT_END)/node_modules
+	@[ -x $(BIN)/python ] || { echo "There is no $(BIN)/python: run make setup first, which makes these types, too." >&2; exit 1; }
 	$(BIN)/python tools/openapi.py
 	cd $(FRONT_END) && npm run --silent types
 
 # Pages that are made of the code alone; git ignores them.
 docs: setup
 	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python tools/api_page.py
+	$(BIN)/python tools/command_page.py
 	$(BIN)/python tools/documented_names.py
 
 format: setup
@@ -199,4 +201,4 @@ format: setup
 clean:
 	rm -rf $(VENV) $(VENV313) $(VENV_TORCH) $(VENV_AUDIT) $(VENV_MUTANTS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -rf $(FRONT_END)/node_modules $(FRONT_END)/lib $(FRONT_END)/labextension $(FRONT_END)/.built $(FRONT_END)/src/generated
-	rm -f det_native/display/static/live.* docs/api.md docs/names/*.md
+	rm -f det_native/display/static/live.* docs/api.md docs/commands.md docs/names/*.md

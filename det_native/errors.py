@@ -225,6 +225,10 @@ class ProtocolMismatchError(MasterError):
     """Client, master or worker speak different protocol versions; the message says what to restart."""
 
 
+class UnreadableAnswerError(ProtocolMismatchError):
+    """The answer of the master is not one that this version knows; what was asked for may have been done."""
+
+
 class AuthenticationError(MasterError):
     """The master refused the token."""
 

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+import command_page  # noqa: E402
 from api_page import PACKAGES  # noqa: E402
 
 pytestmark = pytest.mark.long
@@ -49,6 +50,14 @@ def test_every_public_name_is_on_the_page(page: str, package: str) -> None:
         line.strip("#` ").removeprefix("class ").partition("(")[0] for line in page.splitlines() if line[:4] == "### "
     }
     assert {f"{package.replace('det_native', 'det', 1)}.{name}" for name in names} <= headings
+
+
+def test_every_command_is_on_its_page(tmp_path: Path) -> None:
+    assert command_page.main([str(tmp_path / "commands.md")]) == 0
+    rows = [line for line in (tmp_path / "commands.md").read_text().splitlines() if line.startswith("| `det ")]
+    assert len(rows) == len({row.partition("`")[2].partition("`")[0] for row in rows}) > 80
+    [kill] = [row for row in rows if row.startswith("| `det experiment kill")]
+    assert all(cell.strip() for cell in kill.split(" | ")[:2])
 
 
 def test_handles_and_functions_are_on_the_page(page: str) -> None:

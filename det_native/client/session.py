@@ -27,6 +27,7 @@ from det_native.errors import (
     NotFoundError,
     ProtocolMismatchError,
     RequestError,
+    UnreadableAnswerError,
 )
 from det_native.schema import routes
 from det_native.schema.rest import ErrorBody, Health
@@ -139,14 +140,23 @@ class Session:
         **parameters
             Those of the path and the query; those that are None are left out.
         """
-        return route.read(self._request(route, body, **options).content)
+        return self._read(route, self._request(route, body, **options))
 
     def call_with_headers(
         self, route: routes.Route[None, Answer], /, **parameters: Any
     ) -> tuple[Answer, Mapping[str, str]]:
         """Return what :meth:`call` returns, and the headers of the answer."""
         response = self._request(route, None, **parameters)
-        return route.read(response.content), response.headers
+        return self._read(route, response), response.headers
+
+    def _read(self, route: routes.Route[Any, Answer], response: requests.Response) -> Answer:
+        try:
+            return route.read(response.content)
+        except ValidationError as error:
+            raise UnreadableAnswerError(
+                f"The master at {self.url} did what {route.method} {route.path} asks, but det_native {__version__} "
+                "cannot read its answer. Use the version of the master here (`det version` shows both)."
+            ) from error
 
     @contextmanager
     def stream(
@@ -188,7 +198,7 @@ class Session:
         """
         try:
             return self.call(routes.GET_HEALTH)
-        except ValidationError as error:
+        except UnreadableAnswerError as error:
             raise MasterUnreachableError(f"What answers at {self.url} is no det_native master.") from error
 
     def close(self) -> None:

@@ -28,6 +28,7 @@ from det_native.errors import (
     NotFoundError,
     ProtocolMismatchError,
     RequestError,
+    UnreadableAnswerError,
 )
 from det_native.schema import routes
 from det_native.schema.datasets import Sizes
@@ -278,6 +279,13 @@ def test_a_refusal_that_is_not_a_masters_is_told_by_its_status(server: Server, s
     with pytest.raises(RequestError, match="HTTP 500") as caught:
         session.call(routes.GET_MASTER)
     assert caught.value.body is None
+
+
+def test_an_answer_of_another_version_is_one_sentence(server: Server, session: Session) -> None:
+    server.answers += [(200, {"id": 7, "of a later version": True}), (200, b"<html>a proxy</html>")]
+    for _ in range(2):
+        with pytest.raises(UnreadableAnswerError, match=r"did what POST .*kill asks.*cannot read its answer"):
+            session.call(routes.KILL_EXPERIMENT, experiment_id=7)
 
 
 def test_nobody_there_says_what_to_do() -> None:

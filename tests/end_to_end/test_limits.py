@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,23 @@ from programs import TORCH_CREATE
 from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.slow
+
+MANY = """
+class Many(Digits):
+    def train_batch(self, batch, epoch_idx, batch_idx):
+        metrics = super().train_batch(batch, epoch_idx, batch_idx)
+        return metrics | {f"metric {number}": 0.0 for number in range(1200)}
+
+experiment = det.experimental.create(Many, configuration(hyperparameters=settings))
+"""
+
+MANY_VALIDATED = """
+class ManyValidated(Digits):
+    def evaluate_batch(self, batch):
+        return super().evaluate_batch(batch) | {f"metric {number}": 0.0 for number in range(1200)}
+
+experiment = det.experimental.create(ManyValidated, configuration(hyperparameters=settings))
+"""
 
 LOUD = """
 class Loud(Digits):
@@ -61,6 +79,30 @@ class Bomb(Digits):
 
 experiment = det.experimental.create(Bomb, configuration(hyperparameters=settings))
 """
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("call", "batch", "says"),
+    [
+        pytest.param(MANY, 1, r"train_batch\(\) returned 1,201 metrics for batch 1; at most 1,000", id="training"),
+        pytest.param(
+            MANY_VALIDATED,
+            5,
+            r"evaluate_batch\(\) returned 1,201 metrics; at most 1,000",
+            id="validation",
+        ),
+    ],
+)
+def test_too_many_metrics_are_one_error_at_that_batch(
+    call: str, batch: int, says: str, kernel: Kernel, cluster: Cluster
+) -> None:
+    trial = ended(cluster.attach(kernel.submit_with(call)), ExperimentState.ERROR)
+    assert trial.error is not None
+    assert trial.restarts == 0
+    assert trial.error.batch == batch
+    assert re.search(says, trial.error.message), trial.error.message
+    assert "Leave some out" in trial.error.message
 
 
 @pytest.mark.long

@@ -20,7 +20,10 @@ import time
 FOLDER = "DET_TEST_KERNELS"
 OWNER = "DET_TEST_KERNELS_OWNER"
 #: What libraries read while they are imported, or the interpreter when it starts.
-_READ_AT_IMPORT = ("OMP_", "MKL_", "OPENBLAS_", "TF_", "KERAS_", "TORCH_", "PYTORCH_", "PYTHON", "LD_", "MALLOC_")
+_READ_AT_IMPORT = (
+    *("HOME", "HF_", "KERAS_", "KMP_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_", "TF_"),
+    *("TORCH_", "XLA_"),
+)
 _WITHOUT_EFFECT = {"TF_CPP_MIN_LOG_LEVEL"}
 _ROOM = 1 << 16
 

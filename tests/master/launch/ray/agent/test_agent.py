@@ -151,7 +151,9 @@ def test_files_of_a_gang_reach_the_other_machine_and_do_not_come_back(
         until(lambda: text_of(folders[1] / "rendezvous") == "127.0.0.1:1234")
         (folders[1] / "rank-1" / "system.json").write_text("[1]")
         until(lambda: text_of(folders[0] / "rank-1" / "system.json") == "[1]")
-        (folders[1] / "rank-1" / "system.json").write_text("[1, 2]")
+        replaced = folders[1] / "system-of-rank-1"  # a file that is written in place may be read half
+        replaced.write_text("[1, 2]")
+        replaced.rename(folders[1] / "rank-1" / "system.json")
         until(lambda: text_of(folders[0] / "rank-1" / "system.json") == "[1, 2]")
         with pytest.raises(StorageError, match="find each other"):
             bridge.call(agents[0].share("r1", "work/secret.py", b""))
