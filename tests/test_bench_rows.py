@@ -59,7 +59,7 @@ with running_kernel(".") as kernel:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_row_that_hangs_costs_no_other_row(tmp_path: Path) -> None:
     folder = tmp_path / "benchmarks"
     folder.mkdir()
@@ -109,7 +109,7 @@ def test_some_rows_measured_again_leave_the_others_and_what_is_written_below(tmp
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cell_that_hangs_is_interrupted_for_the_next_one(tmp_path: Path) -> None:
     environment_path = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
     command = [sys.executable, "-c", environment_path + HANGS]

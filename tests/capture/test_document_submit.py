@@ -125,6 +125,7 @@ def handle(answer: dict[str, Any]) -> Experiment:
     return Experiment(HttpSource(connect(start=False)), answer["experiment"]["id"])
 
 
+@pytest.mark.long
 def test_a_refused_token_is_told_before_sending(send: Send, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = read_runtime(home)
     assert runtime is not None
@@ -155,7 +156,7 @@ def test_a_literal_document_is_submitted_without_running_it(send: Send, tmp_path
     ("numbers", "title"),
     [
         pytest.param((None,) * 5, "code cell 2", id="places", marks=pytest.mark.soak),
-        pytest.param((3, 1, 5, None, 4), "cell [1]", id="prompts"),
+        pytest.param((3, 1, 5, None, 4), "cell [1]", id="prompts", marks=pytest.mark.long),
     ],
 )
 def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Sequence[int | None], title: str) -> None:

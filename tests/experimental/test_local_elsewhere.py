@@ -194,6 +194,7 @@ def check_the_notebook_of(runs: Runs, framework: str, written: Path) -> None:
     assert sources == [source.strip() for source in PROGRAMS[framework]]
 
 
+@pytest.mark.long
 def test_a_fresh_process_loads_what_a_script_and_a_notebook_trained(runs: Runs, tmp_path: Path) -> None:
     check_that_a_fresh_process_loads(runs, tmp_path)
 

@@ -253,6 +253,7 @@ class TestStandbys:
         assert "det_harness" in launcher.logs("r1", 0).text
 
 
+@pytest.mark.long
 class TestWait:
     def test_it_returns_as_soon_as_a_worker_ends(self, make: Make, tmp_path: Path) -> None:
         launcher = make(policy=Policy(settle=3600.0))
