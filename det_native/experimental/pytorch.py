@@ -195,19 +195,6 @@ def _train(call: TrainingCall, settings: Settings, begun: Begun) -> Callable[[],
     return beginning
 
 
-def note_names(context: PyTorchRunContext) -> None:
-    """Look at the names of the loop that asks for its first batch: what comes of them elsewhere is to come home."""
-    from det_harness.frameworks.torch.loop_names import begin_names
-
-    begin_names(context, asking_frame())
-    unkept = context.loop_names.unkept if context.loop_names is not None else {}
-    for name, what in unkept.items():
-        print(
-            f"`{name}` is {what}, which the loop reads and no checkpoint can keep: a trial that is stopped and goes on "
-            "has it as the cells make it."
-        )
-
-
 @dataclass(eq=False)
 class _Beginning:
     """Begins a loop over ``train()`` when it asks for its first batch: here it gets all batches, none for the cluster.
@@ -232,7 +219,9 @@ class _Beginning:
             return iter(())
         origin = self.begun.origin(record)
         if not settings.place.local:
-            note_names(call.context)
+            from det_harness.frameworks.torch.changes_keeper import begin_loop
+
+            begin_loop(call.context, asking_frame())
             submit(call, settings, origin)
             return iter(())
         from det_native.experimental.local.native_torch import batches_here

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.heap.call import CallSnapshot
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.past_training import PastTraining
@@ -40,8 +41,8 @@ class PyTorchRunContext(PyTorchTrialContext):
         The wrapped loaders, in the order in which they were wrapped.
     loading : Loading
         What they have in common.
-    loop_names : LoopNames or None
-        What its last loop carries from batch to batch, see ``det_native.carried``.
+    snapshot : CallSnapshot or None
+        What its last loop or call could reach when it began.
     metric_said : bool
         Whether the user has said by which metric trials are compared; else the first reported one is it.
     """
@@ -53,7 +54,7 @@ class PyTorchRunContext(PyTorchTrialContext):
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
         self.past: PastTraining | None = None
-        self.loop_names: Any = None
+        self.snapshot: CallSnapshot | None = None
         self._trained_by = ""
         self.loaders: list[WrappedLoader] = []
         self.loading = Loading(self.device)

@@ -87,15 +87,6 @@ class TrainingCall(ABC):
         self.past.read = read
 
     @property
-    def names(self) -> Any:
-        """What the loop, or the functions of the call, carry from batch to batch; see ``det_native.carried``."""
-        return self.context.loop_names
-
-    @names.setter
-    def names(self, names: Any) -> None:
-        self.context.loop_names = names
-
-    @property
     def schedulers(self) -> list[Any]:
         """The wrapped schedules of the learning rate, as torch has them."""
         return [wrapped.scheduler for wrapped in self.context.lr_schedulers]

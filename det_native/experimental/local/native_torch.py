@@ -74,7 +74,7 @@ def batches_here(call: TrainingCall, settings: Settings, origin: Origin) -> Iter
 
 def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generator[Any, None, None]:
     from det_harness.frameworks.base import harness_of
-    from det_harness.frameworks.torch.loop_names import begin_names
+    from det_harness.frameworks.torch.changes_keeper import begin_loop
 
     try:
         experiment, sample, steps, search = _begun(call, settings, origin)
@@ -85,12 +85,9 @@ def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generato
             return
         with experiment.running():
             if experiment.in_processes:
-                begin_names(call.context, asking_frame())
+                begin_loop(call.context, asking_frame())
                 experiment.run_trial(sample, steps)
                 print(_ELSEWHERE.format(call.name))
-                if call.context.loop_names is not None:
-                    for name, why in call.context.loop_names.lost.items():
-                        print(f"`{name}` {why}: it is as it was before the loop.")
             else:
                 with experiment.trial(sample, steps) as run:
                     controller = harness_of(call.framework).loop(call, run.services)

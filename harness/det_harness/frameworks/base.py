@@ -191,16 +191,21 @@ class FrameworkHarness:
         """Write a loaded model in one of :attr:`export_formats`; return the file or folder."""
         raise NotImplementedError
 
-    def load_into(self, call: Any, directory: Path) -> None:
+    def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put weights, optimizers and counters of a checkpoint into the objects of a captured call, or change nothing.
 
         They are those that local training would have left; callbacks, and what they lead to, too. Random streams and
         files stay as they are.
 
+        Returns
+        -------
+        list of str
+            A sentence for each object that the training has changed and that stays as it was.
+
         Raises
         ------
         CheckpointError
-            If something does not fit.
+            If weights do not fit; the rest is put in place all the same.
         """
         raise without_objects(self.name)
 

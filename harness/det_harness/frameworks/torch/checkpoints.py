@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.frameworks.torch import changed, sharded_state, trial_state
+from det_harness.frameworks.torch.changes_keeper import ChangesKeeper
 from det_harness.frameworks.torch.hooks import CallbackHooks
 from det_harness.frameworks.torch.host_copy import HostMemory
-from det_harness.frameworks.torch.loop_names import NamesKeeper
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.ranks import checkpoint_files
 from det_harness.ranks.brought_files import bring
@@ -124,13 +124,13 @@ class TorchCheckpoints:
         validated : bytes or None
         """
         before, self._digest_at_end = self._digest_at_end, None
-        keeper = self._hooks.callbacks.get(trial_state.LOOP_NAMES)
+        keeper = self._hooks.callbacks.get(trial_state.CHANGES)
         ended = self._schedule.over and self._communicator.rank == 0
-        names = keeper.state_at_end() if ended and isinstance(keeper, NamesKeeper) else None
+        changes = keeper.state_at_end() if ended and isinstance(keeper, ChangesKeeper) else None
         now = trial_state.digest(self._context) if before is not None else None
-        if now != before or names is not None:
+        if now != before or changes is not None:
             own = None if now == before else metrics if now == validated else {}
-            self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context, names), own)
+            self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context, changes), own)
 
     def _note_end(self) -> None:
         """Note the state after the last batch, where callbacks may change it."""
@@ -197,6 +197,9 @@ class TorchCheckpoints:
             )
         sharded_state.put_back(state, folder, mesh)
         self._hooks.call("on_checkpoint_load_start", state)
+        keeper = self._hooks.callbacks.get(trial_state.CHANGES)
+        if keeper is not None:  # first: it may add layers, and resize buffers
+            keeper.load_state_dict(state["callbacks"].pop(trial_state.CHANGES, {}))
         changed.regroup(self._context.optimizers, state, self._context.models, self._context.as_wrapped)
         sharded_state.fit(state, self._context)
         trial_state.restore(state, self._context, self._hooks.callbacks)

@@ -119,25 +119,27 @@ class TorchHarness(FrameworkHarness):
 
         return export(loaded, target, format, options)
 
-    def load_into(self, call: Any, directory: Path) -> None:
+    def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has made of the objects of a captured call into them."""
+        from det_harness.frameworks.torch.changes_keeper import begin_loop, bring_changes
         from det_harness.frameworks.torch.loading_into import load_into
-        from det_harness.frameworks.torch.loop_names import begin_names
 
         if call.context.role in ("worker", "load"):  # an earlier call or loop, which has no batches
             if call.kind == "train":
-                begin_names(call.context, asking_frame())
+                begin_loop(call.context, asking_frame())
             else:
                 self.note_names(call)
+        sentences = bring_changes(call.context, directory)  # first: the loop may have added layers
         load_into(call.context, directory)
         self.note_end(call, directory)
+        return sentences
 
     def note_names(self, call: Any) -> None:
-        """Look at what the functions of ``context.fit()`` lead to; a loop has done so when it began."""
-        from det_harness.frameworks.torch.loop_names import begin_names_of_call
+        """Take the snapshot of a call of ``context.fit()``; a loop has taken its own when it began."""
+        from det_harness.frameworks.torch.changes_keeper import begin_call
 
         if call.kind == "fit":
-            begin_names_of_call(call)
+            begin_call(call)
 
     def note_end(self, call: Any, directory: Path) -> None:
         """Note where the random numbers stood at the end of a training."""

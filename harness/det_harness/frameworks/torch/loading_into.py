@@ -19,7 +19,7 @@ _REMEDY = "experiment.top_checkpoint().load() makes the models as they were trai
 
 
 def load_into(context: PyTorchTrialContext, directory: Path) -> None:
-    """Put models, optimizers, schedulers, scalers and ``context.state`` of a checkpoint into those of a context.
+    """Put models, optimizers, schedulers and scalers of a checkpoint into those of a context.
 
     Each tensor stays on its device. Random streams and the user's callbacks stay as they are.
 
@@ -50,8 +50,6 @@ def load_into(context: PyTorchTrialContext, directory: Path) -> None:
             if saved:  # a gradient scaler that was switched off has nothing
                 each.load_state_dict(saved)
     changed.put_back(context.models, state, context.as_wrapped)
-    _put_users_state(context, directory)
-    _put_names(context, directory)
 
 
 def load_into_objects(target: Any, optimizer: Any, directory: Path) -> None:
@@ -153,31 +151,6 @@ def _check_optimizers(
                 f"The experiment's optimizer is no {name}: it has {settings}, and this one has {', '.join(lacks)} "
                 f"beside. Make it as it was made then, or give load_into() the models only."
             )
-
-
-def _put_users_state(context: PyTorchTrialContext, directory: Path) -> None:
-    """Put back ``context.state``, which a loop of the user's keeps."""
-    if not isinstance(context, PyTorchRunContext) or not (directory / "callbacks.json").exists():
-        return
-    from det_harness.frameworks.torch.users_state import StateKeeper
-
-    saved = state_files.load(directory, "callbacks").get(trial_state.USERS_STATE)
-    if saved is not None:
-        StateKeeper(context).load_state_dict(saved)
-
-
-def _put_names(context: PyTorchTrialContext, directory: Path) -> None:
-    """Give the names of the context's last loop what the training has made of them, where they are not bound anew."""
-    if not isinstance(context, PyTorchRunContext) or context.loop_names is None:
-        return
-    from det_harness.frameworks.torch.loop_names import put_names
-
-    for folder in (after_training.weights_in(directory), directory):
-        if (folder / "callbacks.json").exists():
-            saved = state_files.load(folder, "callbacks").get(trial_state.LOOP_NAMES)
-            if saved:
-                put_names(context, saved, unless_bound=True)
-                return
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:

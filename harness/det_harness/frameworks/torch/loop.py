@@ -9,6 +9,7 @@ from time import monotonic
 from types import CodeType, FrameType
 from typing import Any
 
+from det_harness.frameworks.torch.changes_keeper import begin_loop
 from det_harness.frameworks.torch.native import CapturedCall
 from det_harness.frameworks.torch.ranks import Met
 from det_harness.frameworks.torch.training import TorchTraining
@@ -72,7 +73,7 @@ class TorchLoopController:
         with self._training.running():
             self._call.context.begin_loop()
             if self._call.context.role == "worker":  # here nothing goes on from a checkpoint
-                self._definition.names.begin(asking_frame())
+                begin_loop(self._call.context, asking_frame())
             with contextlib.closing(self):
                 with self._training.started(), self._told_of():
                     while self._advance():

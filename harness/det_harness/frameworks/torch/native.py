@@ -8,14 +8,13 @@ from typing import Any
 
 import torch
 
+from det_harness.frameworks.torch.changes_keeper import ChangesKeeper, begin_call
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Evaluation, Validation, Wording
-from det_harness.frameworks.torch.loop_names import NamesKeeper, begin_names_of_call
 from det_harness.frameworks.torch.modes import evaluating
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.frameworks.torch.training_means import TrainingMeans
-from det_harness.frameworks.torch.trial_state import LOOP_NAMES, USERS_STATE
-from det_harness.frameworks.torch.users_state import StateKeeper
+from det_harness.frameworks.torch.trial_state import CHANGES
 from det_harness.trial import rng
 from det_harness.trial.lengths import in_whole_epochs
 from det_harness.trial.metric_choice import MetricChoice
@@ -44,8 +43,6 @@ class CapturedCall(Definition):
     ----------
     means : TrainingMeans or None
         What stands for a validation where the call has none.
-    names : NamesKeeper
-        Keeps the names of a loop, once it has begun, or of the call's functions.
     """
 
     as_in_torch = True
@@ -68,7 +65,6 @@ class CapturedCall(Definition):
         schedule = services.schedule
         schedule.periods = in_whole_epochs(schedule.periods, environment, call.steps_per_epoch(environment))
         self._call = call
-        self.names = NamesKeeper(call.context)
         self._evaluation: Evaluation | None = None
 
     def make(self, gradients: Gradients) -> tuple[PyTorchTrial, PyTorchTrialContext]:
@@ -77,8 +73,8 @@ class CapturedCall(Definition):
         call.context.join_run(self.services.environment, gradients, call.trainer, call.name)
         call.context.distributed.connect(self.services.communicator)
         if call.train_batch is not None:
-            begin_names_of_call(call)
-        kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(call.context), LOOP_NAMES: self.names}
+            begin_call(call)
+        kept: dict[str, PyTorchCallback] = {CHANGES: ChangesKeeper(call.context)}
         if self.means is not None:
             kept[_MEANS] = self.means.keeper
         # The name of the class is what messages say before the name of a method.

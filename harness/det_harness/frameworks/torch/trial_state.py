@@ -38,10 +38,8 @@ from det_native.pytorch.native_run import PyTorchRunContext
 
 logger = logging.getLogger("det_harness")
 
-# The name of the callback that keeps ``context.state`` of ``det.experimental.pytorch``.
-USERS_STATE = "det_native.state"
-# The name of the callback that keeps the names of a user's own loop.
-LOOP_NAMES = "det_native.names"
+# The name of the callback that keeps what a loop, or the functions of a call, have changed.
+CHANGES = "det_native.changes"
 _WEIGHTS = "state_dict.pth"
 _OBJECTS = "objects.pkl"
 _FACTS = "state.json"
@@ -120,19 +118,19 @@ def digest(context: PyTorchTrialContext) -> bytes:
     return after_training.digest(each.view(torch.uint8).numpy() for each in tensors)
 
 
-def save_end(folder: Path, context: PyTorchTrialContext, names: dict[str, Any] | None = None) -> None:
+def save_end(folder: Path, context: PyTorchTrialContext, changes: dict[str, Any] | None = None) -> None:
     """Write what the end of a training has made of models, optimizers, schedulers and scalers into an empty folder.
 
     Parameters
     ----------
     folder : Path
     context : PyTorchTrialContext
-    names : dict, optional
-        What it has made of the names of a loop.
+    changes : dict, optional
+        The state of :class:`ChangesKeeper`.
     """
     state = {key: value for key, value in collect(context, {}).items() if key in _OF_OBJECTS}
-    if names is not None:
-        state["callbacks"] = {LOOP_NAMES: names}
+    if changes is not None:
+        state["callbacks"] = {CHANGES: changes}
     _write_state(folder, state, HostMemory())(Throttle())
 
 
@@ -190,7 +188,7 @@ def _title(name: str, path: tuple[Any, ...]) -> str:
     if name != "callbacks" or not path:
         return f"Something in the state of {name}"
     keys = "".join(f"[{key!r}]" for key in path[1:])
-    return f"context.state{keys}" if path[0] == USERS_STATE else f"state_dict(){keys} of the callback '{path[0]}'"
+    return f"state_dict(){keys} of the callback '{path[0]}'"
 
 
 def note_uuid(folder: Path, uuid: str) -> None:

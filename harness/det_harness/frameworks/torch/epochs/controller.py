@@ -11,6 +11,7 @@ from types import CodeType, FrameType
 
 import torch
 
+from det_harness.frameworks.torch.changes_keeper import begin_loop
 from det_harness.frameworks.torch.epochs.definition import CapturedLoop
 from det_harness.frameworks.torch.epochs.pace import Pace
 from det_harness.frameworks.torch.epochs.shares import Shares
@@ -80,7 +81,7 @@ class EpochsController:
             if shares is not None:
                 context.loading.pass_of, context.loading.dataset_of = shares.pass_of, shares.dataset_of
             if context.role == "worker":  # here nothing goes on from a checkpoint
-                self._definition.names.begin(asking_frame())
+                begin_loop(context, asking_frame())
             if shares is not None:
                 self._warn_of_whole_data(shares, asking_frame())
             with contextlib.closing(self):
@@ -107,10 +108,10 @@ class EpochsController:
 
     def _warn_of_whole_data(self, shares: Shares, frame: FrameType | None) -> None:
         """Say which names of the loop stand for all records, where each slot trains on its share of them."""
-        names = self._call.context.loop_names
-        if frame is None or names is None or self._training.services.communicator.rank:
+        if frame is None or self._training.services.communicator.rank:
             return
-        values = {name: {**frame.f_globals, **frame.f_locals}.get(name) for name in names.needed()}
+        code, names = frame.f_code, {**frame.f_globals, **frame.f_locals}
+        values = {name: names.get(name) for name in (*code.co_names, *code.co_varnames, *code.co_freevars)}
         for name in shares.names_of_data(values):
             text = (
                 f"The loop over context.epochs() reads `{name}`, which has all records, and on "

@@ -10,12 +10,11 @@ from typing import Any
 
 import torch
 
+from det_harness.frameworks.torch.changes_keeper import ChangesKeeper
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Validation
-from det_harness.frameworks.torch.loop_names import NamesKeeper
 from det_harness.frameworks.torch.reduction import Reduction
-from det_harness.frameworks.torch.trial_state import LOOP_NAMES, USERS_STATE
-from det_harness.frameworks.torch.users_state import StateKeeper
+from det_harness.frameworks.torch.trial_state import CHANGES
 from det_harness.trial.lengths import in_whole_epochs
 from det_harness.trial.metric_choice import MetricChoice
 from det_harness.trial.schedule import Periods
@@ -41,8 +40,6 @@ class CapturedLoop(Definition):
 
     Attributes
     ----------
-    names : NamesKeeper
-        Keeps the names of the loop, once it has begun.
     quick : bool
         Whether this is a quick check.
     """
@@ -56,7 +53,6 @@ class CapturedLoop(Definition):
         self.trainer = call.trainer
         self.services = services
         self._call = call
-        self.names = NamesKeeper(call.context)
         self._choice = MetricChoice(services, self.name, said=call.context.metric_said)
         services.reporter.no_validation()
         self.quick = services.validation_batches is not None
@@ -70,7 +66,7 @@ class CapturedLoop(Definition):
         context = self._call.context
         context.join_run(self.services.environment, gradients, self.trainer, self.name)
         context.distributed.connect(self.services.communicator)
-        kept: dict[str, PyTorchCallback] = {USERS_STATE: StateKeeper(context), LOOP_NAMES: self.names}
+        kept: dict[str, PyTorchCallback] = {CHANGES: ChangesKeeper(context)}
         trial_class = type(self.name, (_Loop,), {"kept": kept})
         return trial_class(context), context
 
