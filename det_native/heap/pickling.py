@@ -123,9 +123,9 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         kind = kind_of(obj)
         try:
             if kind.stays:
-                function, arguments = self._reopened(obj)
+                function, arguments = self._reopened(obj)[:2]
                 return open_again, (function, *arguments)
-            reduced = NotImplemented if kind is VALUE else kind.reduce(obj)
+            reduced: Any = NotImplemented if kind is VALUE else kind.reduce(obj)
             if reduced is not NotImplemented:
                 return guarded(reduced)
             special = super().reducer_override(obj)
@@ -151,7 +151,8 @@ def guarded(reduced: Any) -> Any:
     """Return how an object is made again, so that one that cannot be made is left out alone."""
     if isinstance(reduced, str):
         return reduced
-    function, arguments, state, items, pairs, fill = (*reduced, *[None] * (6 - len(reduced)))
+    parts: list[Any] = [*reduced, *[None] * (6 - len(reduced))]
+    function, arguments, state, items, pairs, fill = parts
     return make, (function, *arguments), state, items, pairs, None if state is None else Fill(fill)
 
 

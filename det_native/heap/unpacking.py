@@ -44,7 +44,7 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
         try:
             snapshot.kinds[number].put(snapshot.objects[number], children, facts, content)
         except Exception as error:  # noqa: BLE001 (an object of a library may refuse)
-            sentences.append(f"`{snapshot.path(number)}` cannot be set ({short(error)}): it stays as it was.")
+            sentences.append(f"`{snapshot.path(number)}` cannot be set ({short(error)}): it stayed as it was.")
     sentences += [f"A new {type(obj).__qualname__} is incomplete: {reason}." for obj, reason in unpickler.failures]
     return sentences
 
@@ -82,17 +82,18 @@ class Addresses:
         if parent is None:
             return None
         number = snapshot.child(parent, label)
+        path = f"{snapshot.path(parent)}{snapshot.kinds[parent].step(label)}" if parent >= snapshot.first else label
         if number is None or snapshot.class_name(number) != name:
-            path = f"{snapshot.path(parent)}{snapshot.kinds[parent].step(label)}" if parent >= snapshot.first else label
-            reason = "is not here" if number is None else f"is of the class {snapshot.class_name(number)}, not {name}"
+            reason = f"is of the class {name} on the worker"
+            if number is None:
+                reason = "is not here" if label is not None else "looks like another member of its set"
             stays = number is not None and snapshot.kinds[number].quiet
             if not stays:
-                self.sentences.append(f"`{path}` {reason}: it stays as it was.")
+                self.sentences.append(f"`{path}` {reason}: it stayed as it was.")
             return None
         if fingerprint and self._differs(number, fingerprint):
             self.sentences.append(
-                f"`{snapshot.path(number)}` stays as it was: it held something else on the worker when the training "
-                "began."
+                f"`{path}` stayed as it was: it held something else on the worker when the training began."
             )
             if not isinstance(label, str):
                 return None

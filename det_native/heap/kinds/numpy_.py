@@ -41,10 +41,9 @@ class ArrayKind(Kind):
             obj.flags.writeable = True
         try:
             if obj.dtype == object:
-                flat = obj.reshape(-1)
-                for place, child in enumerate(children):
+                for index, child in zip(numpy.ndindex(obj.shape), children, strict=True):
                     if not isinstance(child, Left):
-                        flat[place] = child
+                        obj[index] = child
             elif isinstance(content, list):
                 _write(obj, content)
             elif content is not None:
@@ -68,7 +67,7 @@ def _owner(array: Any) -> Any:
     return base
 
 
-def _address(owner: Any) -> int | None:
+def _address(owner: Any) -> Any:
     if type(owner).__name__ in ("ndarray", "memmap") and type(owner).__module__ == "numpy":
         return int(owner.__array_interface__["data"][0])
     if hasattr(owner, "untyped_storage"):

@@ -141,7 +141,8 @@ def make_memory(data: bytes, device: str) -> Any:
     place = torch.device(device)
     if place.type == "cuda" and not (torch.cuda.is_available() and (place.index or 0) < torch.cuda.device_count()):
         device = "cpu"
-    memory = torch.UntypedStorage(len(data), device=device)
+    make: Any = torch.UntypedStorage
+    memory = make(len(data), device=device)
     _write(_whole(memory), data)
     return memory
 
