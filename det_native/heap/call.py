@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from det_native.heap.edges import Kind
+from det_native.heap.edges import KEPT, Kind
 from det_native.heap.kinds.builtin import LIST
 from det_native.heap.names import ENVIRONMENT, FRAME, NAMESPACE, ROOTS, SETTINGS
 from det_native.heap.packing import Packer
@@ -57,7 +57,8 @@ class CallSnapshot:
         What the call is given, by names that are the same in both processes.
     kept_elsewhere : iterable of object
         Objects whose content somebody else saves and loads (the trained model's weights, its optimizer's state): they
-        have addresses, and nothing of their content is compared. A tensor of PyTorch stands for its memory, too.
+        have addresses, and nothing of their content is compared. Of a tensor of PyTorch that is its memory and its
+        gradient; its shape and attributes are compared.
     exact : bool
         Whether both processes are to hold the same values at the beginning; with other hyperparameters or another
         seed they need not.
@@ -76,8 +77,7 @@ class CallSnapshot:
         keep_small: bool = False,
     ) -> None:
         self._exact = exact
-        kept = [*kept_elsewhere]
-        kept += [storage for obj in kept if (storage := _storage_of(obj)) is not None]
+        kept, read_as = _kept(kept_elsewhere)
         roots: dict[str, tuple[Any, Kind]] = {
             "names": (namespace, NAMESPACE),
             "environment": (os.environ, ENVIRONMENT),
@@ -87,7 +87,7 @@ class CallSnapshot:
             if frame.f_locals is not namespace:
                 roots[f"function {place} {frame.f_code.co_qualname}"] = frame, FRAME
         roots |= {"given": (dict(given or {}), ROOTS), "kept elsewhere": (kept, LIST)}
-        self._snapshot = Snapshot(roots, {*map(id, kept)})
+        self._snapshot = Snapshot(roots, read_as)
         self._copies = Copies(self._snapshot) if keep_small else None
 
     def changes(self, limit: int = LIMIT, *, reopen: Reopen | None = None) -> Changes:
@@ -119,8 +119,19 @@ class CallSnapshot:
         (self._copies or Copies(self._snapshot, keep=False)).undo()
 
 
-def _storage_of(obj: Any) -> Any:
+def _kept(objects: Iterable[Any]) -> tuple[list[Any], dict[int, Kind]]:
+    """Return what is kept elsewhere, and how each of it is read, by identity."""
     torch = sys.modules.get("torch")
-    if torch is None or not isinstance(obj, torch.Tensor) or obj.layout is not torch.strided:
-        return None
-    return obj.untyped_storage()
+    kept: list[Any] = []
+    kinds: dict[int, Kind] = {}
+    for obj in objects:
+        kept.append(obj)
+        if torch is None or not isinstance(obj, torch.Tensor) or obj.layout is not torch.strided:
+            kinds[id(obj)] = KEPT
+            continue
+        from det_native.heap.kinds.torch_ import KEPT_TENSOR
+
+        kinds[id(obj)] = KEPT_TENSOR
+        kept.append(obj.untyped_storage())
+        kinds[id(kept[-1])] = KEPT
+    return kept, kinds

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
 from det_native.heap.edges import (
     ATOMS,
-    KEPT,
     KIND_OF_CLASS,
     UNREADABLE,
     VALUE,
@@ -32,8 +31,8 @@ class Snapshot:
     ----------
     roots : mapping of str to (object, Kind)
         In the order in which addresses are to begin with them.
-    kept : collection of int
-        Identities of objects whose own state is not read.
+    kept : mapping of int to Kind
+        How objects are read whose content somebody else saves, by identity.
 
     Attributes
     ----------
@@ -45,7 +44,7 @@ class Snapshot:
         From which object one was reached first.
     """
 
-    def __init__(self, roots: Mapping[str, tuple[Any, Kind]], kept: Collection[int] = ()) -> None:
+    def __init__(self, roots: Mapping[str, tuple[Any, Kind]], kept: Mapping[int, Kind] | None = None) -> None:
         names = {label: root for label, (root, _) in roots.items()}
         self.objects: list[Any] = [names, *names.values()]
         self.kinds: list[Kind] = [ROOTS, *(kind for _, kind in roots.values())]
@@ -54,7 +53,7 @@ class Snapshot:
         self.numbers: dict[int, int] = {id(obj): number for number, obj in enumerate(self.objects)}
         self.children: list[Sequence[Any]] = []
         self.facts: list[Any] = []
-        self._kept = frozenset(kept)
+        self._kept = dict(kept or {})
         self.first = len(self.objects)
         self._places: list[int] = [0, *range(len(names))]
         self._labels: dict[int, Sequence[Any]] = {}
@@ -102,7 +101,7 @@ class Snapshot:
                 continue
             numbers[id(child)] = len(objects)
             objects.append(child)
-            self.kinds.append(KEPT if id(child) in self._kept else kind)
+            self.kinds.append(self._kept.get(id(child), kind))
             self.classes.append(cls)
             self.parents.append(number)
             self._places.append(place)

@@ -15,14 +15,22 @@ class TensorKind(Kind):
 
     Sparse, quantized and other tensors without memory of their own are values. The graph that made a tensor stays in
     its process.
+
+    Parameters
+    ----------
+    with_gradient : bool
+        False for tensors whose memory and gradient somebody else saves and loads.
     """
+
+    def __init__(self, *, with_gradient: bool = True) -> None:
+        self._with_gradient = with_gradient
 
     def take(self, obj: Any) -> State:
         names = [*vars(obj)]
         if not _has_memory(obj):
             value = digest(pickle.dumps(obj.detach(), protocol=5)) if obj.device.type != "meta" else ""
             return (type(obj), *vars(obj).values()), (names, (str(obj.dtype), tuple(obj.shape)), value)
-        gradient = obj.grad if obj.is_leaf and obj.requires_grad else None
+        gradient = obj.grad if self._with_gradient and obj.is_leaf and obj.requires_grad else None
         where = (str(obj.dtype), tuple(obj.shape), obj.stride(), obj.storage_offset())
         children = (type(obj), obj.untyped_storage(), gradient, *vars(obj).values())
         return children, (names, where, obj.requires_grad, obj.is_leaf)
@@ -52,7 +60,7 @@ class TensorKind(Kind):
                     obj.data = as_tensor(children[1], *facts[1])
         if len(facts) == 4 and obj.is_leaf and facts[3]:
             obj.requires_grad_(facts[2])
-            if not isinstance(children[2], Left):
+            if self._with_gradient and not isinstance(children[2], Left):
                 obj.grad = children[2]
         if type(obj) is not children[0] and isinstance(children[0], type):
             obj.__class__ = children[0]
@@ -147,6 +155,16 @@ def make_memory(data: bytes, device: str) -> Any:
     return memory
 
 
+class LoaderPassKind(Kind):
+    """A pass over a wrapped loader, which begins again and steps over the batches that it has given."""
+
+    in_place = False
+
+    def take(self, obj: Any) -> State:
+        _, (loader, *place) = obj.__reduce__()
+        return (loader,), place
+
+
 class GeneratorKind(Kind):
     """``torch.Generator``."""
 
@@ -159,8 +177,12 @@ class GeneratorKind(Kind):
         obj.set_state(torch.frombuffer(bytearray(facts), dtype=torch.uint8))
 
 
+#: Of tensors whose memory and gradient are kept elsewhere.
+KEPT_TENSOR = TensorKind(with_gradient=False)
+
 BY_NAME |= {
     "torch.Tensor": TensorKind(),
+    "det_native.pytorch.wrapped_loader.LoaderPass": LoaderPassKind(),
     "torch.storage.UntypedStorage": MemoryKind(),
     "torch._C.Generator": GeneratorKind(),
     "torch.dtype": VALUE,

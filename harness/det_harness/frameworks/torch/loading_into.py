@@ -50,6 +50,8 @@ def load_into(context: PyTorchTrialContext, directory: Path) -> None:
             if saved:  # a gradient scaler that was switched off has nothing
                 each.load_state_dict(saved)
     changed.put_back(context.models, state, context.as_wrapped)
+    for model, gradients in zip(context.models, state.get("gradients") or [], strict=False):
+        trial_state.put_gradients(model, gradients)
 
 
 def load_into_objects(target: Any, optimizer: Any, directory: Path) -> None:

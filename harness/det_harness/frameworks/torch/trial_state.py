@@ -58,7 +58,7 @@ _COMMON = (
     "frozen_parameters",
     "parameter_groups",
 )
-_OF_OBJECTS = (*_COMMON, "evaluating", "module_attributes")
+_OF_OBJECTS = (*_COMMON, "evaluating", "gradients", "module_attributes")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, torch.device)
 
 
@@ -223,7 +223,7 @@ def restore(state: dict[str, Any], context: PyTorchTrialContext, callbacks: Mapp
     _load_each(owner, "model", context.models, state["models_state_dict"])
     _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
     for model, gradients in zip(context.models, state["gradients"], strict=True):
-        _put_gradients(model, gradients)
+        put_gradients(model, gradients)
     changed.put_back(context.models, state, context.as_wrapped)
     _load_each(owner, "learning rate scheduler", context.lr_schedulers, state["lr_schedulers_state_dict"])
     _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
@@ -320,7 +320,8 @@ def _evaluating(model: torch.nn.Module) -> list[str]:
     return [name for name, module in model.named_modules() if not module.training]
 
 
-def _put_gradients(model: torch.nn.Module, gradients: dict[str, torch.Tensor]) -> None:
+def put_gradients(model: torch.nn.Module, gradients: dict[str, torch.Tensor]) -> None:
+    """Give parameters the gradients of a checkpoint; those that it lacks have none."""
     for name, parameter in model.named_parameters():
         saved = gradients.get(name)
         parameter.grad = None if saved is None else saved.to(parameter.device)
