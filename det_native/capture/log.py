@@ -317,18 +317,17 @@ class ExecutionLog:
             seen = seen._replace(changed=frozenset(), unclear=frozenset())
         execution.effects = before.then(seen)
 
-    def note_loaded(self, index: int, objects: Set[int], bound: Set[str] = frozenset()) -> None:
-        """Note what the training of an execution has come to: weights in objects, and names that its loop has bound."""
-        namespace, trained = self.shell.user_ns, self.executions[index]
-        before = frozenset(self._watch.looks)
-        names = self._watch.renew(namespace, objects, bound)
+    def before_loading(self) -> None:
+        """Look before the result of a training is put in place: what the running cell has done until now is its own."""
+        if self.running is not None:
+            self._observe(self.running)
+
+    def note_loaded(self, index: int) -> None:
+        """Note what the training of an execution has come to: all that has changed since :meth:`before_loading`."""
+        trained = self.executions[index]
+        seen = self._watch.renew(self.shell.user_ns, self.shell.user_ns_hidden)
         if trained.effects is not None:
-            effects = trained.effects
-            trained.effects = effects._replace(
-                changed=effects.changed | names,
-                bound=effects.bound | (bound & namespace.keys()),
-                made=effects.made | (bound & namespace.keys() - before),
-            )
+            trained.effects = trained.effects.then(seen)
 
     def before_call(self) -> None:
         """Look before a training call: what it changes is no work of its cell."""

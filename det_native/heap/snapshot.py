@@ -228,4 +228,3 @@ def same_facts(one: Any, other: Any) -> bool:
         return one is other or bool(one == other)
     except Exception:  # noqa: BLE001
         return False
-
