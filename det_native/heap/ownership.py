@@ -8,8 +8,7 @@ import sys
 import sysconfig
 
 _LIBRARIES = tuple(
-    {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
-    - {sys.prefix, sys.base_prefix}
+    {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()} - {sys.prefix, sys.base_prefix}
 )
 _PARTS = ("/site-packages/", "/dist-packages/")
 

@@ -228,3 +228,4 @@ def same_facts(one: Any, other: Any) -> bool:
         return one is other or bool(one == other)
     except Exception:  # noqa: BLE001
         return False
+

@@ -77,14 +77,7 @@ class FunctionKind(Kind):
         if not is_users(obj) or (obj.__module__ != "__main__" and is_importable(obj)):
             return NotImplemented
         state = (obj.__defaults__, obj.__kwdefaults__, vars(obj), obj.__doc__, obj.__annotations__)
-        made = (
-            marshal.dumps(obj.__code__),
-            obj.__module__,
-            obj.__globals__,
-            obj.__name__,
-            obj.__qualname__,
-            obj.__closure__,
-        )
+        made = (marshal.dumps(obj.__code__), obj.__module__, obj.__globals__, obj.__name__, obj.__qualname__, obj.__closure__)
         return make_function, made, state, None, None, fill_function
 
 
@@ -130,18 +123,7 @@ def fill_cell(cell: types.CellType, state: Any) -> None:
 class ClassKind(Kind):
     """A class of the user's with all that stands in it; a library's holds nothing of interest."""
 
-    _skipped = frozenset(
-        {
-            "__dict__",
-            "__weakref__",
-            "__module__",
-            "__doc__",
-            "__qualname__",
-            "_abc_impl",
-            "__annotations__",
-            "__slotnames__",
-        }
-    )
+    _skipped = frozenset({"__dict__", "__weakref__", "__module__", "__doc__", "__qualname__", "_abc_impl", "__annotations__", "__slotnames__"})
 
     def take(self, obj: type) -> State:
         if not is_users(obj):
@@ -238,13 +220,7 @@ BY_NAME |= {
     "functools.partial": PartialKind(),
     "functools._lru_cache_wrapper": CachedKind(),
 }
-for _name in (
-    "wrapper_descriptor",
-    "method_descriptor",
-    "getset_descriptor",
-    "member_descriptor",
-    "classmethod_descriptor",
-):
+for _name in ("wrapper_descriptor", "method_descriptor", "getset_descriptor", "member_descriptor", "classmethod_descriptor"):
     BY_NAME[f"builtins.{_name}"] = VALUE
 for _name in ("code", "GenericAlias", "UnionType"):
     BY_NAME[f"builtins.{_name}"] = BY_NAME[f"types.{_name}"] = VALUE

@@ -161,12 +161,7 @@ def _fallback(cls: type) -> Kind:
     beyond = [base for base in cls.__mro__[:-1] if not base.__flags__ & _HEAP or base.__flags__ & _IMMUTABLE]
     if python and not beyond:
         return AttributesKind()
-    if (
-        has_attributes(cls)
-        and cls.__reduce_ex__ is object.__reduce_ex__
-        and cls.__reduce__ is object.__reduce__
-        and python
-    ):
+    if has_attributes(cls) and cls.__reduce_ex__ is object.__reduce_ex__ and cls.__reduce__ is object.__reduce__ and python:
         return AttributesKind() if not hasattr(cls, "__setstate__") else Composite(ReduceKind(cls), cls)
     return ReduceKind(cls)
 

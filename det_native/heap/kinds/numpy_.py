@@ -106,9 +106,7 @@ class GeneratorKind(Kind):
 
 class RandomStateKind(Kind):
     def take(self, obj: Any) -> State:
-        return (), digest(
-            repr(obj.get_state(legacy=False)).encode() + obj.get_state(legacy=False)["state"]["key"].tobytes()
-        )
+        return (), digest(repr(obj.get_state(legacy=False)).encode() + obj.get_state(legacy=False)["state"]["key"].tobytes())
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return obj.get_state(legacy=False)

@@ -20,9 +20,7 @@ class TableKind(Kind):
         children: list[Any] = []
         facts: list[Any] = [obj.shape, repr(obj.attrs), getattr(obj, "name", None)]
         for axis in obj.axes:
-            facts.append(
-                (str(axis.dtype), digest(pandas.util.hash_array(axis.to_numpy()).tobytes()), (*map(str, axis.names),))
-            )
+            facts.append((str(axis.dtype), digest(pandas.util.hash_array(axis.to_numpy()).tobytes()), (*map(str, axis.names),)))
         for block in obj._mgr.blocks:
             facts.append((str(block.dtype), (*map(int, block.mgr_locs.as_array[:2]),), len(block.mgr_locs)))
             values = getattr(block.values, "_ndarray", block.values)

@@ -44,11 +44,7 @@ class ConstantKind(Kind):
         if obj.dtype.name in ("resource", "variant"):
             return (), None
         value = obj.numpy()
-        return (), (
-            obj.dtype.name,
-            obj.shape.as_list(),
-            digest(value.tobytes()) if hasattr(value, "tobytes") else value,
-        )
+        return (), (obj.dtype.name, obj.shape.as_list(), digest(value.tobytes()) if hasattr(value, "tobytes") else value)
 
     def reduce(self, obj: Any) -> Any:
         if obj.dtype.name in ("resource", "variant"):
@@ -74,7 +70,9 @@ _REMADE = frozenset(
 )
 
 
-_REMADE_AS_NONE = "train_function test_function predict_function train_tf_function _cluster_coordinator _mesh".split()
+_REMADE_AS_NONE = (
+    "train_function test_function predict_function train_tf_function _cluster_coordinator _mesh".split()
+)
 
 
 class KerasKind(AttributesKind):

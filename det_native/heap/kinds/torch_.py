@@ -20,12 +20,7 @@ class TensorKind(Kind):
         if obj.layout is not torch.strided or obj.device.type == "meta" or obj.is_quantized:
             return (type(obj), *vars(obj).values()), (names, str(obj.dtype), tuple(obj.shape), str(obj.layout))
         where = (str(obj.dtype), tuple(obj.shape), obj.stride(), obj.storage_offset())
-        return (type(obj), obj.untyped_storage(), gradient, *vars(obj).values()), (
-            names,
-            where,
-            obj.requires_grad,
-            obj.is_leaf,
-        )
+        return (type(obj), obj.untyped_storage(), gradient, *vars(obj).values()), (names, where, obj.requires_grad, obj.is_leaf)
 
     def cheap(self, obj: Any) -> Any:
         import torch
