@@ -157,8 +157,6 @@ class ExecutionLog:
     ----------
     prompts : bool
         Whether cells have the numbers that the notebook shows; else their places among its code cells.
-    before_cells : list of callable
-        Called with the text of each cell before it runs, and before anybody looks.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -177,7 +175,6 @@ class ExecutionLog:
         self._watch = Watch()
         self._trainings = Trainings()
         self._outside = outside
-        self.before_cells: list[Callable[[str], None]] = []
         self.fixed: frozenset[str] = frozenset()
         self.looked_up: dict[str, frozenset[str]] = {}
 
@@ -288,8 +285,6 @@ class ExecutionLog:
             owner.files.setdefault(self._file_name(body, transformed, number), 1 if is_body else 0)
             self._running.append(None)
             return
-        for prepare in self.before_cells:
-            prepare(info.raw_cell)
         execution = self._append(number if stored else None, info.raw_cell, transformed)
         metadata = getattr(info, "cell_meta", None) or parent_metadata(self.shell)
         execution.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")

@@ -40,4 +40,5 @@ def keep(experiment: Any, result: Result) -> None:
 
 def result_of(experiment: Any) -> Result | None:
     """Return what is to come of an experiment; None where this process has submitted nothing."""
-    return _results.get((experiment.source.url, experiment.id))
+    result: Result | None = getattr(experiment, "_result", None)
+    return result or _results.get((experiment.source.url, experiment.id))

@@ -10,6 +10,7 @@ from typing import Any
 
 from det_native.capture.log import current_log
 from det_native.client import ended, rendering
+from det_native.client.addresses import is_loopback
 from det_native.client.handles import Experiment
 from det_native.client.keras_experiment import KerasExperiment, give_history
 from det_native.client.loaded import loaded_sentence, note_loaded_into
@@ -21,6 +22,8 @@ from det_native.home.naming import names_of
 from det_native.home.trained import note_trained
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState
+
+_trusted: list[str] = []
 
 
 @dataclass(eq=False)
@@ -144,7 +147,16 @@ class Result:
 
 def note_result(experiment: Experiment, call: Any, execution: int | None) -> None:
     """Have the result of a call come home when somebody waits for its end."""
+    _tell_of_trust(experiment.source.url)
     ended.keep(experiment, Result(experiment, call, execution, experiment.detail().created))
+
+
+def _tell_of_trust(url: str) -> None:
+    """Say once that what workers of a master elsewhere send is loaded here."""
+    if _trusted or not url.startswith("http") or is_loopback(url):
+        return
+    _trusted.append(url)
+    print(f"This kernel loads Python objects that workers of {url} send: train only on a master that you trust.")
 
 
 def _is_search(detail: rest.ExperimentDetail) -> bool:

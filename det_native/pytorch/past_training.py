@@ -1,7 +1,7 @@
 """Where the random numbers of the notebook stand after a training, the same here and on the cluster.
 
-The process goes on with the numbers at the end of the training, as the plain loop does, unless it has drawn others since
-it submitted it. The same model trained again right after that begins where its training before has ended: it would get
+The process goes on with the numbers at the end of the training, as the plain loop does, unless it has drawn others
+since the submit. The same model trained again right after that begins where its training before has ended: it would get
 the order and the dropout of that one once more.
 """
 
