@@ -26,7 +26,10 @@ def test_the_button_ends_the_waiting_and_not_the_training(kernel: Kernel, gate: 
     assert "weights loaded into `model`" in kernel.finish(waiting).text
 
 
-def test_stop_brings_home_what_there_is(kernel: Kernel, cluster: Cluster, gate: Gate) -> None:
+def test_stop_brings_home_what_there_is(
+    kernel: Kernel, cluster: Cluster, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DET_HOME", str(cluster.home.path))
     kernel.run(f"context, model, optimizer, train_batch = begin({gate.port})\nbefore = loss_here()")
     waiting = kernel.begin(f"{FIT.format('')}\nran = 1")
     visitor = gate.next()
