@@ -15,6 +15,7 @@ from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel  # noqa: E40
 from in_process import ShellKernel  # noqa: E402
 from torch_program import CONFIG, TORCH  # noqa: E402
 
+
 @pytest.fixture(scope="session")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShellKernel]:
     """IPython's shell, in processes that have PyTorch."""

@@ -48,7 +48,7 @@ def test_the_next_statement_has_the_weights_of_local_training(kernel: Kernel, tr
     kernel.run(BEGIN.format(""))
     ran = kernel.run(f"{training.format('')}\nimport json\nprint('SEEN', json.dumps({SEEN}))")
     assert "weights loaded into `model`" in ran.text
-    assert f"SEEN {str(local)}" in ran.text
+    assert f"SEEN {local!s}" in ran.text
     assert kernel.value("context.experiment.state") == "Completed"
     assert "weights loaded" not in kernel.run("context.experiment.wait(); loss_here()").text, "once"
 

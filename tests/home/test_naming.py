@@ -24,7 +24,8 @@ from det_native.home.naming import names_of
 class Trainer:
     def __init__(self):
         self.net, self._hidden = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
-trainer, nets, by_name, _secret = Trainer(), [torch.nn.Linear(2, 2)], {"a": torch.nn.Linear(2, 2)}, torch.nn.Linear(2, 2)
+trainer, nets, by_name = Trainer(), [torch.nn.Linear(2, 2)], {"a": torch.nn.Linear(2, 2)}
+_secret = torch.nn.Linear(2, 2)
 """
     )
     models = "[model, trainer.net, nets[0], by_name['a'], trainer._hidden, _secret]"

@@ -122,7 +122,9 @@ def test_a_search_brings_its_best_trial_where_shapes_fit(kernel: Kernel, worse: 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("call", ["thread = threading.Thread(target=work)\nthread.start()\nthread.join()", "await await_work()"])
+@pytest.mark.parametrize(
+    "call", ["thread = threading.Thread(target=work)\nthread.start()\nthread.join()", "await await_work()"]
+)
 def test_a_call_in_a_thread_or_a_coroutine_waits_there(kernel: Kernel, call: str) -> None:
     kernel.run(BEGIN.format("local=True"))
     kernel.run(FIT.format(""))
