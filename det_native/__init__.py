@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
     from det_native.experimental.finding import compare, to_dataframe
     from det_native.experimental.registry import create_model, model, models
+    from det_native.home.waiting import wait
     from det_native.logged import log, log_histogram, log_image, log_table, log_text
-    from det_native.pending.forgetting import forget
     from det_native.schema.config import ExperimentConfig
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
     from det_native.trial import DistributedContext, Trial, TrialContext
@@ -53,7 +53,6 @@ _NAMES = {
     "Trial": "det_native.trial",
     "TrialContext": "det_native.trial",
     "compare": "det_native.experimental.finding",
-    "forget": "det_native.pending.forgetting",
     "last_experiment": "det_native.client.last",
     "log": "det_native.logged.calls",
     "log_histogram": "det_native.logged.calls",
@@ -63,6 +62,7 @@ _NAMES = {
     "log_text": "det_native.logged.calls",
     "preview_search": "det_native.client.search_preview",
     "to_dataframe": "det_native.experimental.finding",
+    "wait": "det_native.home.waiting",
     "__version__": "det_native._version",
 }
 
@@ -95,7 +95,6 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "create_model",
     "experiment",
     "experiments",
-    "forget",
     "last_experiment",
     "log",
     "log_histogram",
@@ -107,6 +106,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "models",
     "preview_search",
     "to_dataframe",
+    "wait",
 ]
 
 

@@ -84,8 +84,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.schema",
         "det_native.storage",
     },
-    "det_native.pending": {
-        "det_native.carried",
+    "det_native.home": {
         "det_native.capture",
         "det_native.client",
         "det_native.files_home",
@@ -105,7 +104,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.display",
         "det_native.inspection",
         "det_native.local",
-        "det_native.pending",
+        "det_native.home",
         "det_native.proof",
         "det_native.schema",
         "det_native.search",

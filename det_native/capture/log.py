@@ -157,8 +157,6 @@ class ExecutionLog:
     ----------
     prompts : bool
         Whether cells have the numbers that the notebook shows; else their places among its code cells.
-    before_cells : list of callable
-        Called with the text of each cell before it runs, and before anybody looks.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -177,7 +175,6 @@ class ExecutionLog:
         self._watch = Watch()
         self._trainings = Trainings()
         self._outside = outside
-        self.before_cells: list[Callable[[str], None]] = []
         self.fixed: frozenset[str] = frozenset()
         self.looked_up: dict[str, frozenset[str]] = {}
 
@@ -288,8 +285,6 @@ class ExecutionLog:
             owner.files.setdefault(self._file_name(body, transformed, number), 1 if is_body else 0)
             self._running.append(None)
             return
-        for prepare in self.before_cells:
-            prepare(info.raw_cell)
         execution = self._append(number if stored else None, info.raw_cell, transformed)
         metadata = getattr(info, "cell_meta", None) or parent_metadata(self.shell)
         execution.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")
@@ -317,18 +312,17 @@ class ExecutionLog:
             seen = seen._replace(changed=frozenset(), unclear=frozenset())
         execution.effects = before.then(seen)
 
-    def note_loaded(self, index: int, objects: Set[int], bound: Set[str] = frozenset()) -> None:
-        """Note what the training of an execution has come to: weights in objects, and names that its loop has bound."""
-        namespace, trained = self.shell.user_ns, self.executions[index]
-        before = frozenset(self._watch.looks)
-        names = self._watch.renew(namespace, objects, bound)
+    def before_loading(self) -> None:
+        """Look before the result of a training is put in place: what the running cell has done until now is its own."""
+        if self.running is not None:
+            self._observe(self.running)
+
+    def note_loaded(self, index: int) -> None:
+        """Note what the training of an execution has come to: all that has changed since :meth:`before_loading`."""
+        trained = self.executions[index]
+        seen = self._watch.renew(self.shell.user_ns, self.shell.user_ns_hidden)
         if trained.effects is not None:
-            effects = trained.effects
-            trained.effects = effects._replace(
-                changed=effects.changed | names,
-                bound=effects.bound | (bound & namespace.keys()),
-                made=effects.made | (bound & namespace.keys() - before),
-            )
+            trained.effects = trained.effects.then(seen)
 
     def before_call(self) -> None:
         """Look before a training call: what it changes is no work of its cell."""

@@ -244,6 +244,29 @@ def _start(home: Home, framework: str | None) -> RuntimeFile:
     return started.runtime
 
 
+def revive(session: Session) -> bool:
+    """Start the master of this machine again if it was killed; one that was stopped on purpose stays so.
+
+    Parameters
+    ----------
+    session : Session
+        With that master.
+
+    Returns
+    -------
+    bool
+        Whether it runs.
+    """
+    from det_native.client.starting import ensure_master
+
+    home = Home.default()
+    # A master removes the file when it is stopped.
+    if session.find is None or not home.runtime.exists() or read_runtime(home) is not None:
+        return False
+    ensure_master(home)
+    return True
+
+
 def _session(address: Address, find: Find | None = None) -> Session:
     key = (os.getpid(), address.url, f"{address.incarnation} {address.token}")
     known = _sessions.get(key)

@@ -1,9 +1,12 @@
-"""Who is told once somebody has seen that an experiment has ended: in a wait, or in a live view."""
+"""What happens in this process once somebody has seen that an experiment has ended: in a wait, or in a live view."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
+
+from det_native.errors import DetError
 
 #: Called with the handle, in the thread of whoever has seen it; they may be called more than once.
 listeners: list[Callable[[Any], None]] = []
@@ -13,3 +16,29 @@ def tell(experiment: Any) -> None:
     """Tell that an experiment has ended."""
     for listener in list(listeners):
         listener(experiment)
+
+
+class Result(Protocol):
+    """What a training that this process has submitted makes of its objects."""
+
+    def bring(self) -> None:
+        """Put it in place; does nothing the second time."""
+
+    def give_up(self, failure: DetError) -> None:
+        """Note that it never comes, and say in the error what there is."""
+
+
+# Held by the handle of the call, and found by any other handle of the experiment.
+_results: weakref.WeakValueDictionary[tuple[str, int | str], Result] = weakref.WeakValueDictionary()
+
+
+def keep(experiment: Any, result: Result) -> None:
+    """Have those who wait for an experiment bring its result."""
+    experiment._result = result
+    _results[experiment.source.url, experiment.id] = result
+
+
+def result_of(experiment: Any) -> Result | None:
+    """Return what is to come of an experiment; None where this process has submitted nothing."""
+    result: Result | None = getattr(experiment, "_result", None)
+    return result or _results.get((experiment.source.url, experiment.id))

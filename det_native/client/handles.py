@@ -23,7 +23,7 @@ from det_native.client.shares import change_resources
 from det_native.client.source import Source
 from det_native.client.state_words import shown_state
 from det_native.client.trial import Trial
-from det_native.errors import NotFoundError, interrupted, shown_shortly
+from det_native.errors import DetError, NotFoundError, interrupted, shown_shortly
 from det_native.schema import rest
 from det_native.schema.states import CheckpointState, ExperimentState
 
@@ -53,6 +53,7 @@ class Experiment(ExperimentLife):
         self._ended: rest.ExperimentDetail | None = None
         self._metric: str | None = None
         self._last_event = 0
+        self._result: ended.Result | None = None
 
     @property
     def source(self) -> Source:
@@ -170,6 +171,9 @@ class Experiment(ExperimentLife):
     def wait(self, timeout: float | None = None, *, show: Show = "view") -> Experiment:
         """Block until the experiment has ended, and show how it goes on; return the experiment.
 
+        What was submitted from this process has its result then: weights, names and files are put in place, once. Of an
+        experiment that was stopped, those of its last checkpoint.
+
         An exception in the user's code is shown as soon as it is known, even if a retry follows. Ctrl-C (interrupting
         the cell) ends the waiting only; the experiment goes on.
 
@@ -194,7 +198,15 @@ class Experiment(ExperimentLife):
         self._wait(timeout, shown, checked_show(show))
         ended.tell(self)
         detail = waiting.patiently(self._source, self.detail)
-        waiting.raise_failure(self._source, self._id, detail, shown)
+        result = ended.result_of(self)
+        try:
+            waiting.raise_failure(self._source, self._id, detail, shown)
+        except DetError as failure:
+            if result is not None:
+                result.give_up(failure)
+            raise
+        if result is not None:
+            waiting.patiently(self._source, result.bring)
         return self
 
     def _wait(self, timeout: float | None, shown: set[str], show: Show) -> None:
@@ -202,9 +214,16 @@ class Experiment(ExperimentLife):
             if waiting.patiently(self._source, self.detail, partial(print, file=sys.stderr)).state.terminal:
                 return
             view = rendering.current().follow(self, show)
-            self._last_event = waiting.wait(
-                self._source, self._id, view, timeout=timeout, after=self._last_event, shown=shown
-            )
+            with rendering.current().waiting(self) as is_left:
+                self._last_event = waiting.wait(
+                    self._source,
+                    self._id,
+                    view,
+                    timeout=timeout,
+                    after=self._last_event,
+                    shown=shown,
+                    is_left=is_left,
+                )
         except waiting.WaitInterrupt:
             raise interrupted() from None
         except KeyboardInterrupt:

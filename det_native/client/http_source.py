@@ -81,6 +81,11 @@ class HttpSource(Source):
     def patience(self) -> float:
         return PATIENCE if self._session.route is None else self._session.route.patience
 
+    def revive(self) -> bool:
+        from det_native.client.connect import revive
+
+        return revive(self._session)
+
     def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
         return self._session.call(routes.GET_EXPERIMENT, experiment_id=experiment_id)
 

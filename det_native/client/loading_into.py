@@ -126,8 +126,8 @@ def files_of(source: Source, experiment_id: int | str, checkpoint: rest.Checkpoi
         yield Path(folder)
 
 
-def into_call(source: Source, experiment_id: int | str, checkpoint: rest.Checkpoint, call: Any) -> None:
-    """Put a checkpoint into the objects of a captured call.
+def into_call(source: Source, experiment_id: int | str, checkpoint: rest.Checkpoint, call: Any) -> list[str]:
+    """Put a checkpoint into the objects of a captured call; return a sentence for each that stays as it was.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def into_call(source: Source, experiment_id: int | str, checkpoint: rest.Checkpo
             "experiment.top_checkpoint().load() makes them here."
         )
     with files_of(source, experiment_id, checkpoint) as folder:
-        load_into(call, folder)
+        return load_into(call, folder)
 
 
 def into_objects(

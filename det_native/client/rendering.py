@@ -7,12 +7,15 @@ Handles know no figure library and no HTML. ``det_native.display`` registers its
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 from det_native.client.arguments import Show
 from det_native.errors import ArgumentError, DetError
 
+#: Asks whether the user has said that the training is to go on without being waited for.
+IsLeft = Callable[[], bool]
 Handle = TypeVar("Handle", contravariant=True)
 
 
@@ -65,6 +68,9 @@ class Renderer(Protocol[Handle]):
 
     def line_in_place(self) -> LineInPlace:
         """Return what shows a line that can change."""
+
+    def waiting(self, handle: Handle) -> AbstractContextManager[IsLeft]:
+        """While this process waits for a handle: gives what asks whether the user wants it left running."""
 
 
 class PlainProgress:
@@ -137,6 +143,10 @@ class PlainRenderer:
     def line_in_place(self) -> LineInPlace:
         """Return what prints a line for each text."""
         return PrintedLine()
+
+    def waiting(self, handle: object) -> AbstractContextManager[IsLeft]:
+        """Return what nobody can press."""
+        return nullcontext(lambda: False)
 
 
 def line_of(handle: object) -> str:

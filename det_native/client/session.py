@@ -104,7 +104,7 @@ class Session:
         self.route = route
         self._attempts = attempts
         self._tell_silence = tell_silence
-        self._find = find
+        self.find = find
         self._token = Secret(token)
         self._doubted = False
         self._http = requests.Session()
@@ -272,16 +272,16 @@ class Session:
         """Return the address to send to now, and the token."""
         if self.route is not None:
             return self.route.address()
-        if self._doubted and self._find is not None:
+        if self._doubted and self.find is not None:
             self._doubted = False
-            place = self._find()
+            place = self.find()
             if place is not None:
                 self.url, self._token = place[0], Secret(place[1])
         return self.url, self._token
 
     def _token_has_changed(self, refused: str) -> bool:
         """Whether the master has another token now than the one that it refuses, as after its replacement."""
-        place = None if self._find is None else self._find()
+        place = None if self.find is None else self.find()
         if place is None or place[1] == refused:
             return False
         self.url, self._token = place[0], Secret(place[1])

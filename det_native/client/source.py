@@ -31,6 +31,10 @@ class Source(Protocol):
         """Seconds that one who waits for an experiment goes on without an answer of the master."""
         return PATIENCE
 
+    def revive(self) -> bool:
+        """Start the master again if it is one of this machine and was killed; return whether it runs."""
+        return False
+
     @property
     def url(self) -> str:
         """Address of the master; empty for a run in a process of this machine."""

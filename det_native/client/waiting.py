@@ -12,7 +12,7 @@ from typing import TypeVar
 from det_native.client.events import FIRST_PAUSE, LONGEST_PAUSE, EventFeed
 from det_native.client.logs import Logs
 from det_native.client.progress import ExperimentProgress
-from det_native.client.rendering import ProgressView
+from det_native.client.rendering import IsLeft, ProgressView
 from det_native.client.source import PATIENCE, Source
 from det_native.client.travel_hints import travel_hint
 from det_native.errors import ExperimentFailedError, MasterUnreachableError, NoMasterError, UserCodeError
@@ -24,8 +24,10 @@ from det_native.schema.states import ExperimentState, TrialState
 LOG_TAIL = 20
 # Seconds without an event after which the view shows what it held back.
 SETTLED = 0.3
-# Seconds out of touch after which that is said.
+# Seconds out of touch after which that is said, and a master of this machine that was killed is started again.
 TOUCH_SECONDS = 1.0
+# Seconds between two looks whether the user has had enough of waiting.
+LOOK_SECONDS = 0.25
 IN_TOUCH = "In touch again."
 
 Answer = TypeVar("Answer")
@@ -62,6 +64,7 @@ def wait(
     timeout: float | None = None,
     after: int = 0,
     shown: set[str] | None = None,
+    is_left: IsLeft = lambda: False,
 ) -> int:
     """Block until the experiment has ended.
 
@@ -77,6 +80,8 @@ def wait(
         Id of the last event that was already shown.
     shown : set of str, optional
         Takes up the tracebacks that are shown.
+    is_left : callable
+        Asks whether the user wants the experiment left running; then it is as with Ctrl-C.
 
     Returns
     -------
@@ -92,7 +97,7 @@ def wait(
     """
     with closing(view), own_time():
         try:
-            return _follow(source, experiment_id, view, timeout, after, set() if shown is None else shown)
+            return _follow(source, experiment_id, view, timeout, after, set() if shown is None else shown, is_left)
         except TimeoutError:
             raise TimeoutError(_not_ended(source, experiment_id, timeout)) from None
         except KeyboardInterrupt:
@@ -107,6 +112,7 @@ def _follow(
     timeout: float | None,
     after: int,
     tracebacks: set[str],
+    is_left: IsLeft,
 ) -> int:
     """Show events until the experiment has ended; return the id of the last one."""
     last = after
@@ -118,7 +124,7 @@ def _follow(
         if progress.ended:
             return last
         failed: set[int | None] = set()
-        for event in _until(feed, timeout, view.flush, Touch(feed, view)):
+        for event in _until(feed, timeout, view.flush, Touch(feed, view, source.revive), is_left):
             last = max(last, event.id)
             error = progress.apply(event)
             if error is not None:
@@ -167,6 +173,8 @@ def patiently(source: Source, question: Callable[[], Answer], say: Callable[[str
             waited = time.monotonic() - begun
             if waited >= patience:
                 raise
+            if waited >= TOUCH_SECONDS and source.revive():
+                continue
             if say is not None and not told and waited >= TOUCH_SECONDS:
                 say(str(error))
                 told = True
@@ -185,22 +193,30 @@ class Touch:
     ----------
     feed : EventFeed
     view : ProgressView
+    revive : callable
+        Starts a master of this machine again that was killed.
     """
 
-    def __init__(self, feed: EventFeed, view: ProgressView) -> None:
+    def __init__(self, feed: EventFeed, view: ProgressView, revive: Callable[[], bool] = lambda: False) -> None:
         self._feed = feed
         self._view = view
+        self._revive = revive
         self._told = False
 
     def look(self) -> None:
         """Say what has changed; a moment without connection is nothing to be told."""
         trouble = self._feed.out_of_touch
-        if trouble is None and self._told:
-            self._view.message(IN_TOUCH)
+        if trouble is None:
+            if self._told:
+                self._view.message(IN_TOUCH)
             self._told = False
-        elif trouble is not None and not self._told and time.monotonic() - trouble[0] >= TOUCH_SECONDS:
-            self._view.message(str(trouble[1]))
-            self._told = True
+            return
+        since, error = trouble
+        if self._told or time.monotonic() - since < TOUCH_SECONDS:
+            return
+        self._told = True
+        revived = self._revive()
+        self._view.message("The master has ended unexpectedly; it was started again." if revived else str(error))
 
 
 def raise_failure(
@@ -279,8 +295,16 @@ def _not_ended(source: Source, experiment_id: int | str, timeout: float | None) 
     return f"{started}it goes on. experiment.wait() waits again, experiment.stop() ends it."
 
 
-def _until(feed: EventFeed, timeout: float | None, settled: Callable[[], None], touch: Touch) -> Iterator[rest.Event]:
-    """Yield events for so many seconds; call `settled` whenever none has come for a while."""
+def _until(
+    feed: EventFeed, timeout: float | None, settled: Callable[[], None], touch: Touch, is_left: IsLeft
+) -> Iterator[rest.Event]:
+    """Yield events for so many seconds; call `settled` whenever none has come for a while.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the user wants the experiment left running.
+    """
     deadline = math.inf if timeout is None else time.monotonic() + timeout
 
     def next_within(seconds: float) -> rest.Event | None:
@@ -290,13 +314,19 @@ def _until(feed: EventFeed, timeout: float | None, settled: Callable[[], None], 
     def waited_for() -> rest.Event | None:
         while True:
             try:
-                return next_within(TOUCH_SECONDS)
+                return next_within(LOOK_SECONDS)
             except TimeoutError:
                 if time.monotonic() >= deadline:
                     raise
                 touch.look()
+                look()
+
+    def look() -> None:
+        if is_left():
+            raise KeyboardInterrupt
 
     while True:
+        look()
         try:
             event = next_within(SETTLED)
         except TimeoutError:

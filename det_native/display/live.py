@@ -72,9 +72,13 @@ def show_once(handle: Experiment | Trial) -> bool:
 
 def renew(handle: Experiment | Trial) -> None:
     """Renew what is saved of the views of a handle: more is known of it than its events tell."""
-    for view in list(_views):
-        if view.shown == _shown(handle):
-            view.renew()
+    for view in views_of(handle):
+        view.renew()
+
+
+def views_of(handle: Experiment | Trial) -> list[LiveView]:
+    """Return the live views of a handle."""
+    return [view for view in list(_views) if view.shown == _shown(handle)]
 
 
 def _settle_after_cells() -> None:
@@ -114,6 +118,8 @@ class LiveView:
         self._replay = threading.Event()
         self._greeted = False
         self._forgotten = False
+        #: The user has pressed "Leave it running".
+        self.left = threading.Event()
         self._rest = 0.0
         self._last_event = 0
         self._thread: threading.Thread | None = None
@@ -133,6 +139,17 @@ class LiveView:
             self._publish(update=True)  # with the picture, which takes a while: the view is seen before
             return
         self._thread = self._spawn(self._run, f"det-live-{self._experiment_id}")
+
+    @property
+    def comm_id(self) -> str:
+        """What the messages of its widget are known by; empty without one."""
+        return "" if self._widget is None else str(self._widget.model_id)
+
+    def offer_leaving(self, waits: bool) -> None:
+        """Show or hide "Leave it running"."""
+        self.left.clear()
+        if self._widget is not None:
+            self._widget.waiting = waits
 
     def join(self, timeout: float | None = None) -> None:
         """Wait for the end of the following."""
@@ -258,6 +275,8 @@ class LiveView:
             self._replay.set()
             if self._thread is None or not self._thread.is_alive():
                 self._spawn(self._push_once, f"det-replay-{self._experiment_id}")
+        elif kind == "leave":
+            self.left.set()
         elif kind == "outputs":
             self._spawn(self._choose, f"det-outputs-{self._experiment_id}", content.get("id"), content.get("trial_id"))
         elif kind == "content":

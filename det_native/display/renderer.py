@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.arguments import Show
-from det_native.client.rendering import LineInPlace, PrintedLine, ProgressView
+from det_native.client.rendering import IsLeft, LineInPlace, PrintedLine, ProgressView
 from det_native.display.environment import in_notebook, running_shell
 from det_native.errors import MasterUnreachableError
 
@@ -101,6 +102,14 @@ class DisplayRenderer:
         from det_native.display.progress import NotebookLine
 
         return NotebookLine() if in_notebook() else PrintedLine()
+
+    def waiting(self, handle: Experiment | Trial) -> AbstractContextManager[IsLeft]:
+        """While a cell waits, have its live view offer to leave the training running."""
+        if not in_notebook():
+            return nullcontext(lambda: False)
+        from det_native.display.leaving import waiting
+
+        return waiting(handle)
 
 
 def show_live() -> None:

@@ -128,6 +128,7 @@ def _widget_class() -> Any:
         kernel_id = traitlets.Unicode().tag(sync=True)
         lost = traitlets.Unicode().tag(sync=True)
         loaded = traitlets.Unicode().tag(sync=True)
+        waiting = traitlets.Bool(False).tag(sync=True)
         experiment, trials, checkpoints, curves, logs, system, outputs = (
             traitlets.Any(None).tag(sync=True) for _ in PARTS
         )

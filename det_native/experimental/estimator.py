@@ -43,6 +43,7 @@ def init(
     values: Iterable[str] = (),
     include: Iterable[str | os.PathLike[str]] = (),
     show: Show = "view",
+    wait: bool | None = None,
 ) -> EstimatorNativeContext:
     """Begin an experiment with an estimator; ``context.train_and_evaluate()`` then runs it.
 
@@ -57,7 +58,7 @@ def init(
     config : dict, str or path, optional
         Experiment configuration. What it does not say about length and metric, the call says: ``max_steps`` of the
         TrainSpec (without it, as long as there are data), and ``loss``.
-    mode, local, test, context_dir, command, master_url, values, include, show
+    mode, local, test, context_dir, command, master_url, values, include, show, wait
         See ``det.experimental.keras.init()``.
 
     Returns
@@ -96,7 +97,7 @@ def init(
         context.take_next_call(lambda call: host.take_call("train_and_evaluate", call))
         return context
     begun = Begun.now()
-    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
+    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show, wait)
     environment = first_environment(settings, "tf_estimator" if asks_for_roles(settings.config) else "estimator")
     with translated("det.experimental.estimator.init()"):
         from det_native.estimator import EstimatorNativeContext

@@ -48,6 +48,7 @@ def init(
     values: Iterable[str] = (),
     include: Iterable[str | os.PathLike[str]] = (),
     show: Show = "view",
+    wait: bool | None = None,
 ) -> TFKerasNativeContext:
     """Begin an experiment with a tf.keras model; ``fit()`` of a model that the context wraps then runs it.
 
@@ -79,6 +80,9 @@ def init(
     show : {"view", "bar", "none"}
         What a notebook shows while it trains: a live view, a progress bar where it waits, or errors only.
         ``fit(verbose=0)`` means the last one too.
+    wait : bool, optional
+        False: training calls on the cluster return at once, with the handle; its ``wait()`` brings the result into the
+        objects of this process. By default they wait, as the plain calls do. Not with ``local=True``.
 
     Returns
     -------
@@ -101,7 +105,7 @@ def init(
     if host is not None:
         return _replayed(host, config)
     begun = Begun.now()
-    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
+    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show, wait)
     environment = first_environment(settings, "keras")
     with translated("det.experimental.keras.init()"):
         from det_native.keras import TFKerasNativeContext

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -175,15 +174,16 @@ def train_by_fit(
     """
     if call.quiet:
         settings = replace(settings, show="none")
-    if not settings.place.local:
-        before_call(call)
     record = NotedCall.now(call.kind).record
     other = answers().stand_in(record)
     if other is not None:
         return other
     origin = begun.origin(record)
     if not settings.place.local:
-        return submit(call, settings, origin, handle_of)
+        __tracebackhide__ = True
+        experiment = submit(call, settings, origin, handle_of)
+        wait_for(experiment, call, settings)
+        return experiment
     try:
         return origin.answers.done(fit_here(call, settings, origin))
     except Exception as error:  # noqa: BLE001 (raised again)
@@ -192,7 +192,7 @@ def train_by_fit(
 
 
 def submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf | None = None) -> Experiment:
-    """Submit a call of ``fit()`` or ``train()``; return its experiment, at its end where its weights are needed."""
+    """Submit a call of ``fit()`` or of a loop, and return its experiment at once; see :func:`wait_for`."""
     __tracebackhide__ = True
     with own_time():
         return _submit(call, settings, origin, handle_of)
@@ -203,10 +203,8 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
 
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
-    from det_native.pending.files import wait_if_read
-    from det_native.pending.fitting import after_submit
-    from det_native.pending.staying import note_staying
-    from det_native.pending.trained import continued
+    from det_native.home.result import note_result
+    from det_native.home.trained import continued
 
     harness_for(call).note_names(call)
     note_beginning(call)
@@ -220,30 +218,30 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     call.context.experiment = experiment
     note_begun(experiment)
     harness_for(call).build(call)
-    __tracebackhide__ = True
-    after_submit(experiment, call, settings.show)
-    if hasattr(call, "code"):
-        note_staying(experiment, call.code)
-    wait_if_read(experiment, call)
+    note_result(experiment, call, running_execution())
     return experiment
+
+
+def wait_for(experiment: Experiment, call: Any, settings: Settings) -> None:
+    """Wait for the end of a call that was submitted, unless it or its ``init()`` says ``wait=False``.
+
+    Raises
+    ------
+    DetError
+        If it has failed, or its result does not fit.
+    KeyboardInterrupt
+        If the waiting was interrupted; the training goes on.
+    """
+    __tracebackhide__ = True
+    wait = getattr(call, "wait", None)
+    if settings.wait if wait is None else wait:
+        from det_native.home.waiting import wait_for_result
+
+        wait_for_result(experiment, settings.show)
 
 
 def note_beginning(call: Any) -> None:
     """Note that a training begins, where that counts for the random numbers of the next one."""
     note = getattr(call, "note_beginning", None)
-    if note is None:
-        return
-    from det_native.pending.following import is_read_later
-    from det_native.pending.registry import PendingTraining
-
-    training = PendingTraining(call.context.experiment, call, loop=getattr(call, "names", None))
-    note(read=is_read_later(training, loop=call.kind == "train") if call.wait is None else call.wait)
-
-
-def before_call(call: Any) -> None:
-    """Have weights come home that a call makes use of which is to be submitted."""
-    if "det_native.pending.registry" in sys.modules:  # nothing was submitted before
-        from det_native.pending import fitting
-
-        with own_time():
-            fitting.before_call(call)
+    if note is not None:
+        note()

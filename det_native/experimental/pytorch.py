@@ -17,13 +17,13 @@ from det_native.experimental.document_place import answers
 from det_native.experimental.native import (
     Begun,
     NotedCall,
-    before_call,
     enter,
     first_environment,
     names_metric,
     replayed_environment,
     submit,
     train_by_fit,
+    wait_for,
 )
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, complete_for_fit
 from det_native.frameworks import translated
@@ -35,6 +35,7 @@ from det_native.schema.loading import load_config
 from det_native.schema.sampling import sample_hyperparameters
 
 if TYPE_CHECKING:
+    from det_native.client.handles import Experiment
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native import PyTorchNativeContext
     from det_native.pytorch.native_call import TorchCall
@@ -58,6 +59,7 @@ def init(
     values: Iterable[str] = (),
     include: Iterable[str | os.PathLike[str]] = (),
     show: Show = "view",
+    wait: bool | None = None,
 ) -> PyTorchNativeContext:
     """Begin an experiment with PyTorch objects of your own, trained by ``context.fit()`` or in a loop of your own.
 
@@ -69,7 +71,7 @@ def init(
         Experiment configuration: a dictionary, YAML, or the path of a YAML file. What it does not say about length,
         batch size and metric, the call says: its epochs, the loader's batch size, ``val_loss`` (``loss`` without
         validation), with a validation after every epoch. Without it: one trial.
-    mode, local, test, context_dir, command, master_url, values, include, show
+    mode, local, test, context_dir, command, master_url, values, include, show, wait
         See ``det.experimental.keras.init()``.
 
     Returns
@@ -105,7 +107,7 @@ def init(
     if host is not None:
         return _replayed(host, config)
     begun = Begun.now()
-    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
+    settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show, wait)
     environment = first_environment(settings, "torch")
     with translated("det.experimental.pytorch.init()"):
         from det_native.pytorch.native import PyTorchNativeContext
@@ -210,8 +212,6 @@ class _Beginning:
 
     def __call__(self) -> Iterator[Any]:
         self.asked = True
-        if not self.settings.place.local:
-            before_call(self.call)
         call, settings, record = self.call, self.settings, self.noted.again()
         other = answers().stand_in(record)
         if other is not None:
@@ -222,8 +222,14 @@ class _Beginning:
             from det_harness.frameworks.torch.changes_keeper import begin_loop
 
             begin_loop(call.context, asking_frame())
-            submit(call, settings, origin)
-            return iter(())
+            return _no_batches(submit(call, settings, origin), call, settings)
         from det_native.experimental.local.native_torch import batches_here
 
         return batches_here(call, settings, origin)
+
+
+def _no_batches(experiment: Experiment, call: TrainingCall, settings: Settings) -> Iterator[Any]:
+    """Give no batches here, and end with the training."""
+    __tracebackhide__ = True
+    wait_for(experiment, call, settings)
+    yield from ()

@@ -20,6 +20,7 @@ from det_native.schema.loading import load_config
 from det_native.schema.manifests import Framework
 from det_native.schema.own_network import check_network
 from det_native.schema.searcher import SingleSearcher
+from det_native.schema.signatures import checked_wait
 
 ConfigInput = Mapping[str, Any] | str | Path | None
 
@@ -53,6 +54,8 @@ class Settings:
         Files to send. Absolute.
     show : {"view", "bar", "none"}
         What is seen of the training in a notebook.
+    wait : bool
+        Training calls on the cluster wait for their end.
     """
 
     config: ConfigInput
@@ -63,6 +66,7 @@ class Settings:
     values: tuple[str, ...] = ()
     include: tuple[Path, ...] = ()
     show: Show = "view"
+    wait: bool = True
 
 
 def check_settings(
@@ -76,6 +80,7 @@ def check_settings(
     values: Iterable[str],
     include: Iterable[str | os.PathLike[str]],
     show: str = "view",
+    wait: bool | None = None,
 ) -> Settings:
     """Check the arguments of a call; see ``init()`` for their meaning.
 
@@ -84,7 +89,14 @@ def check_settings(
     ArgumentError
         If one has no meaning, or two contradict each other.
     """
-    place = answers().place(resolve(mode, local, test))
+    checked_wait("init", wait)
+    resolved = resolve(mode, local, test)
+    if resolved.local and wait is False:
+        raise ArgumentError(
+            "local=True and wait=False contradict each other: a local run trains in this process, which has its result "
+            "when the call returns. Leave one of them out."
+        )
+    place = answers().place(resolved)
     folder = _context_dir(context_dir)
     if master_url is not None and not isinstance(master_url, str):
         raise ArgumentError(f"master_url must be text such as 'http://localhost:8080', not {master_url!r}.")
@@ -97,6 +109,7 @@ def check_settings(
         values=_values(values),
         include=_include(include),
         show=checked_show(show),
+        wait=wait is not False,
     )
 
 

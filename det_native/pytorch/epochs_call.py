@@ -73,10 +73,6 @@ class EpochsCall(TrainingCall):
         """What trains on a batch, for messages."""
         return f"the loop over {NAME}()"
 
-    def note_beginning(self, *, read: bool) -> None:
-        """Note that the training begins now; the kernel goes on with its numbers, as the plain loop does."""
-        super().note_beginning(read=read or self.context.role == "local")
-
     @property
     def batch_size(self) -> int | None:
         """Records per batch of the first loader that has them; None if there is none."""

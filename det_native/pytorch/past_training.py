@@ -1,9 +1,8 @@
 """Where the random numbers of the notebook stand after a training, the same here and on the cluster.
 
-Where code that follows in its cell reads what is trained, it goes on with the numbers at the end of the training, as
-the plain loop does. Else the streams are what they were before it, since on the cluster the cell has gone on by then.
-The same model trained again right after that begins where its training before has ended: it would get the order and the
-dropout of that one once more.
+The process goes on with the numbers at the end of the training, as the plain loop does, unless it has drawn others
+since the submit. The same model trained again right after that begins where its training before has ended: it would get
+the order and the dropout of that one once more.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ class PastTraining:
         Where the streams stood when it was called, in the short form.
     after : dict or None
         Where they stood at its end, in the form of checkpoints; None as long as that is not known.
-    read : bool
-        Whether code that follows in its cell reads what it trains.
     went_on : bool
         Whether the process went on with the numbers at its end.
     """
@@ -38,13 +35,12 @@ class PastTraining:
     models: list[Any]
     began: dict[str, Any]
     after: dict[str, Any] | None = None
-    read: bool = False
     went_on: bool = False
 
     def end(self, after: dict[str, Any] | None) -> None:
-        """Note where the streams stood at its end; the process goes on from there if the cell has waited for it."""
+        """Note where the streams stood at its end; the process goes on from there."""
         self.after = after
-        if self.read and after is not None and current_streams() == self.began:
+        if after is not None and current_streams() == self.began:
             put_back(after, _LIBRARIES)
             self.went_on = True
 

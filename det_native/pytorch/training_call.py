@@ -80,11 +80,10 @@ class TrainingCall(ABC):
     def steps_per_epoch(self, environment: TrialEnvironment) -> int:
         """Return the batches of one epoch on each slot, for a configuration that is complete."""
 
-    def note_beginning(self, *, read: bool) -> None:
-        """Note that the training begins now, what it draws, and whether its cell reads later what it trains."""
+    def note_beginning(self) -> None:
+        """Note that the training begins now, and what it draws."""
         self.past, self.begins_with = next_training(self.context.past, self.context.models)
         self.context.past = self.past
-        self.past.read = read
 
     @property
     def schedulers(self) -> list[Any]:

@@ -44,7 +44,7 @@ from det_native.schema.storage_config import (
 from det_native.schema.watchdog import Watchdog
 
 #: Which weights the objects of a notebook get once they were trained elsewhere.
-WeightsAfter = Literal["last", "best", "stay"]
+WeightsAfter = Literal["last", "best"]
 
 OFF = Length(unit=Unit.BATCHES, units=0)
 
@@ -108,6 +108,14 @@ class ExperimentConfig(Section):
     def _labels_of_a_map(cls, value: Any) -> Any:
         if isinstance(value, dict):
             return [label for label, wanted in value.items() if wanted]
+        return value
+
+    @field_validator("weights", mode="before")
+    @classmethod
+    def _no_stay(cls, value: Any) -> Any:
+        if value == "stay":
+            text = "'stay' was removed. A call with wait=False leaves the model as it is until experiment.wait()"
+            raise PydanticCustomError("weights_stay", text)
         return value
 
     @model_validator(mode="before")

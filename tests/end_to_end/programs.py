@@ -125,7 +125,7 @@ import det_native as det
 """
 
 NATIVE_OBJECTS = """
-context = det.experimental.pytorch.init(configuration(hyperparameters=settings))
+context = det.experimental.pytorch.init(configuration(hyperparameters=settings), wait=False)
 layers = [torch.nn.Linear(6, 16), torch.nn.Dropout(0.3), torch.nn.ReLU(), torch.nn.Linear(16, 3)]
 model = context.wrap_model(torch.nn.Sequential(*layers))
 optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9))
@@ -175,7 +175,7 @@ class Visit(tf.keras.callbacks.Callback):
 """
 
 KERAS_FIT = """
-context = det.experimental.keras.init(configuration(hyperparameters=settings))
+context = det.experimental.keras.init(configuration(hyperparameters=settings), wait=False)
 layers = [tf.keras.Input((6,)), tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dropout(0.3)]
 model = context.wrap_model(tf.keras.Sequential([*layers, tf.keras.layers.Dense(3)]))
 loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -38,7 +38,7 @@ x_train = x_train + os.getpid() % 1000
 """
 
 FIT = """
-context = det.experimental.keras.init({"max_restarts": 0, **settings}, show="none")
+context = det.experimental.keras.init({"max_restarts": 0, **settings}, show="none", wait=False)
 wrapped = context.wrap_model(model)
 experiment = wrapped.fit(x_train, y_train, validation_data=(x_test, y_test), epochs=1, batch_size=64)
 """

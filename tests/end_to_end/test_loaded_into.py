@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 SETTINGS = "settings = {}"
 LOADING = """
-from det_native.pending.loading import load_state
+from det_native.home.loading import load_state
 """
 HALVING = """
 class Halving(tf.keras.callbacks.Callback):

@@ -45,7 +45,7 @@ model = torch.nn.Linear(2, 1)
 CONTEXT = """
 config = {"searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 6}, **searcher},
     "min_checkpoint_period": {"batches": 2}, **settings}
-context = det.experimental.pytorch.init(config, show="none")
+context = det.experimental.pytorch.init(config, show="none", wait=False)
 """
 
 LOOP = """
@@ -191,7 +191,7 @@ def test_the_first_trial_has_the_hyperparameters_of_the_notebook(kernel: Kernel,
 
 HOLD = """
 holding = det.experimental.pytorch.init({"searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 2}},
-    "resources": {"slots_per_trial": 2}, "name": "holds all slots"}, show="none")
+    "resources": {"slots_per_trial": 2}, "name": "holds all slots"}, show="none", wait=False)
 held = holding.wrap_model(torch.nn.Linear(2, 1))
 holding.wrap_optimizer(torch.optim.SGD(held.parameters(), lr=0.1))
 for batch in holding.train(torch.utils.data.DataLoader(torch.zeros(64, 2), batch_size=8)):

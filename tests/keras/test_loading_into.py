@@ -12,7 +12,7 @@ from keras_generation import only_keras_2
 import det_native as det
 from det_native.errors import ArgumentError, CheckpointError
 from det_native.keras.native import FitCall
-from det_native.pending.loading import load_state
+from det_native.home.loading import load_state
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,7 @@ def test_a_model_that_waits_for_its_first_batch_is_built_by_its_call() -> None:
         experiment.load_into(waiting)
     call = call_of(waiting)
     drawn = np.random.get_state()[1].tolist()
-    assert load_state(experiment, call).batch == 15  # type: ignore[union-attr]
+    assert load_state(experiment, call).batch == 15
     assert np.random.get_state()[1].tolist() == drawn
     assert call.model is waiting
     assert_equal(values_of(waiting), values_of(model))

@@ -162,19 +162,24 @@ class Watch:
             made=frozenset(now.keys() - before.keys()),
         )
 
-    def renew(self, namespace: Mapping[str, Any], objects: Set[int], bound: Set[str] = frozenset()) -> frozenset[str]:
-        """Look again at names that hold one of these objects, or were bound, so that no cell has changed them.
-
-        The names are returned.
-        """
-        looks = _Looks(namespace, _MOST)
-        for name, known in self.looks.items():
-            if name in namespace and name not in bound and not objects.isdisjoint(known.objects):
+    def renew(self, namespace: Mapping[str, Any], hidden: Collection[str]) -> Effects:
+        """Look again at all names that have changed since the last look, so that no cell has changed them."""
+        before, looks = self.looks, _Looks(namespace, _MOST)
+        names = _names(namespace, hidden)
+        bound = {name for name in names if name not in before or not looks.is_same(name, before[name])}
+        for name in names:
+            if name in bound or before[name].can_change:
                 looks.take(name)
-        for name in bound & namespace.keys():
-            looks.take(name)
-        self.looks |= looks.now
-        return frozenset(name for name in looks.now if not is_of_det_native(type(namespace[name])))
+            else:
+                looks.now[name] = before[name]
+        self.looks = now = looks.now
+        changed = {name for name in now.keys() - bound if _differ(before[name], now[name])}
+        return Effects(
+            bound=frozenset(bound),
+            removed=frozenset(before.keys() - now.keys()),
+            changed=frozenset(name for name in changed if not is_of_det_native(type(namespace[name]))),
+            made=frozenset(now.keys() - before.keys()),
+        )
 
     def fixed(self) -> frozenset[str]:
         """Return names of which the value cannot change."""

@@ -142,9 +142,9 @@ def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -
     return harness_for(payload).load(payload, directory, environment)
 
 
-def load_into(call: Any, directory: Path) -> None:
-    """Put what a training has made of the objects of a captured call into them, or change nothing."""
-    harness_for(call).load_into(call, directory)
+def load_into(call: Any, directory: Path) -> list[str]:
+    """Put what a training has made of the objects of a captured call into them; return what stays as it was."""
+    return harness_for(call).load_into(call, directory)
 
 
 def load_into_objects(

@@ -97,6 +97,12 @@ export class ExperimentElement {
     }
   }
 
+  /** Offer to end the waiting of the cell above; null where none waits. */
+  offerLeaving(leave: (() => void) | null): void {
+    this._header.leave = leave;
+    this._updateSoon();
+  }
+
   dispose(): void {
     this._unsubscribe();
     cancelAnimationFrame(this._frame);

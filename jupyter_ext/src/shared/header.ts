@@ -48,6 +48,11 @@ export class Header {
   /** Said after the facts of what has ended. */
   note = '';
 
+  /** Offer to end the waiting of a cell; null where none waits. */
+  set leave(leave: (() => void) | null) {
+    this._actions.leave = leave;
+  }
+
   constructor(source: ExperimentSource, confirm?: Confirm) {
     this._actions = new Actions(source, confirm);
     this._bar.append(this._fill);
@@ -160,7 +165,12 @@ class Actions {
     'Kill',
     () => void this._askFirst('kill', TEXTS.confirmKill, this._kill)
   );
+  private readonly _leave = button('det-button', TEXTS.leave, () =>
+    this.leave?.()
+  );
   private _asking = false;
+  /** Ends the waiting of the cell above, while that waits. */
+  leave: (() => void) | null = null;
   /** The button that was pressed, until the focus is elsewhere. */
   private _pressed: HTMLElement | null = null;
   /** What failed, and the sentences that say why. */
@@ -172,7 +182,8 @@ class Actions {
     private readonly _source: ExperimentSource,
     private readonly _confirm?: Confirm
   ) {
-    this.buttons.append(...this._all());
+    this._leave.title = TEXTS.leaveHint;
+    this.buttons.append(...this._all(), this._leave);
     this.buttons.hidden = this.question.hidden = this.problem.hidden = true;
   }
 
@@ -183,6 +194,7 @@ class Actions {
     // What trains in a kernel cannot go on later.
     this._pause.hidden = experiment.state !== 'ACTIVE' || isLocalId(view.id);
     this._resume.hidden = experiment.state !== 'PAUSED';
+    this._leave.hidden = this.leave === null;
     this._stop.hidden = experiment.local?.can_stop === false;
     const stopping = experiment.state.startsWith('STOPPING');
     this._kill.hidden = experiment.state !== 'STOPPING_CANCELED';

@@ -177,6 +177,8 @@ export const TEXTS = {
     'In the notebook, trial.artifacts has the content of these files.',
   noLogs: 'No output yet.',
   noLogsEnded: 'Nothing was printed.',
+  leave: 'Leave it running',
+  leaveHint: 'The cell ends, and the training goes on.',
   confirmStop:
     'Stop this experiment? Its trials write a checkpoint and end; they cannot be resumed.',
   confirmStopHere:

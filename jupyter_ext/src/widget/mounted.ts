@@ -44,6 +44,8 @@ export interface WidgetState {
   kernel_id: string;
   /** Into which models of the kernel its weights were loaded, in words; empty before. */
   loaded: string;
+  /** Whether a cell of the kernel waits for its end. */
+  waiting: boolean;
   /** Why the kernel cannot tell how things are; empty while it can. */
   lost: string;
   /** What the kernel told last; null before. */
@@ -70,8 +72,14 @@ export class Mounted {
   private readonly _places: HTMLElement[] = [];
   private _disposed = false;
   /** What a server does not know, but the kernel. */
-  private readonly _noted = () =>
+  private readonly _noted = () => {
     this._element?.note(this._model.get('loaded'));
+    this._element?.offerLeaving(
+      this._model.get('waiting')
+        ? () => this._model.send({ type: 'leave' })
+        : null
+    );
+  };
 
   constructor(private readonly _model: AnyModel<WidgetState>) {
     setText(this._loading, TEXTS.loading);

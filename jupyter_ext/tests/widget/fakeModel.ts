@@ -23,6 +23,7 @@ export class FakeModel {
       kernel_id: '',
       lost: '',
       loaded: '',
+      waiting: false,
       experiment: null,
       trials: null,
       checkpoints: null,

@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { ReadableStream } from 'node:stream/web'; // jsdom has none
 import {
+  buttonOf,
   observing,
   scrolled,
   setPageHidden,
@@ -189,6 +190,26 @@ describe('the data of a view', () => {
     late.detach();
     await vi.advanceTimersByTimeAsync(10_000);
     expect(model.handlers).toBe(0);
+  });
+
+  it('have a button that ends the waiting of a cell, as long as one waits', async () => {
+    const model = served();
+    const { where, detach } = await mounted(model);
+    await frame();
+    const usable = () =>
+      [...where.querySelectorAll<HTMLButtonElement>('.det-actions button')]
+        .filter(each => !each.hidden)
+        .map(each => each.textContent);
+    expect(usable()).not.toContain('Leave it running');
+    model.change({ waiting: true });
+    await frame();
+    expect(usable()).toEqual(['Pause', 'Stop', 'Leave it running']);
+    buttonOf(where, 'Leave it running').click();
+    expect(model.sent).toContainEqual({ type: 'leave' });
+    model.change({ waiting: false });
+    await frame();
+    expect(usable()).not.toContain('Leave it running');
+    detach();
   });
 
   it('of a local run come from the server once its kernel is gone', async () => {

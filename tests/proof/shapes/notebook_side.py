@@ -25,7 +25,7 @@ from det_native.capture import log
 from det_native.capture.bundle import assemble
 from det_native.client.handles import Experiment
 from det_native.experimental import cluster
-from det_native.pending import fitting
+from det_native.home import result, waiting
 from det_native.storage.blobs import BlobStore
 
 
@@ -45,7 +45,7 @@ def _run(shell: InteractiveShell, cells: list[Cell], place: Path) -> dict[str, A
     sys.path.insert(0, "")
     log.install()
     cluster.submit = partial(_take, place)
-    fitting.after_submit = _wait_for_nothing
+    result.note_result = waiting.wait_for_result = _wait_for_nothing  # type: ignore[assignment]
     for cell in cells:
         shell.run_cell(cell.source, store_history=True).raise_error()
     if not (place / "bundle.json").exists():

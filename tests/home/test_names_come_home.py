@@ -57,42 +57,23 @@ def test_names_have_the_values_of_local_training(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     kernel.run(FORGET)
     kernel.run(BEFORE)
-    assert "weights loaded" not in kernel.run(LOOP).text
-    below = kernel.run("print('LENGTH', len(train_losses))").text
-    assert "weights loaded into `model`" in below
-    assert "LENGTH 12" in below
+    ran = kernel.run(f"{LOOP}\nprint('LENGTH', len(train_losses), loss.item() == train_losses[-1], step)")
+    assert "weights loaded into `model`" in ran.text
+    assert "LENGTH 12 True 12" in ran.text, "the rest of the cell"
     assert kernel.value(SEEN) == local
 
 
 @pytest.mark.long
-def test_the_rest_of_the_cell_has_the_values(kernel: Kernel) -> None:
-    kernel.run("context, model, optimizer, train_batch = begin()")
-    kernel.run(BEFORE)
-    ran = kernel.run(f"{LOOP}\nprint('SEEN', len(train_losses), loss.item() == train_losses[-1], step)")
-    assert "SEEN 12 True 12" in ran.text
-
-
-@pytest.mark.soak
-def test_a_name_that_only_the_loop_sets_is_waited_for(kernel: Kernel) -> None:
-    kernel.run("context, model, optimizer, train_batch = begin()")
-    kernel.run(BEFORE)
-    kernel.run(LOOP)
-    ran = kernel.run("print('LAST', loss.item())")
-    assert "weights loaded into `model`" in ran.text
-    assert float(ran.text.rpartition("LAST")[2].partition("\n")[0]) == kernel.value("train_losses[-1]")
-
-
-@pytest.mark.long
-def test_what_is_bound_anew_before_it_is_read_is_the_users(kernel: Kernel, gate: Gate) -> None:
-    kernel.run("context, model, optimizer, train_batch = begin()")
+def test_what_is_bound_anew_before_the_result_comes_is_the_users(kernel: Kernel, gate: Gate) -> None:
+    kernel.run("context, model, optimizer, train_batch = begin(wait=False)")
     kernel.run(BEFORE)
     kernel.run(LOOP.replace("    step += 1", f"    step += 1\n    if step == 2: gate({gate.port})"))
-    ran = kernel.run("train_losses, step, loss = [], 0, 'mine'\nprint('SET', train_losses, step, loss)")
-    assert "SET [] 0 mine" in ran.text
+    ran = kernel.run("train_losses, step, loss = [], 100, 'mine'\nprint('SET', train_losses, step, loss)")
+    assert "SET [] 100 mine" in ran.text
     assert "weights loaded" not in ran.text
     gate.next().go()
-    kernel.run("print(best)")
-    assert kernel.value("[train_losses, step, loss, len(losses_of_plot)]") == [[], 0, "mine", 12]
+    kernel.run("context.experiment.wait()")
+    assert kernel.value("[train_losses, step, loss, len(losses_of_plot)]") == [[], 100, "mine", 12]
 
 
 @pytest.mark.soak
@@ -106,18 +87,15 @@ def test_names_of_a_function_come_home_while_it_waits(kernel: Kernel) -> None:
 
 
 @pytest.mark.long
-def test_what_is_too_large_or_cannot_be_pickled_is_told_where_it_is_read(kernel: Kernel) -> None:
+def test_what_is_too_large_or_cannot_be_pickled_is_told(kernel: Kernel) -> None:
     kernel.run("context, model, optimizer, train_batch = begin()")
     kernel.run(BEFORE)
-    kernel.run(f"{LOOP}    large = torch.zeros(1 + (256 << 18))\n    made = (number for number in train_losses)")
-    ran = kernel.run("print('LAST', len(train_losses))")
-    assert "LAST 12" in ran.text
-    assert "`large`" not in ran.text
-    ran = kernel.run("try:\n    print(large)\nexcept NameError:\n    print('NOT HERE')")
-    assert "`large`, which the training of experiment" in ran.text
-    assert "is larger than 256 MB" in ran.text
-    assert "NOT HERE" in ran.text
-    assert "`made`" in kernel.run("made = globals().get('made') or made if 'made' in globals() else None").text
+    kernel.run("large = made = None")
+    ran = kernel.run(f"{LOOP}    large = torch.zeros(1 + (256 << 18))\n    made = (number for number in train_losses)")
+    assert "`large` of experiment" in ran.text
+    assert "is larger than 256 MB: here it stays as it was." in ran.text
+    assert "`made` of experiment" in ran.text
+    assert kernel.value("[len(train_losses), large, made]") == [12, None, None]
 
 
 @pytest.mark.soak

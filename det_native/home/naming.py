@@ -8,7 +8,6 @@ from types import FrameType
 from typing import Any
 
 from det_native.capture.observation.kinds import is_own
-from det_native.pending.reading import main_namespace
 
 _OURS = ("det_native", "det_harness")
 #: What IPython remembers of the cells.
@@ -25,6 +24,13 @@ def names_of(models: Sequence[Any]) -> list[str]:
     return [_name(model, namespaces) for model in models]
 
 
+def _main_namespace() -> dict[str, Any]:
+    """Return the names of the notebook, or of the script."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return vars(sys.modules["__main__"]) if shell is None else shell.user_ns
+
+
 def _name(model: Any, namespaces: Sequence[Mapping[str, Any]]) -> str:
     for entries in (_named, _held):
         for namespace in namespaces:
@@ -35,7 +41,7 @@ def _name(model: Any, namespaces: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _namespaces() -> Iterator[dict[str, Any]]:
-    yield dict(main_namespace())
+    yield dict(_main_namespace())
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))

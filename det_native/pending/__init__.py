@@ -1,1 +1,0 @@
-"""Trainings on the cluster: code that needs their weights waits for them, and finds them in its own objects."""
