@@ -40,7 +40,7 @@ from det_native.experimental.scheduled import Scheduled, schedule_instead
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.frameworks import get_framework, resolve
-from det_native.pending.files import note_files
+from det_native.home.files import note_files
 from det_native.schema import rest, routes
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
@@ -117,9 +117,7 @@ def submit(
     config = config.with_variables(_variables_here(framework))
     experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
-        cells = [(cell.source, cell.optional_from != 1) for cell in capture.program.cells]
-        several = config.searcher.name != "single"
-        note_files(experiment, payload, cells, search=several, submitted=begun, show=settings.show)
+        note_files(experiment, submitted=begun)
     return experiment
 
 

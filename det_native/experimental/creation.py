@@ -122,12 +122,10 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
 
         return origin.answers.done(create_here(trial_class, framework, loaded, settings, origin))
     from det_native.experimental.cluster import submit
-    from det_native.pending.files import wait_if_read
     from det_native.pending.staying import note_staying
 
     experiment: Experiment = origin.answers.done(submit("create", trial_class, loaded, framework, settings, origin))
     note_staying(experiment, {trial_class.__name__: trial_class})
-    wait_if_read(experiment, trial_class)
     return experiment
 
 

@@ -203,7 +203,6 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
 
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
-    from det_native.pending.files import wait_if_read
     from det_native.pending.fitting import after_submit
     from det_native.pending.staying import note_staying
     from det_native.pending.trained import continued
@@ -224,7 +223,6 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     after_submit(experiment, call, settings.show)
     if hasattr(call, "code"):
         note_staying(experiment, call.code)
-    wait_if_read(experiment, call)
     return experiment
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from det_native.capture.log import ExecutionLog, current_log
 from det_native.errors import shown_alone
-from det_native.files_home import registry as file_registry
-from det_native.files_home.waiting import before_cell
 from det_native.pending import lost, registry
 from det_native.pending.reach import Reach, in_namespace
 from det_native.pending.reading import bound_for_certain, reading_of_cell
@@ -69,10 +67,9 @@ class _Gate:
         transformers = self._log.shell.ast_transformers
         if self in transformers:  # the cell that was to be refused was no Python
             transformers.remove(self)
-        if not (registry.pending() or file_registry.pending() or lost.known()):
+        if not (registry.pending() or lost.known()):
             return
         try:
-            before_cell(source, self._log.shell.user_ns, AGAIN)
             for training in needed_by(source, self._log.shell.user_ns):
                 bring_home(training, AGAIN)
             _say_what_has_not_come(source, self._log.shell.user_ns)

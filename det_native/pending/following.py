@@ -11,7 +11,7 @@ import copy
 import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -20,7 +20,6 @@ from det_native.capture.log import ExecutionLog, current_log
 from det_native.capture.syntax import tree_of
 from det_native.capture.tracebacks import MAGIC_FILES
 from det_native.capture.transform import transform
-from det_native.files_home.commands import command_lines
 from det_native.pending.reach import Reach, in_namespace
 from det_native.pending.reading import Reading, main_namespace, reading_of, reading_of_lines
 from det_native.pending.registry import PendingTraining
@@ -47,14 +46,11 @@ class Around:
         The nodes of its text from the root to the call.
     segments : list of list of ast.stmt
         The pieces of it that may run after the call; none is sure to run before another one.
-    commands : list of str
-        Lines of the cell that are no Python, and may run after the call.
     """
 
     frame: FrameType
     path: list[ast.AST]
     segments: list[list[ast.stmt]]
-    commands: list[str] = field(default_factory=list)
 
     def lookup(self) -> Callable[[str], Any]:
         """Return what gives the value of a name there."""
@@ -84,7 +80,7 @@ def around_call(*, loop: bool) -> list[Around] | None:
         segments = _following(path, frame.f_code.co_name, loop=loop) if path is not None else None
         if path is None or segments is None:
             return None
-        several.append(Around(frame, path, segments, _commands_after(frame, log, path)))
+        several.append(Around(frame, path, segments))
     return several
 
 
@@ -139,12 +135,6 @@ def _lines_after(frame: FrameType, log: ExecutionLog | None, path: Sequence[ast.
         return Reading()
     transformed, first = transform(cell), _first_line(path)
     return reading_of_lines([(line, text) for line, text in transformed.left_out if line > first], transformed.hidden)
-
-
-def _commands_after(frame: FrameType, log: ExecutionLog | None, path: Sequence[ast.AST]) -> list[str]:
-    """Return the same lines as commands."""
-    cell = _cell_of(frame, log)
-    return [] if cell is None else command_lines(cell, transform(cell), after=_first_line(path))
 
 
 def _cell_of(frame: FrameType, log: ExecutionLog | None) -> str | None:
