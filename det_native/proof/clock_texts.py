@@ -89,6 +89,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
     moments = [match.span() for match in _RUN.finditer(text) if _is_moment(match[0])]
     for match in _PIECE.finditer(text):
         moment = any(start < match.end() and match.start() < end for start, end in moments)
+        moment = moment or (bool(moments) and match[0].lower() in _CALENDAR)
         yield _Piece(match.lastgroup or "", match[0], match.start(), moment)
 
 
