@@ -169,7 +169,9 @@ def _parts(slot: Slot) -> Iterator[Slot]:
 
 def _attributes(slot: Slot) -> Iterator[Slot]:
     attributes, public = getattr(slot.value, "__dict__", None), _is_library_object(slot.value)
-    for name, part in list(attributes.items())[:_MOST_PARTS] if isinstance(attributes, dict) else ():
+    if not isinstance(attributes, dict):
+        return
+    for name, part in list(attributes.items())[:_MOST_PARTS]:
         if type(name) is str and not (public and name.startswith("_")):
             yield Slot(f"{slot.path}.{name}", slot.name, part, _Set(attributes.__setitem__, name))
 

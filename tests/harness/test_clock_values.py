@@ -42,7 +42,7 @@ def train(call: Callable[[], object]) -> tuple[str, str]:
 
 
 def proof(*values: tuple[str, str, str], folder: bool = False) -> CallProof:
-    noted = tuple(ClockValue(path=path, kind=kind, text=text, is_folder=folder) for path, kind, text in values)  # type: ignore[arg-type]
+    noted = tuple(ClockValue(path=path, kind=kind, text=text, is_folder=folder) for path, kind, text in values)
     return CallProof(seed=1, clock_values=noted, host=os.uname().nodename)
 
 
