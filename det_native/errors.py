@@ -270,10 +270,6 @@ class DiskFailedError(StorageError):
     """The file system takes nothing: it has become read-only, or has died."""
 
 
-class FilesNotHereError(DetError):
-    """A file that a training on the cluster has written is not here, and another one has its name."""
-
-
 class CheckpointError(DetError, RuntimeError):
     """Base of what can be wrong with a checkpoint."""
 

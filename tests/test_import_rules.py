@@ -76,18 +76,15 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.search",
     },
     "det_native.display": {"det_native.client", "det_native.schema", "det_native.local"},
-    "det_native.files_home": {
+    "det_native.home": {
         "det_native.capture",
         "det_native.client",
-        "det_native.inspection",
-        "det_native.proof",
         "det_native.schema",
         "det_native.storage",
     },
     "det_native.home": {
         "det_native.capture",
         "det_native.client",
-        "det_native.files_home",
         "det_native.inspection",
         "det_native.past_history",
         "det_native.proof",
@@ -102,6 +99,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture",
         "det_native.client",
         "det_native.display",
+        "det_native.home",
         "det_native.inspection",
         "det_native.local",
         "det_native.home",

@@ -25,6 +25,7 @@ MOST_OF_FILES = 1 << 20
 #: Why a cell stays behind that has made a training call.
 TRAINED = "trained"
 _LONGEST_PATH = 400
+_QUICK = 1.0  # seconds: what made a file that is removed again may well run again, too
 _DONE = {"network": "used the network", "shell": "ran a command", "delete": "deleted", "move": "moved"}
 
 
@@ -45,7 +46,7 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
         return TRAINED
     if log.executions[execution.index].trained:
         return "trained while TensorFlow had no seed"
-    if execution.outside:
+    if execution.outside and not _removes_what_cells_made(execution, log):
         kind, _, what = execution.outside[0].partition(": ")
         return f"{_DONE[kind]} ({what})"
     bound = execution.effects.bound if execution.effects is not None else frozenset()
@@ -53,6 +54,23 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
     if size > LARGE:
         return f"left {human_size(size)} in memory"
     return "holds what looks like a secret" if secret else ""
+
+
+def _removes_what_cells_made(execution: Execution, log: ExecutionLog) -> bool:
+    """Whether all that a cell deleted or moved was made by cells before it, and is not there now.
+
+    The worker makes it, too, in a folder of its own; what a path means that is not relative may be the notebook's.
+    """
+    actions = [action.partition(": ") for action in execution.outside]
+    if any(kind not in ("delete", "move") or os.path.isabs(path) for kind, _, path in actions):
+        return False
+    seen = log.executions[execution.index].paths
+    gone = {os.path.realpath(path) for _, _, path in actions}
+    gone |= {path for path in seen.writes() if not os.path.lexists(path)} if seen is not None else set()
+    before = [logged for logged in log.executions[: execution.index] if not logged.outside]
+    paths = [logged.paths for logged in before if logged.paths is not None and seconds_of(logged) < _QUICK]
+    made = {path for seen in paths for path, was_there in seen.in_order() if not was_there}
+    return not any(path not in made or os.path.lexists(path) for path in gone)
 
 
 def seconds_of(logged: LoggedExecution) -> float:

@@ -135,4 +135,4 @@ def safe_parts(path: str) -> tuple[str, ...] | None:
     """Return the parts of a relative path; None if it would leave its folder."""
     parts = PurePosixPath(path).parts
     unsafe = not parts or path.startswith("/") or "\\" in path or "\0" in path
-    return None if unsafe or any(part in (".", "..") or ":" in part for part in parts) else parts
+    return None if unsafe or path[1:2] == ":" or any(part in (".", "..") for part in parts) else parts

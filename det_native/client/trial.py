@@ -17,6 +17,7 @@ from det_native.client.short_forms import trial_short
 from det_native.client.source import Source
 from det_native.past_history import recorded_history
 from det_native.schema import rest
+from det_native.schema.outputs import DELETED
 from det_native.schema.states import CheckpointState, MetricKind, TrialState
 from det_native.schema.trial_names import trial_name
 
@@ -148,7 +149,8 @@ class Trial:
 
         ``trial.artifacts["log.csv"].load()`` reads one, ``trial.artifacts.download()`` copies all.
         """
-        return Artifacts(self._source, f"trial {self._name}", self._source.artifacts(self.id))
+        written = [artifact for artifact in self._source.artifacts(self.id) if artifact.note != DELETED]
+        return Artifacts(self._source, f"trial {self._name}", written)
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
         """Return the trial's best checkpoint.

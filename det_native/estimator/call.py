@@ -77,11 +77,6 @@ class EstimatorCall:
         return given | {f"{type(hook).__name__} ({number})": hook for number, hook in enumerate(hooks, 1)}
 
     @property
-    def owners(self) -> list[tuple[Any, str | None]]:
-        """What reads by itself what the training writes, with the folder of that."""
-        return [(self.estimator, self.estimator.model_dir)]
-
-    @property
     def assumed(self) -> frozenset[str]:
         """Fields among ``configuration_fills`` that nobody typed: they contradict no configuration."""
         fields = {"searcher.metric", "hyperparameters.global_batch_size", "min_validation_period"}

@@ -117,8 +117,7 @@ def submit(
     config = config.with_variables(_variables_here(framework))
     experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
-        several = config.searcher.name != "single"
-        note_files(experiment, payload, search=several, submitted=begun, show=settings.show)
+        note_files(experiment, submitted=begun)
     return experiment
 
 

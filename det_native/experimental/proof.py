@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import os
+import socket
+import warnings
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from det_native.capture.carry import CannotSendError, encode, has_state, pack
 from det_native.capture.log import current_log
@@ -18,17 +21,19 @@ from det_native.experimental.early_contents import EarlyContents
 from det_native.inspection.adapter import Encoded
 from det_native.inspection.registry import adapter_of
 from det_native.proof.call import facts_of, in_words
+from det_native.proof.clock_values import slots_of, written
 from det_native.proof.inputs import Input, as_inputs
 from det_native.proof.leaves import Leaf
 from det_native.proof.lookups import identities_of, read_by
 from det_native.proof.own_values import relative_to
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Codec
-from det_native.schema.proof import SECRET, CallProof, InputFact, InputLeaf, LeafValue
+from det_native.schema.proof import SECRET, CallProof, ClockValue, InputFact, InputLeaf, LeafValue
 
 #: Bytes of values that travel for the case that the worker makes others, of all together.
 VALUES_LIMIT = 8 << 20
 
+_MOST_CLOCK_VALUES = 1_000
 _OF_MODEL = ("weights", "layers", "optimizer", "loss", "metrics")
 
 # Identities are compared: what a user's class says of equality is no matter.
@@ -78,9 +83,39 @@ def proof_of(
             facts, reason = _facts(call, as_inputs(inputs()), luggage), ""
     except Exception as error:  # noqa: BLE001 (a user's model or data may raise anything)
         facts, reason = (), f"What reaches the training is not compared: {in_words(error)}"
-    proof = CallProof(facts=facts, hparams=environment.hparams, seed=environment.trial_seed, not_compared=reason)
+    proof = CallProof(
+        facts=facts,
+        hparams=environment.hparams,
+        seed=environment.trial_seed,
+        clock_values=_clock_values(call, (folder or Path.cwd()).resolve()),
+        host=socket.gethostname(),
+        not_compared=reason,
+    )
     sent = {value.sha256 for value in proof.values}
     return NotedInputs(proof, {sha: content for sha, content in luggage.contents.items() if sha in sent})
+
+
+def _clock_values(call: Any, folder: Path) -> tuple[ClockValue, ...]:
+    """Return what the notebook has made from a clock or from entropy, but for secrets."""
+    environment = frozenset(os.environ.values())
+    values: list[ClockValue] = []
+    try:
+        for slot in slots_of(call):
+            text = written(slot.value, str(folder))
+            if text is None or slot.value in environment or looks_secret(text[1], slot.path):
+                continue
+            kind = cast(Literal["str", "path", "int", "date", "datetime", "uuid"], text[0])
+            is_folder = kind in ("str", "path") and _is_folder_in(str(slot.value), folder)
+            values.append(ClockValue(path=slot.path, kind=kind, text=text[1], is_folder=is_folder))
+            if len(values) == _MOST_CLOCK_VALUES:
+                break
+    except Exception as error:  # noqa: BLE001 (objects of users may raise anything; the experiment is submitted)
+        warnings.warn(f"Names made by clocks are the worker's own: {in_words(error)}", stacklevel=2)
+    return tuple(values)
+
+
+def _is_folder_in(path: str, folder: Path) -> bool:
+    return os.path.isdir(path) and folder in Path(path).resolve().parents
 
 
 def _facts(call: Any, inputs: dict[str, Input], luggage: _Luggage) -> tuple[InputFact, ...]:

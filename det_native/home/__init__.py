@@ -1,1 +1,1 @@
-"""What comes home from a training call on the cluster: the call waits for its end, and the kernel has its result."""
+"""What a training on the cluster has changed comes into the notebook: objects, names and files."""

@@ -16,6 +16,8 @@ from det_native.schema.manifests import Sha256
 
 #: Characters of the name of a file or a medium, the most.
 NAME_LENGTH = 500
+#: The note of a file, or folder, that was there when training began and that the training has deleted.
+DELETED = "The training has deleted it."
 #: Files, or media, of one report.
 MOST_OF_REPORT = 500
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Of how inputs are read; what another version has noted would look like other inputs.
-VERSION = 6
+VERSION = 7
 
 #: Stands for a text that must not be shown, nor sent.
 SECRET = "a text that looks like a secret"
@@ -113,6 +113,20 @@ class InputFact(BaseModel):
     not_compared: str = ""
 
 
+class ClockValue(BaseModel):
+    """A value that the notebook has made from a clock or from entropy: where it is, what it is, and how it is written.
+
+    `is_folder` says that it names a folder in the notebook's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    kind: Literal["str", "path", "int", "date", "datetime", "uuid"]
+    text: str
+    is_folder: bool = False
+
+
 def _is_older(content: dict[str, Any]) -> bool:
     facts = content.get("facts") or ()
     made_here = "version" not in content and all(isinstance(fact, InputFact) for fact in facts)
@@ -122,7 +136,8 @@ def _is_older(content: dict[str, Any]) -> bool:
 class CallProof(BaseModel):
     """The inputs of a training call in the notebook, which had these hyperparameters and this trial's seed.
 
-    `not_compared` says why nothing is known of them, empty if something is.
+    `clock_values` are put in place of those that a worker has made; `host` is the name of the notebook's machine, which
+    may be a part of them. `not_compared` says why nothing is known of the inputs, empty if something is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -131,6 +146,8 @@ class CallProof(BaseModel):
     facts: tuple[InputFact, ...] = ()
     hparams: dict[str, Any] = Field(default_factory=dict)
     seed: int
+    clock_values: tuple[ClockValue, ...] = ()
+    host: str = ""
     not_compared: str = ""
 
     @model_validator(mode="before")

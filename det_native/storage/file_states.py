@@ -8,7 +8,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from det_native.storage.blobs import FileState
@@ -19,6 +19,8 @@ SKIPPED = frozenset({"__pycache__", ".git", ".ipynb_checkpoints"})
 BASELINE_NAME = "files-before.json"
 _FORMAT = 1
 
+#: In the state of a link to a folder, in place of a size.
+LINK_SIZE = -1
 #: Device, inode, size, times of the content and of the entry in ns: tells that a file has not changed. A list, as JSON
 #: gives it back.
 State = list[int]
@@ -42,7 +44,8 @@ def walk(root: Path, *, links: bool = False, without: Collection[str] = frozense
     """Yield the files below a folder with their states, by paths with ``/``.
 
     Folders that are links are not entered. A link to a file is passed over; with `links` it counts as the file that it
-    leads to, if that lies below `root` too. The folders `without`, by their paths in `root`, are left out.
+    leads to, if that lies below `root` too, and one to a folder comes with `LINK_SIZE`. The folders `without`, by their
+    paths in `root`, are left out.
     """
     real_root = os.path.realpath(root) + os.sep if links else ""
     pending = [""]
@@ -57,6 +60,9 @@ def walk(root: Path, *, links: bool = False, without: Collection[str] = frozense
                             pending.append(f"{name}/")
                     elif entry.is_file(follow_symlinks=False):
                         yield name, _state(entry.stat(follow_symlinks=False))
+                    elif links and entry.is_dir():
+                        state = _state(entry.stat(follow_symlinks=False))
+                        yield name, [*state[:2], LINK_SIZE, *state[3:]]
                     elif links and entry.is_symlink() and os.path.realpath(entry.path).startswith(real_root):
                         found = entry.stat()
                         if stat.S_ISREG(found.st_mode):
@@ -143,3 +149,10 @@ def written_in(folders: Iterable[Folder]) -> dict[str, tuple[Path, State]]:
         for name, state in changed_files(folder.before, dict(walk(folder.root, links=True))).items():
             merged.setdefault(f"{folder.prefix}{name}", (folder.root / name, state))
     return merged
+
+
+def deleted_in(folder: Folder) -> list[str]:
+    """Return the files that were in a folder before and are gone, and of folders that are gone with them each."""
+    gone = [name for name in folder.before if not os.path.lexists(folder.root / name)]
+    folders = {parent for name in gone for parent in PurePosixPath(name).parents if not (folder.root / parent).exists()}
+    return sorted([*gone, *map(str, folders)])

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from det_native.errors import StorageError
-from det_native.schema.outputs import NAME_LENGTH, WrittenFile
+from det_native.schema.outputs import DELETED, NAME_LENGTH, WrittenFile
 from det_native.storage.blobs import BlobStore, FileState
-from det_native.storage.file_states import Baseline, Folder, Limits, State, written_in
+from det_native.storage.file_states import LINK_SIZE, Baseline, Folder, Limits, State, deleted_in, written_in
 from det_native.storage.frames import FrameError
 from det_native.storage.paths import UnsafePathError, check_relative
 from det_native.storage.room import free_bytes, lacks_room
@@ -38,6 +38,7 @@ _SMALL_BYTES = 64 << 10
 _LONGEST_PAUSE_OF_SMALL = 60.0
 # Files of which it is said one by one that they are not kept.
 _MOST_NOTES = 50
+_LINK = "It is a link to a folder: the files of that folder are kept where they lie, and the link is not."
 _ATTEMPTS = 3
 _CERTAINLY_SHORT = 255  # for every part of a path
 _HASHED_AT_ONCE = 1 << 20
@@ -67,10 +68,10 @@ def select(states: Mapping[str, State], limits: Limits, batch: int) -> Selection
     refused: dict[str, WrittenFile] = {}
     usable: list[str] = []
     for name in sorted(states):
-        fault = _fault(name)
+        fault = _LINK if states[name][2] == LINK_SIZE else _fault(name)
         if fault:
             shown = shown_name(name)
-            refused[shown] = WrittenFile(path=shown, size=states[name][2], batch=batch, note=fault)
+            refused[shown] = WrittenFile(path=shown, size=max(0, states[name][2]), batch=batch, note=fault)
         else:
             usable.append(name)
     kept: list[str] = []
@@ -184,7 +185,8 @@ class FileCollection:
         last : bool
             Nobody writes any more: also what has changed just now is taken. Otherwise it waits for the next look.
         """
-        current = written_in(self._folders())
+        folders = self._folders()
+        current = written_in(folders)
         selection = select({name: state for name, (_, state) in current.items()}, self._limits, batch)
         changes = Changes()
         for name in selection.kept:
@@ -194,7 +196,11 @@ class FileCollection:
         for file in selection.refused.values():
             self._stored.pop(file.path, None)
             self._take(changes, file)
-        present = {*selection.kept, *selection.refused}
+        # A file that is replaced is not there for a moment; what is deleted is known at the end.
+        deleted = _deleted(folders[0], batch, self._limits.files) if last and folders else []
+        for file in deleted:
+            self._take(changes, file)
+        present = {*selection.kept, *selection.refused, *(file.path for file in deleted)}
         for name in [name for name in self._reported if name not in present]:
             changes.removed.append(name)
             del self._reported[name]
@@ -216,7 +222,8 @@ class FileCollection:
             return
         known = self._reported.get(file.path)
         if known is None or (known.sha256, known.size, known.note) != (file.sha256, file.size, file.note):
-            if file.note and (known is None or known.note != file.note) and len(self._reported) < _MOST_NOTES:
+            not_kept = file.note not in ("", DELETED) and (known is None or known.note != file.note)
+            if not_kept and len(self._reported) < _MOST_NOTES:
                 logger.warning("%s, which the training has written, is not kept. %s", file.path, file.note)
             changes.files.append(file)
             self._reported[file.path] = file
@@ -266,6 +273,15 @@ class FileCollection:
             return f"The disk of {self._blobs.uri} is full, and the file is not kept."
         assert isinstance(error, OSError)
         return f"It cannot be read: {error.strerror or error}."
+
+
+def _deleted(folder: Folder, batch: int, most: int) -> list[WrittenFile]:
+    names = [name for name in deleted_in(folder) if not _fault(name)]
+    deleted = [WrittenFile(path=name, size=0, batch=batch, note=DELETED) for name in names[:most]]
+    if len(names) > most:
+        note = f"The training has deleted {len(names) - most} more files, over the limit of {most} ({FILES_VARIABLE})."
+        deleted.append(WrittenFile(path=".", size=0, batch=batch, note=note))
+    return deleted
 
 
 def look_at_left(folders: Sequence[Path], blobs: BlobStore, reported: Mapping[str, WrittenFile], batch: int) -> Changes:

@@ -123,6 +123,22 @@ def test_what_a_cell_read_that_removed_files_or_ran_commands_travels_itself(
     assert replayed(found, "x") == kernel.live("x")
 
 
+@pytest.mark.parametrize(
+    "removal",
+    ["os.remove('d/b.txt')", "os.rename('d/b.txt', 'c.txt')", "[path.unlink() for path in Path('d').glob('b*')]"],
+)
+def test_what_cells_made_is_removed_again(removal: str, kernel: Kernel, replayed: Replayed) -> None:
+    making = "os.makedirs('d')\nfor name in 'ab':\n    Path(f'd/{name}.txt').write_text('1')"
+    found = captured(kernel, making, removal, "x = sorted(os.listdir('d'))")
+    assert sent(found) == []
+    assert replayed(found, "x") == kernel.live("x")
+
+
+def test_a_file_of_the_user_is_not_removed_again(kernel: Kernel) -> None:
+    (kernel.folder / "b.txt").write_text("1")
+    assert captured(kernel, "os.remove('b.txt')", "x = 1").needs_none_of(3)
+
+
 def test_a_folder_that_was_there_before_travels(kernel: Kernel, replayed: Replayed) -> None:
     (kernel.folder / "d").mkdir()
     (kernel.folder / "d" / "y.txt").write_text("1")

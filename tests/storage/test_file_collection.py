@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.schema.outputs import NAME_LENGTH, WrittenFile
+from det_native.schema.outputs import DELETED, NAME_LENGTH, WrittenFile
 from det_native.storage import written_files
 from det_native.storage.blobs import BlobStore
 from det_native.storage.file_states import Baseline, Folder, Limits, State, changed_files, walk, written_in
@@ -220,10 +220,10 @@ def test_links_count_only_if_they_lead_to_files_of_the_directory(training: Train
     (training.work / "gone").symlink_to(tmp_path / "nothing")
     training.write("epoch-3.pt", "weights")
     (training.work / "latest.pt").symlink_to("epoch-3.pt")
-    assert {file.path: training.content(file) for file in training.look().files} == {
-        "epoch-3.pt": "weights",
-        "latest.pt": "weights",
-    }
+    changes = training.look()
+    kept = [file for file in changes.files if file.path not in notes(changes)]
+    assert {file.path: training.content(file) for file in kept} == {"epoch-3.pt": "weights", "latest.pt": "weights"}
+    assert list(notes(changes)) == ["folder"]
 
 
 def test_the_states_of_the_beginning_come_back_as_they_were_left(tmp_path: Path) -> None:
@@ -240,3 +240,27 @@ def test_a_blob_has_the_hash_of_its_content(training: Training) -> None:
     training.write("a", "content")
     (file,) = training.look().files
     assert file.sha256 == hashlib.sha256(b"content").hexdigest()
+
+
+def test_what_was_there_and_is_deleted_is_reported_at_the_end(training: Training) -> None:
+    for name in ("old", "cache/deep/a", "kept/b", "kept/c"):
+        training.write(name, "1")
+    training.begin()
+    for name in ("old", "cache/deep/a", "kept/b"):
+        (training.work / name).unlink()
+    (training.work / "cache" / "deep").rmdir()
+    (training.work / "cache").rmdir()
+    assert not training.look(last=False)
+    changes = training.look()
+    assert notes(changes) == dict.fromkeys(["cache", "cache/deep", "cache/deep/a", "kept/b", "old"], DELETED)
+    assert not training.look()
+
+
+def test_a_link_to_a_folder_is_named_and_one_that_was_there_is_not(training: Training, tmp_path: Path) -> None:
+    (training.work / "data").symlink_to(tmp_path)
+    training.begin()
+    training.write("runs/1/a", "1")
+    (training.work / "latest").symlink_to("runs/1")
+    changes = training.look()
+    assert [file.path for file in changes.files if file.sha256] == ["runs/1/a"]
+    assert "It is a link to a folder" in notes(changes)["latest"]

@@ -53,11 +53,6 @@ class UnchangedCall:
         return [exporter.name for exporter in self.eval_spec.exporters or ()]
 
     @property
-    def owners(self) -> list[tuple[Any, str | None]]:
-        """What reads by itself what the training writes, with the folder of that."""
-        return [(self.estimator, self.estimator.model_dir)]
-
-    @property
     def assumed(self) -> frozenset[str]:
         """Fields among ``configuration_fills`` that nobody typed: they contradict no configuration."""
         fields = {"searcher.metric"}

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
@@ -59,6 +60,15 @@ class _Request(Request):
             except ValueError as error:
                 raise json.JSONDecodeError(str(error), "", 0) from None
         return self._json
+
+
+class _AnyPath(PathConvertor):
+    """A path in an address: names of files may have line breaks."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("path", _AnyPath())
 
 
 class _StrictRoute(APIRoute):

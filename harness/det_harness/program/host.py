@@ -169,6 +169,8 @@ class WorkerHost:
     def _prepare(self, payload: Any) -> None:
         """Compare what the training is given, without a draw; let it begin with the numbers of a run in the kernel."""
         with rng.preserved():
+            if self._check is not None:
+                self._check.put_clock_values(payload)
             self._before_training()
             if self._check is not None:
                 self._check.compare(payload)

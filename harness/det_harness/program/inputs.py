@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from det_harness.program.clock_values import put_clock_values
 from det_harness.program.input_advice import advice, bound_in
 from det_harness.program.put_right import notebook_value, put_right, put_state
 from det_native.errors import InputDiffersError, MasterError
 from det_native.proof.call import Difference, Severity, differences, in_words, severity_of
+from det_native.proof.clock_values import Slot
 from det_native.proof.content import content_of
 from det_native.proof.inputs import Input, as_inputs
 from det_native.proof.lookups import identities_of, read_by
@@ -96,6 +98,26 @@ class InputCheck:
         self._placed = placed
         self._widened = widened
         self._models: frozenset[int] = frozenset()
+
+    def put_clock_values(self, payload: Any) -> None:
+        """Put the notebook's moments and drawn names in place of the worker's, before files are looked at."""
+        if not self._exact:
+            return
+        try:
+            changed = put_clock_values(self._proof, payload)
+        except Exception as error:  # noqa: BLE001 (objects of the user's may raise anything; the training begins)
+            logger.warning("Names made by clocks are the worker's own: %s", in_words(error))
+            return
+        rows = [self._clock_row(slot, value) for slot, value in changed[:_MOST_LINES]]
+        for row in rows:
+            logger.info("%s: %s.", row.what, row.note)
+        if rows:
+            self._add_rows(rows)
+
+    def _clock_row(self, slot: Slot, value: Any) -> CaptureRow:
+        note = f"{slot.value!r:.200} on the worker, {value!r:.200} in the notebook; the notebook's is used"
+        made = self._made_in(slot.name)
+        return CaptureRow(what=slot.path, how=_PUT_RIGHT, size=0, cell=made, status="already there", note=note)
 
     def compare(self, payload: Any) -> None:
         """Compare, and put right what can be.

@@ -1,4 +1,4 @@
-"""The files of a trial, into the notebook's folder: where plain code would have written them.
+"""What a trial did with files, done in the notebook's folder: where plain code would have done it.
 
 A file there that has changed since the submit is somebody's work: it stays, and the trial's lies beside it.
 """
@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,8 @@ from pathlib import Path
 from det_native.client.source import Source
 from det_native.errors import DetError, MasterUnreachableError
 from det_native.schema import rest
-from det_native.storage.paths import UnsafePathError, check_relative
+from det_native.schema.outputs import DELETED
+from det_native.storage.paths import UnsafePathError, check_relative, safe_join
 
 LIMIT_VARIABLE = "DET_FILES_HOME_MB"
 DEFAULT_LIMIT_MB = 1024
@@ -39,12 +40,15 @@ class Placed:
         In their place, and as the trial wrote them.
     beside : dict of Path to Path
         Of files that had changed here: theirs, and where the trial's lie.
+    deleted : list of Path
+        Those that the trial has deleted.
     stayed : dict of str to str
-        Paths of those that have not come, with the reason.
+        Paths of those that have not come, or could not be deleted, with the reason.
     """
 
     brought: list[Path] = field(default_factory=list)
     beside: dict[Path, Path] = field(default_factory=dict)
+    deleted: list[Path] = field(default_factory=list)
     stayed: dict[str, str] = field(default_factory=dict)
 
 
@@ -55,9 +59,8 @@ def place_files(
     *,
     submitted: float,
     title: str,
-    names: Mapping[str, str],
 ) -> Placed:
-    """Write the files of a trial into a folder.
+    """Write the files of a trial into a folder, and delete there what it has deleted.
 
     Parameters
     ----------
@@ -68,8 +71,6 @@ def place_files(
         Files that have changed here since, in seconds since 1970, are not replaced, unless we have written them.
     title : str
         What a file is named by that lies beside another one: ``experiment 7``.
-    names : mapping of str to str
-        Paths under which files are written that the trial has named otherwise.
 
     Raises
     ------
@@ -77,10 +78,14 @@ def place_files(
         If the master does not answer any more; what has come by then is complete.
     """
     placed, room = Placed(), limit_bytes()
-    for artifact in sorted(artifacts, key=lambda each: (each.size, each.path)):
-        path = names.get(artifact.path, artifact.path)
+    deleted = [artifact for artifact in artifacts if artifact.note == DELETED]
+    for artifact in sorted(deleted, key=lambda artifact: artifact.path, reverse=True):  # files before their folders
+        _delete(artifact.path, folder, submitted, placed)
+    for artifact in sorted(artifacts, key=lambda artifact: (artifact.size, artifact.path)):
+        path = artifact.path
         if artifact.sha256 is None:
-            placed.stayed[path] = artifact.note or "its content was not kept"
+            if artifact.note != DELETED:
+                placed.stayed[path] = artifact.note or "its content was not kept"
             continue
         room -= artifact.size
         if room < 0:
@@ -89,7 +94,7 @@ def place_files(
             )
             continue
         try:
-            _place(source, artifact, folder, path, submitted, title, placed)
+            _place(source, artifact, folder, submitted, title, placed)
         except MasterUnreachableError:
             raise
         except UnsafePathError as error:
@@ -120,10 +125,8 @@ def beside(path: Path, title: str) -> Path:
     return path.with_name(f"{stem} ({title}){dot}{ends}")
 
 
-def _place(
-    source: Source, artifact: rest.Artifact, folder: Path, path_here: str, submitted: float, title: str, placed: Placed
-) -> None:
-    target = folder.joinpath(*check_relative(path_here))
+def _place(source: Source, artifact: rest.Artifact, folder: Path, submitted: float, title: str, placed: Placed) -> None:
+    target = folder.joinpath(*check_relative(artifact.path))
     if target.is_symlink() and target.exists():
         target = target.resolve()
     if _has_content(target, artifact):
@@ -136,6 +139,26 @@ def _place(
         placed.brought.append(target)
     else:
         placed.beside[target] = path
+
+
+def _delete(name: str, folder: Path, submitted: float, placed: Placed) -> None:
+    """Delete what the trial has deleted; a folder only if nothing is left in it."""
+    try:
+        path = safe_join(folder, name)
+        if path.is_dir() and not path.is_symlink():
+            if not os.listdir(path):
+                path.rmdir()
+        elif not os.path.lexists(path):
+            return
+        elif _is_others(path, submitted):
+            placed.stayed[name] = "the training deleted it, and it has changed here since the submit"
+        else:
+            path.unlink()
+            placed.deleted.append(path)
+    except UnsafePathError as error:
+        placed.stayed[name] = str(error)
+    except OSError as error:
+        placed.stayed[name] = _reason(error)
 
 
 def _is_others(path: Path, submitted: float) -> bool:

@@ -1,1 +1,0 @@
-"""Files that trainings on the cluster write: code that reads them waits, and they come into the notebook's folder."""

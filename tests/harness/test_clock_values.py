@@ -1,0 +1,138 @@
+"""A worker takes the notebook's moments and drawn names, in variables, attributes and names of files."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import sys
+import types
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from det_harness.program.clock_values import put_clock_values
+
+from det_native.proof.clock_values import FOLDER, read, slots_of, written
+from det_native.schema.proof import CallProof, ClockValue
+
+DAY = datetime.date.today().strftime("%Y%m%d")
+HERE, THERE = f"{DAY}-101542", f"{DAY}-101500"
+
+
+class Settings:
+    stamp = HERE
+
+
+class Callback:
+    def __init__(self, path: str) -> None:
+        self.filepath = path
+
+
+def train(call: Callable[[], object]) -> tuple[str, str]:
+    path = f"a_{HERE}"
+
+    def inner() -> str:
+        return path
+
+    call()
+    return path, inner()
+
+
+def proof(*values: tuple[str, str, str], folder: bool = False) -> CallProof:
+    noted = tuple(ClockValue(path=path, kind=kind, text=text, is_folder=folder) for path, kind, text in values)
+    return CallProof(seed=1, clock_values=noted, host=os.uname().nodename)
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    module = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    return vars(module)
+
+
+def test_variables_and_what_they_hold_are_put_right(program: dict[str, Any], work: Path) -> None:
+    args = argparse.Namespace(run=f"run_{HERE}", device="cuda:0")
+    program |= {"log_dir": f"logs/{HERE}", "args": args, "seen": [Path(f"{work}/{HERE}.csv")], "number": 1_764_429_161}
+    program |= {"key": uuid.UUID(int=1), "device": "cuda:0", "other": f"other/{HERE}"}
+    noted = proof(
+        ("log_dir", "str", f"logs/{THERE}"),
+        ("args.run", "str", f"run_{THERE}"),
+        ("args.device", "str", "cuda:1"),
+        ("seen[0]", "path", f"{FOLDER}/{THERE}.csv"),
+        ("number", "int", "1764429100"),
+        ("key", "uuid", str(uuid.UUID(int=2))),
+        ("device", "str", "cuda:1"),
+        ("other", "str", f"another/{THERE}"),
+    )
+    changed = put_clock_values(noted, None)
+    assert program["log_dir"] == f"logs/{THERE}"
+    assert (args.run, args.device) == (f"run_{THERE}", "cuda:0")
+    assert program["seen"] == [work / f"{THERE}.csv"]
+    assert (program["number"], program["key"]) == (1_764_429_100, uuid.UUID(int=2))
+    assert (program["device"], program["other"]) == ("cuda:0", f"other/{HERE}")
+    assert [slot.path for slot, _ in changed] == ["log_dir", "args.run", "seen[0]", "number", "key"]
+
+
+def test_what_the_call_is_given_is_put_right(program: dict[str, Any]) -> None:
+    callback = Callback(f"best_{HERE}.pt")
+    put_clock_values(
+        proof(("Callback (callback 1).filepath", "str", f"best_{THERE}.pt")),
+        types.SimpleNamespace(callbacks=lambda: [callback]),
+    )
+    assert callback.filepath == f"best_{THERE}.pt"
+
+
+def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[str, Any], work: Path) -> None:
+    program["log_dir"] = f"logs/{HERE}"
+    for name in (f"logs/{HERE}/a", f"run_{HERE}/b", f"log_{HERE}.txt"):
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text(name)
+    put_clock_values(proof(("log_dir", "str", f"logs/{THERE}")), None)
+    assert (work / "logs" / THERE / "a").read_text() == f"logs/{HERE}/a"
+    assert (work / f"run_{THERE}" / "b").exists()
+    assert (work / f"log_{THERE}.txt").exists()
+    assert not (work / f"log_{HERE}.txt").exists()
+    assert (work / "logs" / HERE).resolve() == work / "logs" / THERE
+
+
+def test_a_folder_of_the_notebook_is_made(program: dict[str, Any], work: Path) -> None:
+    program["log_dir"] = f"logs/{THERE}"  # its value travelled
+    put_clock_values(proof(("log_dir", "str", f"logs/{THERE}"), folder=True), None)
+    assert (work / "logs" / THERE).is_dir()
+
+
+def test_the_variables_of_the_function_around_the_call() -> None:
+    noted = proof(("train() path", "str", f"a_{THERE}"))
+    assert train(lambda: put_clock_values(noted, None)) == (f"a_{THERE}", f"a_{THERE}")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [f"a/{HERE}", Path(f"b_{HERE}"), datetime.datetime.now(), datetime.date.today(), uuid.uuid4(), 1_764_429_161],
+)
+def test_a_value_comes_back_as_it_was(value: object, work: Path) -> None:
+    noted = written(value, str(work))
+    assert noted is not None
+    assert read(*noted, value, str(work)) == value
+
+
+@pytest.mark.parametrize("value", ["cuda:0", 12, True, 0.5, None, 99_999_999, id(object()), "long" * 200 + HERE])
+def test_other_values_are_not_noted(value: object) -> None:
+    assert written(value, "/nowhere") is None
+
+
+def test_numbers_and_objects_of_a_library_are_its_own_affair(program: dict[str, Any]) -> None:
+    program["parser"] = parser = argparse.ArgumentParser(f"prog_{HERE}")
+    parser.number = 1_764_429_161  # type: ignore[attr-defined]
+    paths = {slot.path for slot in slots_of(None)}
+    assert "parser.prog" in paths
+    assert "parser.number" not in paths
