@@ -90,7 +90,7 @@ class Packer:
         for number in numbers:
             children, facts, content = self._entries[number]
             entries.append((Address(number), facts, [*map(self._or_kept, children)], content))
-        run_with_deep_stack(lambda: pickler.dump(entries))
+        run_with_deep_stack(lambda: pickler.dump_all(entries))
         return into.getvalue(), pickler
 
     def _pickler(self, into: io.BytesIO) -> HeapPickler:

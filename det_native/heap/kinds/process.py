@@ -165,6 +165,7 @@ BY_NAME |= {
     "_io._IOBase": Stays("an open file", progress=_place_in_file),
     "_io.StringIO": _IN_MEMORY,
     "_io.BytesIO": _IN_MEMORY,
+    "asyncio.events.AbstractEventLoop": Stays("an event loop", quiet=True),
     "builtins.frame": Stays("a frame", quiet=True),
     "builtins.traceback": Stays("a traceback", quiet=True),
     "threading.Thread": Stays("a thread", quiet=True),
