@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pathlib
 import types
@@ -42,7 +41,8 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     Parameters
     ----------
-    into : io.BytesIO
+    output : object
+        With ``write(data)``.
     snapshot : Snapshot
     replaced : collection of int
         Numbers of objects that are packed by value, as they cannot be changed in place.
@@ -60,14 +60,14 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def __init__(
         self,
-        into: io.BytesIO,
+        output: Any,
         snapshot: Snapshot,
         replaced: Collection[int],
         *,
         exact: bool = True,
         reopen: Reopen | None = None,
     ) -> None:
-        super().__init__(into, protocol=5)
+        super().__init__(output, protocol=5)
         self._snapshot, self._replaced, self._exact, self._reopen = snapshot, replaced, exact, reopen
         self._ways: dict[int, int] = {}
         self._late: dict[int, int] = {}
@@ -159,7 +159,7 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             if special is not NotImplemented or isinstance(obj, type | types.FunctionType | types.BuiltinFunctionType):
                 return special
             by_class = self.dispatch_table.get(type(obj))
-            reduced = by_class(obj) if by_class else obj.__reduce_ex__(4)
+            reduced = by_class(obj) if by_class else obj.__reduce_ex__(5)
             if isinstance(reduced, str) and not is_importable(obj):
                 raise TypeError("no module has it")
             return guarded(reduced)
