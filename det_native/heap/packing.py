@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from det_native.heap.edges import Kind, State, is_value, kind_of
-from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, short
+from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, reopened, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
@@ -60,7 +60,7 @@ class Packer:
 
     def __init__(self, snapshot: Snapshot, limit: int, *, exact: bool, reopen: Reopen | None) -> None:
         self._snapshot, self._limit, self._exact, self._reopen = snapshot, limit, exact, reopen
-        states = snapshot.changes()
+        states = snapshot.changes(self._travels)
         self._replaced = {number for number in states if not snapshot.kinds[number].in_place}
         #: By number: children, facts, content.
         self._entries: dict[int, list[Any]] = {}
@@ -84,6 +84,9 @@ class Packer:
             self._say(f"`{snapshot.path(number)}` cannot be read ({short(error)}): it stayed as it was.")
             return
         self._entries[number] = [list(children), facts, content]
+
+    def _travels(self, obj: Any) -> bool:
+        return reopened(obj, self._reopen) is not NotImplemented
 
     def _is_renewed(self, child: Any) -> bool:
         return self._snapshot.numbers.get(id(child)) in self._replaced
