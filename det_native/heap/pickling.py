@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import io
+import os
+import pathlib
 import types
 from collections.abc import Callable, Collection
 from typing import Any
@@ -40,7 +41,8 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     Parameters
     ----------
-    into : io.BytesIO
+    output : object
+        With ``write(data)``.
     snapshot : Snapshot
     replaced : collection of int
         Numbers of objects that are packed by value, as they cannot be changed in place.
@@ -58,21 +60,27 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def __init__(
         self,
-        into: io.BytesIO,
+        output: Any,
         snapshot: Snapshot,
         replaced: Collection[int],
         *,
         exact: bool = True,
         reopen: Reopen | None = None,
     ) -> None:
-        super().__init__(into, protocol=5)
+        super().__init__(output, protocol=5)
         self._snapshot, self._replaced, self._exact, self._reopen = snapshot, replaced, exact, reopen
         self._ways: dict[int, int] = {}
+        self._late: dict[int, int] = {}
+        self._unfilled: list[Any] = []
+        self._held: list[Any] = []
+        self._folder = f"{os.getcwd()}{os.sep}"
         self.ways: list[Way] = []
         self.left: list[tuple[Any, str, bool]] = []
 
     def persistent_id(self, obj: Any) -> Any:
         cls = type(obj)
+        if cls is str:
+            return ("within", obj[len(self._folder) :]) if obj.startswith(self._folder) else None
         if cls in ATOMS:
             return None
         if cls is Address:
@@ -83,23 +91,32 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         if number is not None:
             if number not in self._replaced:
                 return "at", self._way(number)
-            if not self._snapshot.kinds[number].stays:
+            if cls not in (set, dict) and not self._snapshot.kinds[number].stays:
                 return None
+        if cls in (set, dict) and _hashes_state(obj):
+            return "late", self._put_off(obj), cls.__name__
         if cls in _PLAIN or cls is Fill:
             return None
         kind = kind_of(obj)
-        if not kind.stays or self._reopened(obj) is not NotImplemented:
+        if not kind.stays or reopened(obj, self._reopen) is not NotImplemented:
             return None
         self.left.append((obj, kind.stays, kind.quiet))
         return "left", kind.stays, kind.quiet
 
-    def _reopened(self, obj: Any) -> Any:
-        if self._reopen is None:
-            return NotImplemented
-        try:
-            return self._reopen(obj)
-        except Exception:  # noqa: BLE001 (a file of the user's class may raise anything)
-            return NotImplemented
+    def dump_all(self, obj: Any) -> None:
+        """Pickle an object, then the members of sets and dicts that are filled when all objects have their state."""
+        self.dump(obj)
+        while self._unfilled:
+            batch, self._unfilled = self._unfilled, []
+            self.dump([(self._late[id(held)], [*held.items()] if type(held) is dict else [*held]) for held in batch])
+        self.dump(None)
+
+    def _put_off(self, obj: Any) -> int:
+        if id(obj) not in self._late:
+            self._late[id(obj)] = len(self._late)
+            self._unfilled.append(obj)
+            self._held.append(obj)
+        return self._late[id(obj)]
 
     def _way(self, number: int, *, target: bool = False) -> int:
         place = self._ways.get(number)
@@ -123,16 +140,18 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         kind = kind_of(obj)
         try:
             if kind.stays:
-                function, arguments = self._reopened(obj)[:2]
+                function, arguments = reopened(obj, self._reopen)[:2]
                 return open_again, (function, *arguments)
             reduced: Any = NotImplemented if kind is VALUE else kind.reduce(obj)
             if reduced is not NotImplemented:
                 return guarded(reduced)
+            if isinstance(obj, pathlib.PurePath):
+                return type(obj), (str(obj),)
             special = super().reducer_override(obj)
             if special is not NotImplemented or isinstance(obj, type | types.FunctionType | types.BuiltinFunctionType):
                 return special
             by_class = self.dispatch_table.get(type(obj))
-            reduced = by_class(obj) if by_class else obj.__reduce_ex__(4)
+            reduced = by_class(obj) if by_class else obj.__reduce_ex__(5)
             if isinstance(reduced, str) and not is_importable(obj):
                 raise TypeError("no module has it")
             return guarded(reduced)
@@ -140,6 +159,21 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             what = f"of the class {type(obj).__qualname__}, which cannot be pickled ({short(error)})"
             self.left.append((obj, what, False))
             return Left, (what,)
+
+
+def reopened(obj: Any, reopen: Reopen | None) -> Any:
+    """Return how an object that stays in its process is opened in another; NotImplemented if it is not."""
+    if reopen is None:
+        return NotImplemented
+    try:
+        return reopen(obj)
+    except Exception:  # noqa: BLE001 (a file of the user's class may raise anything)
+        return NotImplemented
+
+
+def _hashes_state(held: Any) -> bool:
+    """Whether members of a set, or keys of a dict, compute their hash, for which they have to have their state."""
+    return any(type(cls.__hash__) is types.FunctionType for cls in {*map(type, held)})
 
 
 def short(error: BaseException) -> str:

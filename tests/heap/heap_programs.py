@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 CASES = Path(__file__).parent / "cases"
+_FAILED = "Failed:"
 _FIRST_IMPORTS = ("numpy", "pandas", "torch", "torch.utils.data", "tqdm.auto")
 
 
@@ -42,7 +43,9 @@ def run_all(paths: list[Path], results: Path) -> dict[str, dict[str, Any]]:
 
 def _read(results: Path, name: str, role: str) -> Any:
     path = results / f"{name}.{role}"
-    return pickle.loads(path.read_bytes()) if path.exists() else {"failed": (results / f"{name}.{role}.txt").read_text()}
+    return (
+        pickle.loads(path.read_bytes()) if path.exists() else {"failed": (results / f"{name}.{role}.txt").read_text()}
+    )
 
 
 def _run(role: str, path: Path, results: Path) -> None:
@@ -71,8 +74,8 @@ def _run(role: str, path: Path, results: Path) -> None:
 def _value(check: str, names: dict[str, Any]) -> str:
     try:
         return repr(eval(check, names))  # noqa: S307
-    except Exception as error:  # noqa: BLE001 (compared, too)
-        return f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 (shown by the test)
+        return f"{_FAILED} {check!r}: {type(error).__name__}: {error}"
 
 
 def main(role: str, results: str, *paths: str) -> None:

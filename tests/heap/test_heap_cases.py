@@ -32,6 +32,7 @@ def test_a_value_is_the_same_in_the_notebook_as_on_the_worker(
     worker, notebook = (results[program.stem][role] for role in ("worker", "notebook"))
     assert "failed" not in worker, worker["failed"]
     assert "failed" not in notebook, notebook["failed"]
+    assert not worker["values"][place].startswith("Failed:")
     assert notebook["values"][place] == worker["values"][place]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import types
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from det_native.heap.edges import (
     _FALLBACK,
+    BY_NAME,
     Difference,
     Kind,
     Left,
@@ -96,6 +97,15 @@ class AttributesKind(Kind):
                 _attributes_of(obj)[name] = value
             elif name[0] in slots:
                 slots[name[0]].__set__(obj, value)
+
+
+class ExceptionKind(AttributesKind):
+    """An exception. One of the user's is made again past its ``__init__``, which may want other arguments."""
+
+    def reduce(self, obj: BaseException) -> Any:
+        if not is_users(type(obj)):
+            return NotImplemented
+        return type(obj).__new__, (type(obj), *obj.args), dict(vars(obj)), None, None, fill_attributes
 
 
 def _attributes_of(obj: Any) -> dict[str, Any]:
@@ -231,3 +241,4 @@ def _fallback(cls: type) -> Kind:
 
 
 _FALLBACK.append(_fallback)
+BY_NAME["builtins.BaseException"] = ExceptionKind()

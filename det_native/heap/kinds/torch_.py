@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from typing import Any
 
 from det_native.heap.digests import changed_blocks, digest, digests
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, Stays, stable_digest
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, StateKind, Stays, stable_digest
 
 
 class TensorKind(Kind):
@@ -28,7 +27,7 @@ class TensorKind(Kind):
     def take(self, obj: Any) -> State:
         names = [*vars(obj)]
         if not _has_memory(obj):
-            value = digest(pickle.dumps(obj.detach(), protocol=5)) if obj.device.type != "meta" else ""
+            value = [digest(_bytes(part.contiguous().untyped_storage())) for part in _parts(obj.detach())]
             return (type(obj), *vars(obj).values()), (names, (str(obj.dtype), tuple(obj.shape)), value)
         gradient = obj.grad if self._with_gradient and obj.is_leaf and obj.requires_grad else None
         where = (str(obj.dtype), tuple(obj.shape), obj.stride(), obj.storage_offset())
@@ -81,6 +80,18 @@ def _has_memory(tensor: Any) -> bool:
     import torch
 
     return tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
+
+
+def _parts(tensor: Any) -> list[Any]:
+    """Return dense tensors that have all that a tensor without memory of its own holds."""
+    import torch
+
+    if tensor.layout is torch.sparse_coo:
+        whole = tensor.coalesce()
+        return [whole.indices(), whole.values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    return [tensor.int_repr()] if tensor.is_quantized else []
 
 
 def as_tensor(memory: Any, dtype: str, shape: Any, stride: Any, offset: int) -> Any:
@@ -165,16 +176,10 @@ class LoaderPassKind(Kind):
         return (loader,), place
 
 
-class GeneratorKind(Kind):
-    """``torch.Generator``."""
+def _set_state(generator: Any, state: bytes) -> None:
+    import torch
 
-    def take(self, obj: Any) -> State:
-        return (), bytes(obj.get_state().numpy())
-
-    def put(self, obj: Any, children: Sequence[Any], facts: bytes, content: Any) -> None:
-        import torch
-
-        obj.set_state(torch.frombuffer(bytearray(facts), dtype=torch.uint8))
+    generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
 
 
 #: Of tensors whose memory and gradient are kept elsewhere.
@@ -184,7 +189,7 @@ BY_NAME |= {
     "torch.Tensor": TensorKind(),
     "det_native.pytorch.wrapped_loader.LoaderPass": LoaderPassKind(),
     "torch.storage.UntypedStorage": MemoryKind(),
-    "torch._C.Generator": GeneratorKind(),
+    "torch._C.Generator": StateKind(lambda generator: bytes(generator.get_state().numpy()), _set_state),
     "torch.dtype": VALUE,
     "torch.device": VALUE,
     "torch.Size": VALUE,

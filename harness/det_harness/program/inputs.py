@@ -101,7 +101,7 @@ class InputCheck:
 
     def put_clock_values(self, payload: Any) -> None:
         """Put the notebook's moments and drawn names in place of the worker's, before files are looked at."""
-        if not self._exact:
+        if not self.exact:
             return
         try:
             changed = put_clock_values(self._proof, payload)

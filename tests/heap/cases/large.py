@@ -10,6 +10,10 @@ words = {"fig", "pear", "plum", "kiwi", "lime"}; vocab = {w: i for i, w in enume
 replay = collections.deque(maxlen=10_000); torch.manual_seed(0); emb = torch.nn.Embedding(10_000, 16); link = None
 for i in range(30_000): link = (i, link)
 class Chain: pass
+def length(link):
+    count = 0
+    while link is not None: link, count = getattr(link, "next", None), count + 1
+    return count
 head = Chain(); cur = head
 for i in range(20_000): cur.next = Chain(); cur = cur.next
 cur.next = None
@@ -29,5 +33,5 @@ df.loc[3, "a"], df.new.sum().round(6), small, log, df["t"].iloc[2], cat.cat.cate
 big[6], part, np.shares_memory(big, part), big.sum()
 sorted(counts.items()), vocab["new"], sorted(from_set2)
 len(replay), replay[-1][0], replay[0][1], emb.weight[5].sum().item().__round__(4)
-cur.next.v, type(cur.next) is Chain, c2 is not None, head is not None, (lambda n, c: [n := n + 1 for _ in iter(lambda: (c := getattr(c, "next", None)), None)][-1])(0, fresh_chain)
+cur.next.v, type(cur.next) is Chain, c2 is not None, head is not None, length(fresh_chain), length(head)
 link[0]
