@@ -142,7 +142,7 @@ class Snapshot:
 
     def class_name(self, number: int) -> str:
         """Return the class that an object had, for a check that both processes mean the same."""
-        return full_name(self.classes[number])
+        return self.kinds[number].family or full_name(self.classes[number])
 
     def fingerprint(self, number: int, *, exact: bool) -> str:
         """Return what tells an object's own state, as it was, from another."""

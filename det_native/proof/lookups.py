@@ -12,6 +12,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
+from det_native.heap.edges import kind_of
 from det_native.inspection.attributes import changed_names, class_settings, is_library_of_ours, is_own_module
 from det_native.inspection.parts import names_looked_up, parts_of
 from det_native.inspection.registry import adapter_of
@@ -161,5 +163,8 @@ def _is_compared(value: Any) -> bool:
     if isinstance(value, type):
         return is_own_module(value.__module__) and any(True for _ in class_settings(value))
     if is_library_of_ours(type(value).__module__):
+        return False
+    kind = kind_of(value)
+    if kind.stays and kind.quiet:  # a progress bar, say: it belongs to its process
         return False
     return not isinstance(value, types.ModuleType | types.FunctionType | types.BuiltinFunctionType)

@@ -101,7 +101,7 @@ class WeakMapping(Kind):
 class BarKind(Kind):
     """A progress bar of tqdm's: how far it is, and whether it is closed."""
 
-    stays = "a progress bar"
+    stays = family = "a progress bar"  # of tqdm.auto another class without a browser
     quiet = True
 
     def take(self, obj: Any) -> State:

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, Stays, State
 from det_native.heap.digests import digest
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, Stays
 from det_native.heap.kinds.instances import AttributesKind
 
 
@@ -68,13 +68,11 @@ def make_constant(value: Any, dtype: str) -> Any:
 
 
 _REMADE = frozenset(
-    "train_function test_function predict_function train_tf_function _distribute_strategy _distribution_strategy "
-    "_thread_local _cluster_coordinator _tb_graph _update_step_xla update_state result _obj_reference_counts_dict "
-    "_self_setattr_tracking _layer_call_argspecs _mesh _tensor_usage_count".split()
+    ["train_function", "test_function", "predict_function", "train_tf_function", "_distribute_strategy", "_distribution_strategy", "_thread_local", "_cluster_coordinator", "_tb_graph", "_update_step_xla", "update_state", "result", "_obj_reference_counts_dict", "_self_setattr_tracking", "_layer_call_argspecs", "_mesh", "_tensor_usage_count"]
 )
 
 
-_REMADE_AS_NONE = "train_function test_function predict_function train_tf_function _cluster_coordinator _mesh".split()
+_REMADE_AS_NONE = ["train_function", "test_function", "predict_function", "train_tf_function", "_cluster_coordinator", "_mesh"]
 
 
 class KerasKind(AttributesKind):
