@@ -37,6 +37,13 @@ for cell in cells:
     exec(compile(cell, "<cell>", "exec"), names)
 print("READ" + json.dumps([repr(eval(read, names)) for read in reads]))
 """
+#: A cell that reads one value.
+_READ = """
+try:
+    print("READ" + repr({}))
+except Exception as error:
+    print("READ" + repr(error))
+"""
 
 
 def drawn(framework: Framework, count: int, seed: int) -> list[Change]:
@@ -64,7 +71,7 @@ def differences(kernel: Kernel, framework: Framework, changes: Sequence[Change],
     said = kernel.run(training).text
     wrong, named = [], 0
     for change, plain in zip(changes, expected, strict=True):
-        value = kernel.run(f"print('READ' + repr({change.read()}))").text.rpartition("READ")[2].rstrip("\n")
+        value = kernel.run(_READ.format(change.read())).text.rpartition("READ")[2].rstrip("\n")
         if value == plain:
             continue
         if re.search(rf"`[^`]*\b[a-zA-Z_]+{change.number}\b[^`]*`", said):
