@@ -65,9 +65,10 @@ class KeptChanges:
             self._kept = heap_file.digest_in(folder)
 
     def restore(self) -> None:
-        """Put it in place; hooks have begun."""
+        """Put it in place, once; hooks have begun."""
+        saved, self._saved = self._saved, b""
         if self._snapshot is not None:
-            heap_file.restore(self._saved, self._snapshot)
+            heap_file.restore(saved, self._snapshot)
 
     def save_end(self, checkpoints: Any) -> None:
         """Have the last checkpoint have what hooks have changed when the training ended."""
