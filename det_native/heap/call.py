@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from det_native.heap.apply import apply
-from det_native.heap.pack import pack
+from det_native.heap.edges import Kind
+from det_native.heap.kinds.builtin import LIST
+from det_native.heap.names import ENVIRONMENT, FRAME, NAMESPACE, ROOTS, SETTINGS
+from det_native.heap.packing import Packer
+from det_native.heap.pickling import Reopen
 from det_native.heap.snapshot import Snapshot
+from det_native.heap.undo import Copies
+from det_native.heap.unpacking import put_changes
 
 #: Bytes of changes that come home by themselves; what exceeds it is named and stays on the worker.
 LIMIT = 1 << 30
+
+#: Stands for the settings of libraries among the roots.
+_SETTINGS = object()
 
 
 @dataclass(frozen=True)
@@ -47,10 +57,12 @@ class CallSnapshot:
         What the call is given, by names that are the same in both processes.
     kept_elsewhere : iterable of object
         Objects whose content somebody else saves and loads (the trained model's weights, its optimizer's state): they
-        have addresses, and nothing of their content is compared.
+        have addresses, and nothing of their content is compared. A tensor of PyTorch stands for its memory, too.
     exact : bool
         Whether both processes are to hold the same values at the beginning; with other hyperparameters or another
         seed they need not.
+    keep_small : bool
+        Whether :meth:`undo` is to give back the content of small arrays, too.
     """
 
     def __init__(
@@ -61,13 +73,54 @@ class CallSnapshot:
         kept_elsewhere: Iterable[Any] = (),
         *,
         exact: bool = True,
+        keep_small: bool = False,
     ) -> None:
-        self._snapshot = Snapshot(namespace, given)
+        self._exact = exact
+        kept = [*kept_elsewhere]
+        kept += [storage for obj in kept if (storage := _storage_of(obj)) is not None]
+        roots: dict[str, tuple[Any, Kind]] = {
+            "names": (namespace, NAMESPACE),
+            "environment": (os.environ, ENVIRONMENT),
+            "settings": (_SETTINGS, SETTINGS),
+        }
+        for place, frame in enumerate(frames):
+            if frame.f_locals is not namespace:
+                roots[f"function {place} {frame.f_code.co_qualname}"] = frame, FRAME
+        roots |= {"given": (dict(given or {}), ROOTS), "kept elsewhere": (kept, LIST)}
+        self._snapshot = Snapshot(roots, {*map(id, kept)})
+        self._copies = Copies(self._snapshot) if keep_small else None
 
-    def changes(self, limit: int = LIMIT) -> Changes:
-        """Return what has changed since."""
-        return Changes(*pack(self._snapshot))
+    def changes(self, limit: int = LIMIT, *, reopen: Reopen | None = None) -> Changes:
+        """Return what has changed since.
 
-    def put(self, data: bytes) -> list[str]:
-        """Put in place what has changed in another process; return a sentence for each thing that stays as it is."""
-        return apply(data, self._snapshot)
+        Parameters
+        ----------
+        limit : int
+            Bytes that may travel; the largest things are left out until the rest fits.
+        reopen : callable, optional
+            Is asked of each new open file how another process opens it again: a function and its arguments, or
+            NotImplemented.
+        """
+        return Changes(*Packer(self._snapshot, limit, exact=self._exact, reopen=reopen).pack())
+
+    def put(self, data: bytes, *, reopen: bool = False) -> list[str]:
+        """Put in place what has changed in another process; return a sentence for each thing that stays as it is.
+
+        Parameters
+        ----------
+        data : bytes
+        reopen : bool
+            Whether files that the other process had opened are opened here.
+        """
+        return put_changes(data, self._snapshot, exact=self._exact, reopen=reopen)
+
+    def undo(self) -> None:
+        """Give objects back what they held at the beginning; large arrays keep what they have."""
+        (self._copies or Copies(self._snapshot, keep=False)).undo()
+
+
+def _storage_of(obj: Any) -> Any:
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(obj, torch.Tensor) or obj.layout is not torch.strided:
+        return None
+    return obj.untyped_storage()

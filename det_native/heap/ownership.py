@@ -1,36 +1,35 @@
-"""Whose is it? The one rule by which everything else asks."""
+"""Whose a class, a function or a module is: the user's, a library's, or det_native's own."""
 
 from __future__ import annotations
 
 import functools
-import site
-import sys
-import sysconfig
+from typing import Any
 
-_LIBRARIES = tuple(
-    {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()} - {sys.prefix, sys.base_prefix}
-)
-_PARTS = ("/site-packages/", "/dist-packages/")
+from det_native.inspection.attributes import is_library_of_ours, is_own_module
 
-#: Packages whose objects belong to the process although they are installed from a checkout.
-OURS: set[str] = {"det_native", "det_harness"}
+#: What a class of det_native has whose objects are treated as those of the user's classes are.
+CAN_GO_ON = "_det_can_go_on"
 
 
-@functools.lru_cache(maxsize=None)
-def is_users_module(name: str | None) -> bool:
-    """Whether a module is the user's: the notebook itself, or a file that no package manager has put in place."""
-    if not name or name == "builtins" or name.partition(".")[0] in OURS:
-        return False
-    if name == "__main__":
-        return True
-    module = sys.modules.get(name)
-    file = getattr(module, "__file__", None)
-    if not file:
-        return False
-    return not (file.startswith(_LIBRARIES) or any(part in file for part in _PARTS))
+@functools.cache
+def is_users_module(name: str) -> bool:
+    """Whether a module is the notebook, or a file that no package manager has installed."""
+    return is_own_module(name)
 
 
-def is_users(thing: object) -> bool:
-    """Whether a class or a function is written by the user."""
+def is_users(thing: Any) -> bool:
+    """Whether the user wrote a class or a function."""
     name = getattr(thing, "__module__", None)
-    return is_users_module(name if isinstance(name, str) else None)
+    return isinstance(name, str) and (is_users_module(name) or bool(vars_of(thing).get(CAN_GO_ON)))
+
+
+def is_of_det_native(cls: type) -> bool:
+    """Whether objects of a class belong to det_native, and so to their process."""
+    name = cls.__module__
+    return isinstance(name, str) and is_library_of_ours(name) and not getattr(cls, CAN_GO_ON, False)
+
+
+def vars_of(thing: Any) -> Any:
+    """Return the attributes of an object; nothing if it has none."""
+    attributes = getattr(thing, "__dict__", None)
+    return attributes if hasattr(attributes, "get") else {}

@@ -3,65 +3,44 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import types
-import zlib
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from det_native.heap.edges import ATOMS, BY_NAME, VALUE, Kind, Left, State, has_attributes, kind_of
+from det_native.heap.digests import digest
+from det_native.heap.edges import (
+    ATOMS,
+    BY_NAME,
+    Difference,
+    Kind,
+    Left,
+    State,
+    has_attributes,
+    is_value,
+    stable_digest,
+)
 from det_native.heap.kinds.instances import Composite
 
 
-def sample(data: Any) -> Any:
-    """Return a checksum of bytes: of all if they are few, else of the ends and of single bytes all over."""
-    if data.nbytes <= 64 << 10:
-        return zlib.crc32(data)
-    return zlib.crc32(data[:1024]), zlib.crc32(data[-1024:]), zlib.crc32(data[:: data.nbytes // 64 | 1].copy())
-
-
-_BLOCK = 4 << 20
-
-
-def digests(data: Any) -> tuple[str, ...]:
-    """Return a digest of each block of bytes, so that a change of one place sends one block."""
-    view = memoryview(data).cast("B")
-    return tuple(digest(view[start : start + _BLOCK]) for start in range(0, view.nbytes, _BLOCK))
-
-
-def changed_blocks(data: Any, before: tuple[str, ...], now: tuple[str, ...]) -> list[tuple[int, bytes]]:
-    """Return the blocks whose digests differ, each with its offset; all if there are more or fewer than before."""
-    view = memoryview(data).cast("B")
-    chosen = [n for n, one in enumerate(now) if len(before) != len(now) or before[n] != one]
-    return [(n * _BLOCK, bytes(view[n * _BLOCK : (n + 1) * _BLOCK])) for n in chosen]
-
-
-def write_blocks(into: Any, blocks: list[tuple[int, bytes]]) -> None:
-    """Write blocks into a flat array of bytes."""
-    import numpy
-
-    for start, data in blocks:
-        into[start : start + len(data)] = numpy.frombuffer(data, "u1")
-
-
-def digest(data: Any) -> str:
-    """Return a short digest of bytes."""
-    return hashlib.sha1(data, usedforsecurity=False).hexdigest()[:20]
-
-
 class ListKind(Kind):
-    collected = True
+    """``list``."""
 
     def take(self, obj: list[Any]) -> State:
         return list.copy(obj), None
 
     def put(self, obj: list[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
-        list.__setitem__(obj, slice(None), children)
+        before = list.copy(obj)
+        kept = [
+            before[place] if isinstance(child, Left) and place < len(before) else child
+            for place, child in enumerate(children)
+        ]
+        list.__setitem__(obj, slice(None), kept)
 
 
 class TupleKind(Kind):
-    collected = True
+    """``tuple``, named ones too."""
+
     in_place = False
 
     def take(self, obj: tuple[Any, ...]) -> State:
@@ -69,7 +48,7 @@ class TupleKind(Kind):
 
 
 class DequeKind(Kind):
-    collected = True
+    """``collections.deque``."""
 
     def take(self, obj: deque[Any]) -> State:
         return list(deque.__iter__(obj)), obj.maxlen
@@ -82,7 +61,6 @@ class DequeKind(Kind):
 class DictKind(Kind):
     """Keys and values; a key that is no atom is a child as well, at its place."""
 
-    collected = True
     base: type = dict
 
     def take(self, obj: dict[Any, Any]) -> State:
@@ -91,7 +69,8 @@ class DictKind(Kind):
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
         half = len(children) // 2
         keys = children[:half]
-        return [*(("key", n) for n in range(half)), *(k if type(k) in ATOMS else ("of", n) for n, k in enumerate(keys))]
+        values = (key if type(key) in ATOMS else ("value", place) for place, key in enumerate(keys))
+        return [*(("key", place) for place in range(half)), *values]
 
     def put(self, obj: dict[Any, Any], children: Sequence[Any], facts: Any, content: Any) -> None:
         half = len(children) // 2
@@ -105,12 +84,26 @@ class DictKind(Kind):
             elif key in before:
                 self.base.__setitem__(obj, key, before[key])
 
+    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
+        # The order of keys may come from a set.
+        half = len(children) // 2
+        pairs = zip(children[:half], children[half:], strict=False)
+        return (
+            stable_digest({(key, value if is_value(value) else ...) for key, value in pairs if type(key) in ATOMS})
+            if (exact)
+            else ""
+        )
+
 
 class OrderedDictKind(DictKind):
+    """``collections.OrderedDict``."""
+
     base = OrderedDict
 
 
 class DefaultDictKind(DictKind):
+    """``collections.defaultdict``."""
+
     def take(self, obj: defaultdict[Any, Any]) -> State:
         return [*super().take(obj)[0], obj.default_factory], None
 
@@ -124,31 +117,32 @@ class DefaultDictKind(DictKind):
 
 
 class SetKind(Kind):
-    """Atoms by value; objects in the order of what they look like, as their order in the set is that of addresses."""
-
-    collected = True
+    """Atoms by value, objects by identity: their order is that of their addresses in memory."""
 
     def take(self, obj: set[Any]) -> State:
-        atoms = frozenset(one for one in obj if type(one) in ATOMS)
-        rest = [one for one in obj if type(one) not in ATOMS] if len(atoms) < len(obj) else []
-        return sorted(rest, key=_looks) if len(rest) > 1 else rest, atoms
+        atoms = frozenset(member for member in obj if type(member) in ATOMS)
+        return [member for member in obj if type(member) not in ATOMS] if len(atoms) < len(obj) else (), atoms
+
+    def unordered(self, children: Sequence[Any], facts: Any) -> int:
+        return len(children)
+
+    def difference(self, obj: Any, before: State | None, now: State, renewed: Callable[[Any], bool]) -> Difference:
+        children, atoms = before or ((), frozenset())
+        held, holds = {*map(id, children)}, {*map(id, now[0])}
+        new = [member for member in now[0] if id(member) not in held or renewed(member)]
+        gone = [member for member in children if id(member) not in holds or renewed(member)]
+        return [*new, *gone], (now[1] - atoms, atoms - now[1]), len(new)
 
     def put(self, obj: set[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.clear()
-        obj.update(facts, (one for one in children if not isinstance(one, Left)))
+        members = [member for member in children[content:] if not isinstance(member, Left)]
+        obj.difference_update(facts[1], members)
+        obj.update(facts[0], (member for member in children[:content] if not isinstance(member, Left)))
 
 
 class FrozenSetKind(SetKind):
+    """``frozenset``."""
+
     in_place = False
-
-
-def _looks(obj: Any) -> str:
-    kind = kind_of(obj)
-    if kind is VALUE:
-        return f"{type(obj).__qualname__} {obj!r}"
-    children, facts = kind.take(obj)
-    plain = [repr(one) for one in children if type(one) in ATOMS]
-    return f"{type(obj).__qualname__} {plain} {facts!r}"
 
 
 class BytesKind(Kind):
@@ -162,13 +156,23 @@ class BytesKind(Kind):
 
     def put(self, obj: Any, children: Sequence[Any], facts: Any, content: bytes) -> None:
         del obj[:]
-        obj.extend(content) if isinstance(obj, bytearray) else obj.frombytes(content)
+        if isinstance(obj, bytearray):
+            obj.extend(content)
+        else:
+            obj.frombytes(content)
 
 
-class ThroughKind(Kind):
-    """What only shows another object: the view of a dict, a descriptor, a bound method."""
+class ViewKind(Kind):
+    """What only shows other objects: the view of a dict, a descriptor, a bound method.
 
-    collected = True
+    Parameters
+    ----------
+    held : callable
+        Returns the objects that are shown.
+    remake : callable, optional
+        Returns how the view is made again.
+    """
+
     in_place = False
 
     def __init__(self, held: Callable[[Any], Sequence[Any]], remake: Callable[[Any], Any] | None = None) -> None:
@@ -181,29 +185,23 @@ class ThroughKind(Kind):
         return self._remake(obj) if self._remake else NotImplemented
 
 
-class BoundBuiltin(Kind):
-    """``names.append``: what it is bound to; a function of a module's has nothing."""
-
-    collected = True
-    in_place = False
-
-    def take(self, obj: Any) -> State:
-        owner = obj.__self__
-        return () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,), None
-
-
-class ProxyKind(Kind):
+class ProxyKind(ViewKind):
     """``types.MappingProxyType``, ``memoryview``: never packed."""
 
-    in_place = False
     stays = "a view of memory"
     quiet = True
 
-    def take(self, obj: Any) -> State:
-        return gc.get_referents(obj), None
+    def __init__(self) -> None:
+        super().__init__(gc.get_referents)
 
 
-def _composite(kind: Kind) -> Any:
+def _owner(method: Any) -> Sequence[Any]:
+    """Return what ``names.append`` is bound to; a function of a module has nothing."""
+    owner = method.__self__
+    return () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
+
+
+def _composite(kind: Kind) -> Callable[[type], Kind]:
     def of(cls: type) -> Kind:
         exact = cls.__module__ in ("builtins", "collections", "array")
         return kind if exact or not has_attributes(cls) else Composite(kind, cls)
@@ -216,20 +214,22 @@ def call_method(owner: Any, name: str) -> Any:
     return getattr(owner, name)()
 
 
-def _view(name: str) -> ThroughKind:
-    return ThroughKind(gc.get_referents, lambda view: (call_method, (gc.get_referents(view)[0], name)))
+def _view(name: str) -> ViewKind:
+    return ViewKind(gc.get_referents, lambda view: (call_method, (gc.get_referents(view)[0], name)))
 
 
-def _one(method: Any) -> tuple[Any, ...]:
+def _function(method: Any) -> tuple[Any, ...]:
     return (method.__func__,)
 
 
-def _three(made: property) -> tuple[Any, ...]:
+def _accessors(made: property) -> tuple[Any, ...]:
     return made.fget, made.fset, made.fdel
 
 
+LIST = ListKind()
+
 for _name, _kind in {
-    "builtins.list": ListKind(),
+    "builtins.list": LIST,
     "builtins.tuple": TupleKind(),
     "builtins.dict": DictKind(),
     "builtins.set": SetKind(),
@@ -242,18 +242,17 @@ for _name, _kind in {
 }.items():
     BY_NAME[_name] = _composite(_kind)
 BY_NAME |= {
-    "builtins.dict_keys": _view("keys"),
-    "builtins.dict_values": _view("values"),
-    "builtins.dict_items": _view("items"),
-    "builtins.odict_keys": _view("keys"),
-    "builtins.odict_values": _view("values"),
-    "builtins.odict_items": _view("items"),
-    "builtins.property": ThroughKind(_three, lambda p: (property, (*_three(p), p.__doc__))),
-    "builtins.staticmethod": ThroughKind(_one, lambda m: (staticmethod, _one(m))),
-    "builtins.classmethod": ThroughKind(_one, lambda m: (classmethod, _one(m))),
-    "builtins.method": ThroughKind(lambda m: (m.__self__, m.__func__)),
-    "builtins.builtin_function_or_method": BoundBuiltin(),
-    "builtins.method-wrapper": BoundBuiltin(),
+    f"builtins.{_prefix}_{_name}": _view(_name)
+    for _prefix in ("dict", "odict")
+    for _name in ("keys", "values", "items")
+}
+BY_NAME |= {
+    "builtins.property": ViewKind(_accessors, lambda made: (property, (*_accessors(made), made.__doc__))),
+    "builtins.staticmethod": ViewKind(_function, lambda method: (staticmethod, _function(method))),
+    "builtins.classmethod": ViewKind(_function, lambda method: (classmethod, _function(method))),
+    "builtins.method": ViewKind(lambda method: (method.__self__, method.__func__)),
+    "builtins.builtin_function_or_method": ViewKind(_owner),
+    "builtins.method-wrapper": ViewKind(_owner),
     "builtins.mappingproxy": ProxyKind(),
     "builtins.memoryview": ProxyKind(),
 }

@@ -5,24 +5,24 @@ from __future__ import annotations
 import functools
 import hashlib
 import marshal
+import os
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from det_native.heap.edges import ATOMS, BY_NAME, VALUE, Kind, Left, State
+from det_native.heap.names import NamesKind
 from det_native.heap.ownership import is_users, is_users_module
-
-_EMPTY = object()
 
 
 def code_digest(code: types.CodeType) -> str:
     """Return a digest of what code does: not of where it stands in its file."""
     seen = hashlib.sha1(usedforsecurity=False)
 
-    def add(one: types.CodeType) -> None:
-        seen.update(repr((one.co_code, one.co_names, one.co_varnames, one.co_freevars, one.co_flags)).encode())
-        for constant in one.co_consts:
+    def add(part: types.CodeType) -> None:
+        seen.update(repr((part.co_code, part.co_names, part.co_varnames, part.co_freevars, part.co_flags)).encode())
+        for constant in part.co_consts:
             if isinstance(constant, types.CodeType):
                 add(constant)
             elif isinstance(constant, frozenset):
@@ -45,8 +45,6 @@ def is_importable(thing: Any) -> bool:
 class FunctionKind(Kind):
     """Cells, defaults and attributes; of a library only functions that were made in a call."""
 
-    collected = attributed = True
-
     def take(self, obj: types.FunctionType) -> State:
         users = is_users(obj)
         if not users and ("<locals>" not in obj.__qualname__ or is_importable(obj)):
@@ -58,32 +56,44 @@ class FunctionKind(Kind):
 
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
         free = obj.__code__.co_freevars
-        return [*(("cell", one) for one in free), ("defaults",), ("kwdefaults",), ("module",), *facts[1]]
+        return [*(("cell", name) for name in free), ("defaults",), ("kwdefaults",), ("module",), *facts[1]]
+
+    def step(self, label: Any) -> str:
+        return f".{label if isinstance(label, str) else label[-1]}"
 
     def content(self, obj: types.FunctionType, before: Any, now: Any) -> Any:
-        return marshal.dumps(obj.__code__)
+        return marshal.dumps(obj.__code__) if before is None or before[2] != now[2] else b""
 
     def put(self, obj: types.FunctionType, children: Sequence[Any], facts: Any, content: Any) -> None:
-        if facts is None:
-            return
-        count, names, code = facts
-        if code and code_digest(obj.__code__) != code:
+        count, names, _ = facts
+        if content:
             obj.__code__ = marshal.loads(content)
-        obj.__defaults__, obj.__kwdefaults__ = children[count], children[count + 1]
+        defaults, keywords = children[count : count + 2]
+        if not isinstance(defaults, Left):
+            obj.__defaults__ = defaults
+        if not isinstance(keywords, Left):
+            obj.__kwdefaults__ = keywords
+        before = dict(vars(obj))
         vars(obj).clear()
-        vars(obj).update(zip(names, children[count + 3 :], strict=True))
+        for name, value in zip(names, children[count + 3 :], strict=True):
+            if not isinstance(value, Left):
+                vars(obj)[name] = value
+            elif name in before:
+                vars(obj)[name] = before[name]
 
     def reduce(self, obj: types.FunctionType) -> Any:
         if not is_users(obj) or (obj.__module__ != "__main__" and is_importable(obj)):
             return NotImplemented
         state = (obj.__defaults__, obj.__kwdefaults__, vars(obj), obj.__doc__, obj.__annotations__)
-        made = (marshal.dumps(obj.__code__), obj.__module__, obj.__globals__, obj.__name__, obj.__qualname__, obj.__closure__)
+        names = None if is_users_module(obj.__module__) and obj.__module__ != "__main__" else obj.__globals__
+        made = (marshal.dumps(obj.__code__), obj.__module__, names, obj.__name__, obj.__qualname__, obj.__closure__)
         return make_function, made, state, None, None, fill_function
 
 
 def make_function(code: bytes, module: str, names: Any, name: str, full: str, cells: Any) -> types.FunctionType:
-    """Make a function of the user's again, over the notebook's own names."""
-    names = names if isinstance(names, dict) else vars(sys.modules[module])
+    """Make a function of the user's again, over the notebook's own names or those of its module."""
+    if not isinstance(names, dict):
+        names = vars(import_again(module))
     function = types.FunctionType(marshal.loads(code), names, name, None, cells)
     function.__qualname__, function.__module__ = full, module
     return function
@@ -96,13 +106,19 @@ def fill_function(function: types.FunctionType, state: Any) -> None:
 
 
 class CellKind(Kind):
-    collected = True
+    """What a closure shares with the function around it."""
 
     def take(self, obj: types.CellType) -> State:
         try:
             return (obj.cell_contents,), None
         except ValueError:
             return (), None
+
+    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
+        return ("content",)
+
+    def step(self, label: Any) -> str:
+        return ""
 
     def put(self, obj: types.CellType, children: Sequence[Any], facts: Any, content: Any) -> None:
         if not children:
@@ -120,61 +136,58 @@ def fill_cell(cell: types.CellType, state: Any) -> None:
         cell.cell_contents = state[0]
 
 
-class ClassKind(Kind):
+class ClassKind(NamesKind):
     """A class of the user's with all that stands in it; a library's holds nothing of interest."""
 
-    _skipped = frozenset({"__dict__", "__weakref__", "__module__", "__doc__", "__qualname__", "_abc_impl", "__annotations__", "__slotnames__"})
+    _skipped = frozenset(
+        "__dict__ __weakref__ __module__ __doc__ __qualname__ _abc_impl __annotations__ __slotnames__".split()
+    )
 
-    def take(self, obj: type) -> State:
+    def names(self, obj: type) -> Mapping[str, Any]:
         if not is_users(obj):
-            return (), None
-        held = {n: v for n, v in sorted(vars(obj).items()) if n not in self._skipped and not self._is_slot(v)}
-        home = sys.modules.get(obj.__module__) if obj.__module__ != "__main__" else None
-        return [*held.values(), *obj.__bases__, home], (*held,)
+            return {}
+        return {name: value for name, value in vars(obj).items() if name not in self._skipped and not _is_slot(value)}
 
-    @staticmethod
-    def _is_slot(value: Any) -> bool:
-        return isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType)
+    def others(self, obj: type) -> Sequence[Any]:
+        if not is_users(obj):
+            return ()
+        return *obj.__bases__, sys.modules.get(obj.__module__) if obj.__module__ != "__main__" else None
 
-    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
-        return [*facts, *(("base", n) for n in range(len(children) - len(facts) - 1)), ("module",)]
-
-    def put(self, obj: type, children: Sequence[Any], facts: Any, content: Any) -> None:
-        if facts is None:
-            return
-        now = vars(obj)
-        for name in [n for n in now if n not in self._skipped and n not in facts and not self._is_slot(now[n])]:
-            type.__delattr__(obj, name)
-        for name, value in zip(facts, children, strict=False):
-            if not isinstance(value, Left) and now.get(name, _EMPTY) is not value:
-                type.__setattr__(obj, name, value)
+    def bind(self, obj: type, values: Mapping[str, Any], gone: Sequence[str]) -> None:
+        for name, value in values.items():
+            type.__setattr__(obj, name, value)
+        for name in gone:
+            if name in vars(obj):
+                type.__delattr__(obj, name)
 
 
-class ModuleKind(Kind):
+def _is_slot(value: Any) -> bool:
+    return isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType)
+
+
+class ModuleKind(NamesKind):
     """A module of the user's as a namespace; of a library's, plain values that somebody may have set."""
 
-    def take(self, obj: types.ModuleType) -> State:
+    def names(self, obj: types.ModuleType) -> Mapping[str, Any]:
         users = is_users_module(obj.__name__)
-        names = [
-            name
+        return {
+            name: value
             for name, value in list(vars(obj).items())
-            if name[:2] != "__" and (users or type(value) in ATOMS) and not isinstance(value, types.ModuleType)
-        ]
-        return [vars(obj)[name] for name in names], (*names,)
+            if name[:2] != "__" and not isinstance(value, types.ModuleType) and (users or _is_setting(value))
+        }
 
-    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
-        return facts
-
-    def put(self, obj: types.ModuleType, children: Sequence[Any], facts: Any, content: Any) -> None:
-        for name, value in zip(facts, children, strict=True):
-            if not isinstance(value, Left) and vars(obj).get(name, _EMPTY) is not value:
-                vars(obj)[name] = value
-        if is_users_module(obj.__name__):
-            for name in {*self.take(obj)[1]} - {*facts}:
-                del vars(obj)[name]
+    def bind(self, obj: types.ModuleType, values: Mapping[str, Any], gone: Sequence[str]) -> None:
+        vars(obj).update(values)
+        for name in gone:
+            vars(obj).pop(name, None)
 
     def reduce(self, obj: types.ModuleType) -> Any:
         return import_again, (obj.__name__,)
+
+
+def _is_setting(value: Any) -> bool:
+    """Whether a value may be a setting; a path, as of the folder for temporary files, belongs to the process."""
+    return type(value) in ATOMS and not (isinstance(value, str) and os.path.isabs(value))
 
 
 def import_again(name: str) -> types.ModuleType:
@@ -184,15 +197,15 @@ def import_again(name: str) -> types.ModuleType:
 
 
 class PartialKind(Kind):
-    collected = True
+    """``functools.partial``."""
 
     def take(self, obj: functools.partial[Any]) -> State:
         return (obj.func, obj.args, *obj.keywords.values(), *vars(obj).values()), ((*obj.keywords,), (*vars(obj),))
 
     def put(self, obj: functools.partial[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
         middle = 2 + len(facts[0])
-        words = dict(zip(facts[0], children[2:middle], strict=True))
-        obj.__setstate__((children[0], children[1], words, dict(zip(facts[1], children[middle:], strict=True))))
+        keywords = dict(zip(facts[0], children[2:middle], strict=True))
+        obj.__setstate__((children[0], children[1], keywords, dict(zip(facts[1], children[middle:], strict=True))))
 
 
 class CachedKind(Kind):
@@ -220,7 +233,13 @@ BY_NAME |= {
     "functools.partial": PartialKind(),
     "functools._lru_cache_wrapper": CachedKind(),
 }
-for _name in ("wrapper_descriptor", "method_descriptor", "getset_descriptor", "member_descriptor", "classmethod_descriptor"):
+for _name in (
+    "wrapper_descriptor",
+    "method_descriptor",
+    "getset_descriptor",
+    "member_descriptor",
+    "classmethod_descriptor",
+):
     BY_NAME[f"builtins.{_name}"] = VALUE
 for _name in ("code", "GenericAlias", "UnionType"):
     BY_NAME[f"builtins.{_name}"] = BY_NAME[f"types.{_name}"] = VALUE

@@ -5,33 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, VALUE, Kind, State
-from det_native.heap.kinds.builtin import changed_blocks, digest, digests, sample, write_blocks
-
-
-def _owner(array: Any) -> Any:
-    base = array.base
-    while type(base) is type(array) and base.base is not None:
-        base = base.base
-    return base
+from det_native.heap.digests import changed_blocks, digests, write_blocks
+from det_native.heap.edges import BY_NAME, VALUE, Kind, Left, State, stable_digest
 
 
 class ArrayKind(Kind):
+    """``numpy.ndarray``. Facts are (dtype, shape), with (strides, offset) of a view, or digests of an owner."""
+
     def take(self, obj: Any) -> State:
         owner = _owner(obj)
         start = _address(owner)
-        if start is not None and not obj.dtype.hasobject:
-            return (owner,), (obj.dtype.str, obj.shape, obj.strides, _address(obj) - start)
         if obj.dtype.hasobject:
             return obj.ravel().tolist() if obj.dtype == object else (obj.tolist(),), (obj.dtype.str, obj.shape)
-        return (), (obj.dtype.str if obj.dtype.names is None else repr(obj.dtype), obj.shape, digests(_bytes(obj)))
+        if start is not None:
+            return (owner,), (repr(obj.dtype), obj.shape, obj.strides, _address(obj) - start)
+        return (), (repr(obj.dtype), obj.shape, digests(_bytes(obj)))
 
-    def cheap(self, obj: Any) -> Any:
-        whole = obj.flags.forc and not obj.dtype.hasobject and obj.size
-        return (obj.shape, sample(obj.ravel(order="K").view("u1"))) if whole else super().cheap(obj)
+    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
+        return super().fingerprint(children, facts, exact) if exact else stable_digest(facts[:2])
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
-        if obj.dtype == object or _address(_owner(obj)) is not None:
+        if len(now) == 4 or obj.dtype == object:
             return None
         if obj.dtype.hasobject:
             return obj.copy()
@@ -42,27 +36,36 @@ class ArrayKind(Kind):
 
         if obj.shape != facts[1]:
             obj.resize(facts[1], refcheck=False)
-        if obj.dtype == object:
-            obj.ravel()[:] = numpy.fromiter(children, dtype=object, count=len(children))
-        elif content is not None:
-            locked = not obj.flags.writeable
-            if locked:
-                obj.flags.writeable = True
-            if isinstance(content, list):
-                flat = obj.reshape(-1, order="A") if obj.flags.forc else obj.ravel(order="K")
-                write_blocks(flat.view("u1"), content)
-                if not obj.flags.forc:
-                    obj[...] = flat.reshape(obj.shape)
-            else:
+        locked = not obj.flags.writeable and obj.flags.owndata
+        if locked:
+            obj.flags.writeable = True
+        try:
+            if obj.dtype == object:
+                flat = obj.reshape(-1)
+                for place, child in enumerate(children):
+                    if not isinstance(child, Left):
+                        flat[place] = child
+            elif isinstance(content, list):
+                _write(obj, content)
+            elif content is not None:
                 numpy.copyto(obj, content)
-            obj.flags.writeable = not locked
+        finally:
+            if locked:
+                obj.flags.writeable = False
 
     def reduce(self, obj: Any) -> Any:
         owner = _owner(obj)
         start = _address(owner)
         if start is None or obj.dtype.hasobject or type(obj).__name__ != "ndarray":
             return NotImplemented
-        return view, (owner, obj.dtype.str, obj.shape, obj.strides, _address(obj) - start)
+        return view, (owner, obj.dtype, obj.shape, obj.strides, _address(obj) - start)
+
+
+def _owner(array: Any) -> Any:
+    base = array.base
+    while type(base) is type(array) and base.base is not None:
+        base = base.base
+    return base
 
 
 def _address(owner: Any) -> int | None:
@@ -74,45 +77,75 @@ def _address(owner: Any) -> int | None:
 
 
 def _bytes(array: Any) -> Any:
-    whole = array if array.flags.c_contiguous or array.flags.f_contiguous else array.copy()
+    whole = array if array.flags.forc else array.copy()
     return whole.ravel(order="K").view("u1").data if whole.size else b""
 
 
-def view(owner: Any, dtype: str, shape: Any, strides: Any, offset: int) -> Any:
+def _write(array: Any, blocks: Any) -> None:
+    flat = array.reshape(-1, order="A") if array.flags.forc else array.ravel(order="K")
+    write_blocks(flat.view("u1"), blocks)
+    if not array.flags.forc:
+        array[...] = flat.reshape(array.shape)
+
+
+def view(owner: Any, dtype: Any, shape: Any, strides: Any, offset: int) -> Any:
     """Look at another array's memory again."""
     import numpy
 
-    memory = owner.untyped_storage() if hasattr(owner, "untyped_storage") else owner
-    if memory is not owner:
+    if hasattr(owner, "untyped_storage"):
         import torch
 
-        memory = torch.empty(0, dtype=torch.uint8).set_(memory).numpy()
-    flat = memory.ravel(order="K").view("u1") if isinstance(memory, numpy.ndarray) else memory
+        owner = torch.empty(0, dtype=torch.uint8).set_(owner.untyped_storage()).numpy()
+    flat = owner.ravel(order="K").view("u1") if isinstance(owner, numpy.ndarray) else owner
     return numpy.ndarray(shape, dtype, flat, offset, strides)
 
 
 class GeneratorKind(Kind):
-    """A generator of random numbers with its stream."""
+    """``numpy.random.Generator`` with its stream."""
 
     def take(self, obj: Any) -> State:
-        return (), repr(obj.bit_generator.state)
-
-    def content(self, obj: Any, before: Any, now: Any) -> Any:
-        return obj.bit_generator.state
+        return (), _comparable(obj.bit_generator.state)
 
     def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.bit_generator.state = content
+        obj.bit_generator.state = _usable(facts)
+
+
+class BitGeneratorKind(Kind):
+    """What a generator draws from, which others may share."""
+
+    def take(self, obj: Any) -> State:
+        return (), _comparable(obj.state)
+
+    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
+        obj.state = _usable(facts)
 
 
 class RandomStateKind(Kind):
-    def take(self, obj: Any) -> State:
-        return (), digest(repr(obj.get_state(legacy=False)).encode() + obj.get_state(legacy=False)["state"]["key"].tobytes())
+    """``numpy.random.RandomState``."""
 
-    def content(self, obj: Any, before: Any, now: Any) -> Any:
-        return obj.get_state(legacy=False)
+    def take(self, obj: Any) -> State:
+        return (), _comparable(obj.get_state(legacy=False))
 
     def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.set_state(content)
+        obj.set_state(_usable(facts))
+
+
+def _comparable(state: Any) -> Any:
+    """Return a state of a generator without arrays, so that two can be compared by ``==``."""
+    if isinstance(state, dict):
+        return {name: _comparable(value) for name, value in state.items()}
+    return (
+        ("array", state.dtype.str, state.tobytes()) if hasattr(state, "tobytes") and hasattr(state, "shape") else state
+    )
+
+
+def _usable(state: Any) -> Any:
+    import numpy
+
+    if isinstance(state, dict):
+        return {name: _usable(value) for name, value in state.items()}
+    is_array = isinstance(state, tuple) and state[:1] == ("array",)
+    return numpy.frombuffer(state[2], state[1]).copy() if is_array else state
 
 
 BY_NAME |= {
@@ -120,5 +153,6 @@ BY_NAME |= {
     "numpy.generic": VALUE,
     "numpy.dtype": VALUE,
     "numpy.random._generator.Generator": GeneratorKind(),
+    "numpy.random.bit_generator.BitGenerator": BitGeneratorKind(),
     "numpy.random.mtrand.RandomState": RandomStateKind(),
 }

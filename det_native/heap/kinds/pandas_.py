@@ -6,8 +6,8 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
+from det_native.heap.digests import digest
 from det_native.heap.edges import BY_NAME, Kind, State
-from det_native.heap.kinds.builtin import digest
 
 
 class TableKind(Kind):
@@ -15,12 +15,10 @@ class TableKind(Kind):
 
     def take(self, obj: Any) -> State:
         import numpy
-        import pandas
 
         children: list[Any] = []
         facts: list[Any] = [obj.shape, repr(obj.attrs), getattr(obj, "name", None)]
-        for axis in obj.axes:
-            facts.append((str(axis.dtype), digest(pandas.util.hash_array(axis.to_numpy()).tobytes()), (*map(str, axis.names),)))
+        facts += [_axis(axis) for axis in obj.axes]
         for block in obj._mgr.blocks:
             facts.append((str(block.dtype), (*map(int, block.mgr_locs.as_array[:2]),), len(block.mgr_locs)))
             values = getattr(block.values, "_ndarray", block.values)
@@ -38,14 +36,24 @@ class TableKind(Kind):
         if hasattr(content, "name"):
             obj.name = content.name
 
+    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
+        return super().fingerprint(children, facts[:5], exact)
+
+
+def _axis(index: Any) -> tuple[str, str, tuple[str, ...]]:
+    import pandas
+
+    values = pandas.util.hash_array(index.to_numpy()).tobytes()
+    return str(index.dtype), digest(values), (*map(str, index.names),)
+
 
 class IndexKind(Kind):
+    """``Index``."""
+
     in_place = False
 
     def take(self, obj: Any) -> State:
-        import pandas
-
-        return (), (str(obj.dtype), digest(pandas.util.hash_array(obj.to_numpy()).tobytes()))
+        return (), _axis(obj)
 
 
 BY_NAME |= {

@@ -1,0 +1,50 @@
+"""Digests of memory by blocks, so that a change of one place sends one block."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+_BLOCK = 4 << 20
+#: Bytes of one array of which all is read; of larger ones a sample of each block.
+_WHOLE = 4 << 30
+_SAMPLE = 1 << 12
+
+#: The offset of each block, and its bytes.
+Blocks = list[tuple[int, bytes]]
+
+
+def digest(data: Any) -> str:
+    """Return a short digest of bytes."""
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest()[:20]
+
+
+def digests(data: Any) -> tuple[str, ...]:
+    """Return a digest of each block of bytes."""
+    view = memoryview(data).cast("B")
+    sampled = view.nbytes > _WHOLE
+    return tuple(_of_block(view[start : start + _BLOCK], sampled=sampled) for start in range(0, view.nbytes, _BLOCK))
+
+
+def _of_block(block: memoryview, *, sampled: bool) -> str:
+    if not sampled:
+        return digest(block)
+    seen = hashlib.sha1(block[:_SAMPLE], usedforsecurity=False)
+    seen.update(block[-_SAMPLE:])
+    seen.update(bytes(block[:: max(1, block.nbytes // _SAMPLE) | 1]))
+    return seen.hexdigest()[:20]
+
+
+def changed_blocks(data: Any, before: tuple[str, ...], now: tuple[str, ...]) -> Blocks:
+    """Return the blocks whose digests differ; all if there are more or fewer than before."""
+    view = memoryview(data).cast("B")
+    places = [place for place in range(len(now)) if len(before) != len(now) or before[place] != now[place]]
+    return [(place * _BLOCK, bytes(view[place * _BLOCK : (place + 1) * _BLOCK])) for place in places]
+
+
+def write_blocks(into: Any, blocks: Blocks) -> None:
+    """Write blocks into a flat array of bytes."""
+    import numpy
+
+    for start, data in blocks:
+        into[start : start + len(data)] = numpy.frombuffer(data, "u1")
