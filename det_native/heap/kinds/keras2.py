@@ -12,17 +12,39 @@ from det_native.heap.edges import BY_NAME, Kind, Left, State
 from det_native.heap.kinds.instances import AttributesKind
 
 # Functions that Keras compiles when they are needed, and what a call of fit() keeps until its end.
-_NONE_AT_FIRST = (
-    "train_function test_function predict_function train_tf_function _cluster_coordinator _mesh _training_state".split()
-)
+_NONE_AT_FIRST = [
+    "train_function",
+    "test_function",
+    "predict_function",
+    "train_tf_function",
+    "_cluster_coordinator",
+    "_mesh",
+    "_training_state",
+]
 _OF_THE_PROCESS = frozenset(
     [
         *_NONE_AT_FIRST,
-        *"_distribute_strategy _distribution_strategy _thread_local _tb_graph _update_step_xla update_state".split(),
-        *"result _obj_reference_counts_dict _self_setattr_tracking _layer_call_argspecs _tensor_usage_count".split(),
-        *"_eval_data_handler _should_eval _self_update_uid _self_name_based_restores".split(),
+        *[
+            "_distribute_strategy",
+            "_distribution_strategy",
+            "_thread_local",
+            "_tb_graph",
+            "_update_step_xla",
+            "update_state",
+        ],
+        *[
+            "result",
+            "_obj_reference_counts_dict",
+            "_self_setattr_tracking",
+            "_layer_call_argspecs",
+            "_tensor_usage_count",
+        ],
+        *["_eval_data_handler", "_should_eval", "_self_update_uid", "_self_name_based_restores"],
     ]
 )
+
+
+_SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief_worker_only", "_supports_tf_logs"})
 
 
 class KerasKind(AttributesKind):
@@ -30,6 +52,9 @@ class KerasKind(AttributesKind):
 
     def __init__(self) -> None:
         super().__init__(_OF_THE_PROCESS)
+
+    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
+        return ""  # names that Keras counts, and what a training before this one has left
 
     def reduce(self, obj: Any) -> Any:
         if hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called"):
@@ -46,15 +71,22 @@ def make_keras(cls: type) -> Any:
     for name in _NONE_AT_FIRST:
         vars(made).setdefault(name, None)
     strategy = tf.distribute.get_strategy()
-    vars(made).update(
-        _distribution_strategy=strategy, _self_setattr_tracking=True, _thread_local=threading.local()
-    )
+    vars(made).update(_distribution_strategy=strategy, _self_setattr_tracking=True, _thread_local=threading.local())
     return made
 
 
 def fill_keras(obj: Any, state: dict[str, Any]) -> None:
     """Give it its attributes, past what Keras does when one is set."""
     vars(obj).update((name, value) for name, value in state.items() if not isinstance(value, Left))
+
+
+class CallbackKind(KerasKind):
+    """A callback; which model it was used for last may differ."""
+
+    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
+        held = dict(zip(facts, children[1:], strict=True))
+        own = {name: value for name, value in held.items() if name not in _SET_BY_FIT}
+        return super(KerasKind, self).fingerprint([*own.values()], [*own], exact)
 
 
 class NodeKind(AttributesKind):
@@ -178,7 +210,8 @@ BY_NAME |= {
     "keras.src.optimizers.optimizer._BaseOptimizer": OptimizerKind(),
     "keras.src.optimizers.legacy.optimizer_v2.OptimizerV2": KerasKind(),
     "keras.src.engine.compile_utils.Container": KerasKind(),
-    "keras.src.callbacks.Callback": KerasKind(),
+    "keras.src.callbacks.Callback": CallbackKind(),
+    "keras.src.callbacks.callback.Callback": CallbackKind(),  # of Keras 3
     "keras.src.engine.keras_tensor.KerasTensor": AttributesKind(),
     "keras.src.engine.node.Node": NodeKind(),
     "keras.src.engine.functional.Functional": FunctionalKind(),

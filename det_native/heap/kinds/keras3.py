@@ -5,17 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, Kind, Stays, State
+from det_native.heap.edges import BY_NAME, Kind, State, Stays
 from det_native.heap.kinds.instances import AttributesKind, Composite
 from det_native.heap.kinds.keras2 import fill_keras
 from det_native.heap.kinds.tensorflow_ import facts_of
 
 _OF_THE_PROCESS = frozenset(
-    "train_function test_function predict_function _tracker _lock _self_setattr_tracking _distribute_strategy "
-    "_distribution_strategy _eval_epoch_iterator _epoch_iterator _jax_state _compiled_trainable_state "
-    "_self_update_uid _self_name_based_restores _self_unconditional_checkpoint_dependencies _obj_type "
-    "_self_unconditional_dependency_names _self_unconditional_deferred_dependencies _loss_ids "
-    "_self_saveable_object_factories _auto_config build quantize".split()
+    [
+        "train_function",
+        "test_function",
+        "predict_function",
+        "_tracker",
+        "_lock",
+        "_self_setattr_tracking",
+        "_distribute_strategy",
+        "_distribution_strategy",
+        "_eval_epoch_iterator",
+        "_epoch_iterator",
+        "_jax_state",
+        "_compiled_trainable_state",
+        "_self_update_uid",
+        "_self_name_based_restores",
+        "_self_unconditional_checkpoint_dependencies",
+        "_obj_type",
+        "_self_unconditional_dependency_names",
+        "_self_unconditional_deferred_dependencies",
+        "_loss_ids",
+        "_self_saveable_object_factories",
+        "_auto_config",
+        "build",
+        "quantize",
+    ]
 )
 
 
@@ -47,22 +67,30 @@ def make_variable(cls: Any, value: Any, trainable: bool, name: str, dtype: str) 
     return cls(value, trainable=trainable, name=name, dtype=dtype)
 
 
-class MetricKind(AttributesKind):
-    """A metric or a loss: Keras saves those of a model only together."""
+class KerasKind(AttributesKind):
+    """A layer or a model; a new one is pickled as Keras saves it."""
 
     def __init__(self) -> None:
         super().__init__(_OF_THE_PROCESS)
+
+    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
+        return ""  # names that Keras counts, and what a training before this one has left
+
+
+class MetricKind(KerasKind):
+    """A metric or a loss: Keras saves those of a model only together."""
 
     def reduce(self, obj: Any) -> Any:
         children, names = self.take(obj)
         return object.__new__, (type(obj),), dict(zip(names, children[1:], strict=True)), None, None, fill_keras
 
 
-class OptimizerKind(AttributesKind):
+class OptimizerKind(KerasKind):
     """An optimizer, which knows the variables that it trains by their identities in this process."""
 
     def __init__(self) -> None:
-        super().__init__(_OF_THE_PROCESS | {"_trainable_variables_indices"})
+        super().__init__()
+        self._kept |= {"_trainable_variables_indices"}
 
     def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         super().put(obj, children, facts, content)
@@ -85,12 +113,10 @@ def _tracked(name: str) -> Callable[[type], Kind]:
     return lambda cls: TrackedKind(BY_NAME[name](cls) if callable(BY_NAME[name]) else BY_NAME[name], cls)
 
 
-_KERAS = AttributesKind(_OF_THE_PROCESS)
-
 BY_NAME |= {
     "keras.src.backend.common.variables.Variable": VariableKind(),
     "keras.src.backend.common.variables.KerasVariable": VariableKind(),
-    "keras.src.layers.layer.Layer": _KERAS,
+    "keras.src.layers.layer.Layer": KerasKind(),
     "keras.src.optimizers.base_optimizer.BaseOptimizer": OptimizerKind(),
     "keras.src.metrics.metric.Metric": MetricKind(),
     "keras.src.losses.loss.Loss": MetricKind(),

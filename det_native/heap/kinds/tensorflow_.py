@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Stays, State
-from det_native.heap.kinds.builtin import digest, sample
+from det_native.heap.digests import digest
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, State, Stays
 from det_native.heap.kinds.instances import AttributesKind
 
-# Of a constant larger than this, samples are compared: nobody can change it.
+# Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
 _SMALL = 1 << 20
 
 
@@ -51,10 +51,9 @@ class ConstantKind(Kind):
         if _is_handle(obj):
             return (), None
         value = obj.numpy()
-        large = getattr(value, "nbytes", 0) > _SMALL and value.dtype != object
-        return (), (obj.dtype.name, *obj.shape, sample(value.ravel().view("u1"))) if large else facts_of(
-            value, obj.dtype.name
-        )
+        if getattr(value, "nbytes", 0) > _SMALL and value.dtype != object:
+            value = value.ravel()[:: value.nbytes // _SMALL]
+        return (), (*obj.shape, facts_of(value, obj.dtype.name))
 
     def reduce(self, obj: Any) -> Any:
         return (nothing, ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name))

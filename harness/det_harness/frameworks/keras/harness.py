@@ -102,7 +102,7 @@ class KerasHarness(FrameworkHarness):
         return export(loaded, target, format, options)
 
     def load_into(self, call: Any, directory: Path) -> None:
-        """Put what a training has made of a captured call into it, and what it has changed into the program's objects."""
+        """Put what a training has made of a call into its model, and into all else that it has changed."""
         from det_harness.frameworks.keras import outside
         from det_harness.trial import heap_file
 

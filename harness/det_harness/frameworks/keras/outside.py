@@ -30,7 +30,7 @@ _BUILT_BY_FIT = ("compiled_loss", "compiled_metrics", "_compile_loss", "_compile
 
 
 def snapshot_of(call: FitCall) -> CallSnapshot:
-    """Return all that a call can reach, as it is now: in the kernel when it is submitted, on a worker when it begins."""
+    """Return all that a call can reach, as it is when the call is submitted, or begins to train."""
     namespace, frames = roots_of_call()
     given: dict[str, Any] = {"model": call.model, "callbacks": call.callbacks()}
     for name in ("x", "validation_data"):
