@@ -13,37 +13,17 @@ from det_native.heap.kinds.instances import AttributesKind
 
 # Functions that Keras compiles when they are needed, and what a call of fit() keeps until its end.
 _NONE_AT_FIRST = [
-    "train_function",
-    "test_function",
-    "predict_function",
-    "train_tf_function",
-    "_cluster_coordinator",
-    "_mesh",
-    "_training_state",
+    *("train_function", "test_function", "predict_function", "train_tf_function"),
+    *("_cluster_coordinator", "_mesh", "_training_state"),
 ]
 _OF_THE_PROCESS = frozenset(
     [
         *_NONE_AT_FIRST,
-        *[
-            "_distribute_strategy",
-            "_distribution_strategy",
-            "_thread_local",
-            "_tb_graph",
-            "_update_step_xla",
-            "update_state",
-        ],
-        *[
-            "result",
-            "_obj_reference_counts_dict",
-            "_self_setattr_tracking",
-            "_layer_call_argspecs",
-            "_tensor_usage_count",
-        ],
-        *["_eval_data_handler", "_should_eval", "_self_update_uid", "_self_name_based_restores"],
+        *("_distribute_strategy", "_distribution_strategy", "_thread_local", "_tb_graph", "_update_step_xla"),
+        *("update_state", "result", "_obj_reference_counts_dict", "_self_setattr_tracking", "_layer_call_argspecs"),
+        *("_tensor_usage_count", "_eval_data_handler", "_should_eval", "_self_update_uid", "_self_name_based_restores"),
     ]
 )
-
-
 _SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief_worker_only", "_supports_tf_logs"})
 
 

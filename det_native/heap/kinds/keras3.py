@@ -12,29 +12,12 @@ from det_native.heap.kinds.tensorflow_ import facts_of
 
 _OF_THE_PROCESS = frozenset(
     [
-        "train_function",
-        "test_function",
-        "predict_function",
-        "_tracker",
-        "_lock",
-        "_self_setattr_tracking",
-        "_distribute_strategy",
-        "_distribution_strategy",
-        "_eval_epoch_iterator",
-        "_epoch_iterator",
-        "_jax_state",
-        "_compiled_trainable_state",
-        "_self_update_uid",
-        "_self_name_based_restores",
-        "_self_unconditional_checkpoint_dependencies",
-        "_obj_type",
-        "_self_unconditional_dependency_names",
+        *("train_function", "test_function", "predict_function", "_eval_epoch_iterator", "_epoch_iterator"),
+        *("_tracker", "_lock", "_auto_config", "_loss_ids", "_obj_type", "build", "quantize", "_jax_state"),
+        *("_distribute_strategy", "_distribution_strategy", "_compiled_trainable_state", "_self_setattr_tracking"),
+        *("_self_update_uid", "_self_name_based_restores", "_self_saveable_object_factories"),
+        *("_self_unconditional_checkpoint_dependencies", "_self_unconditional_dependency_names"),
         "_self_unconditional_deferred_dependencies",
-        "_loss_ids",
-        "_self_saveable_object_factories",
-        "_auto_config",
-        "build",
-        "quantize",
     ]
 )
 
