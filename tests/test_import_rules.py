@@ -63,6 +63,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.local": {"det_native.schema"},
     "det_native.proof": {"det_native.schema", "det_native.inspection"},
     "det_native.carried": {"det_native.inspection", "det_native.proof"},
+    "det_native.heap": {"det_native.inspection"},
     "det_native.search": {"det_native.schema"},
     "det_native.client": {
         "det_native.past_history",

@@ -1,1 +1,1 @@
-"""All that a notebook's names lead to: a snapshot of it, what has changed since, and putting that in place elsewhere."""
+"""All that the names of a notebook lead to: what a worker has changed in it, and how that comes home."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, Difference, Kind, Left, State, is_same_child
+from det_native.heap.edges import BY_NAME, OF_DET_NATIVE, Difference, Kind, Left, State, is_same_child, kind_of
 
 _SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open", "_", "__", "___", "_oh", "_dh", "_ih"})
 
@@ -57,7 +57,9 @@ class NamesKind(Kind):
 
     def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         values = {name: value for name, value in zip(facts, children, strict=True) if not isinstance(value, Left)}
-        self.bind(obj, values, content)
+        ours = {name for name, value in self.names(obj).items() if kind_of(value) is OF_DET_NATIVE}
+        values = {name: value for name, value in values.items() if name not in ours}
+        self.bind(obj, values, [name for name in content if name not in ours])
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return ""

@@ -20,16 +20,10 @@ def is_users_module(name: str) -> bool:
 def is_users(thing: Any) -> bool:
     """Whether the user wrote a class or a function."""
     name = getattr(thing, "__module__", None)
-    return isinstance(name, str) and (is_users_module(name) or bool(vars_of(thing).get(CAN_GO_ON)))
+    return isinstance(name, str) and is_users_module(name)
 
 
 def is_of_det_native(cls: type) -> bool:
     """Whether objects of a class belong to det_native, and so to their process."""
     name = cls.__module__
     return isinstance(name, str) and is_library_of_ours(name) and not getattr(cls, CAN_GO_ON, False)
-
-
-def vars_of(thing: Any) -> Any:
-    """Return the attributes of an object; nothing if it has none."""
-    attributes = getattr(thing, "__dict__", None)
-    return attributes if hasattr(attributes, "get") else {}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from det_native.heap.edges import Kind, Left, State, is_value, kind_of
+from det_native.heap.edges import Kind, State, is_value, kind_of
 from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
@@ -45,7 +45,7 @@ class Packer:
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
         if kind.stays and not kind.in_place:
             if not kind.quiet and not snapshot.is_private(number):
-                self._say(f"`{snapshot.path(number)}` is {kind.stays}: it stays as it was.")
+                self._say(f"`{snapshot.path(number)}` is {kind.stays}: it stayed as it was.")
             return
         if not kind.in_place:
             return
@@ -53,7 +53,7 @@ class Packer:
         try:
             children, facts, content = kind.difference(obj, before, state, self._is_renewed)
         except Exception as error:  # noqa: BLE001 (an object of a library may raise anything)
-            self._say(f"`{snapshot.path(number)}` cannot be read ({short(error)}): it stays as it was.")
+            self._say(f"`{snapshot.path(number)}` cannot be read ({short(error)}): it stayed as it was.")
             return
         self._entries[number] = [list(children), facts, content]
 
@@ -90,7 +90,7 @@ class Packer:
         for number in numbers:
             children, facts, content = self._entries[number]
             entries.append((Address(number), facts, [*map(self._or_kept, children)], content))
-        run_with_deep_stack(lambda: pickler.dump(entries))
+        run_with_deep_stack(lambda: pickler.dump_all(entries))
         return into.getvalue(), pickler
 
     def _pickler(self, into: io.BytesIO) -> HeapPickler:
@@ -140,10 +140,9 @@ class Packer:
         if place < 0:
             del self._entries[number]
         else:
-            children, facts, _ = self._entries[number]
             path = self._child_path(number, place)
-            children[place] = KeptValue(reason)
-        self._say(f"`{path}` {reason}: it stays as it was.")
+            self._entries[number][0][place] = KeptValue(reason)
+        self._say(f"`{path}` {reason}: it stayed as it was.")
 
     def _child_path(self, number: int, place: int) -> str:
         snapshot = self._snapshot
@@ -159,6 +158,9 @@ class Packer:
         reasons = {id(obj): what for obj, what, quiet in pickler.left if not quiet}
         if not reasons:
             return
+        numbers = self._snapshot.numbers
+        for identity in reasons.keys() & numbers.keys():
+            self._say(f"`{self._snapshot.path(numbers[identity])}` is {reasons.pop(identity)}: it stayed as it was.")
         for identity, path in self._paths_of_new({*reasons}).items():
             self._say(f"`{path}` is {reasons[identity]}: it stays on the worker.")
 
@@ -191,6 +193,3 @@ class Packer:
 
 def _amount(size: int) -> str:
     return f"{size / (1 << 20):,.0f} MB" if size < 10 << 30 else f"{size / (1 << 30):,.0f} GB"
-
-
-__all__ = ["Callable", "Left", "Packer"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import pathlib
 import types
 from collections.abc import Callable, Collection
 from typing import Any
@@ -68,11 +70,17 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         super().__init__(into, protocol=5)
         self._snapshot, self._replaced, self._exact, self._reopen = snapshot, replaced, exact, reopen
         self._ways: dict[int, int] = {}
+        self._late: dict[int, int] = {}
+        self._unfilled: list[Any] = []
+        self._held: list[Any] = []
+        self._folder = f"{os.getcwd()}{os.sep}"
         self.ways: list[Way] = []
         self.left: list[tuple[Any, str, bool]] = []
 
     def persistent_id(self, obj: Any) -> Any:
         cls = type(obj)
+        if cls is str:
+            return ("within", obj[len(self._folder) :]) if obj.startswith(self._folder) else None
         if cls in ATOMS:
             return None
         if cls is Address:
@@ -83,8 +91,10 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         if number is not None:
             if number not in self._replaced:
                 return "at", self._way(number)
-            if not self._snapshot.kinds[number].stays:
+            if not self._snapshot.kinds[number].stays and cls not in (set, dict):
                 return None
+        if cls in (set, dict) and _hashes_state(obj):
+            return "late", self._put_off(obj), cls.__name__
         if cls in _PLAIN or cls is Fill:
             return None
         kind = kind_of(obj)
@@ -92,6 +102,21 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             return None
         self.left.append((obj, kind.stays, kind.quiet))
         return "left", kind.stays, kind.quiet
+
+    def dump_all(self, obj: Any) -> None:
+        """Pickle an object, then the members of sets and dicts that are filled when all objects have their state."""
+        self.dump(obj)
+        while self._unfilled:
+            batch, self._unfilled = self._unfilled, []
+            self.dump([(self._late[id(held)], [*held.items()] if type(held) is dict else [*held]) for held in batch])
+        self.dump(None)
+
+    def _put_off(self, obj: Any) -> int:
+        if id(obj) not in self._late:
+            self._late[id(obj)] = len(self._late)
+            self._unfilled.append(obj)
+            self._held.append(obj)
+        return self._late[id(obj)]
 
     def _reopened(self, obj: Any) -> Any:
         if self._reopen is None:
@@ -123,11 +148,13 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         kind = kind_of(obj)
         try:
             if kind.stays:
-                function, arguments = self._reopened(obj)
+                function, arguments = self._reopened(obj)[:2]
                 return open_again, (function, *arguments)
-            reduced = NotImplemented if kind is VALUE else kind.reduce(obj)
+            reduced: Any = NotImplemented if kind is VALUE else kind.reduce(obj)
             if reduced is not NotImplemented:
                 return guarded(reduced)
+            if isinstance(obj, pathlib.PurePath):
+                return type(obj), (str(obj),)
             special = super().reducer_override(obj)
             if special is not NotImplemented or isinstance(obj, type | types.FunctionType | types.BuiltinFunctionType):
                 return special
@@ -142,6 +169,11 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             return Left, (what,)
 
 
+def _hashes_state(held: Any) -> bool:
+    """Whether members of a set, or keys of a dict, compute their hash, for which they have to have their state."""
+    return any(type(cls.__hash__) is types.FunctionType for cls in {*map(type, held)})
+
+
 def short(error: BaseException) -> str:
     """Return an error in a line."""
     return f"{type(error).__name__}: {error}".split("\n")[0][:200]
@@ -151,7 +183,8 @@ def guarded(reduced: Any) -> Any:
     """Return how an object is made again, so that one that cannot be made is left out alone."""
     if isinstance(reduced, str):
         return reduced
-    function, arguments, state, items, pairs, fill = (*reduced, *[None] * (6 - len(reduced)))
+    parts: list[Any] = [*reduced, *[None] * (6 - len(reduced))]
+    function, arguments, state, items, pairs, fill = parts
     return make, (function, *arguments), state, items, pairs, None if state is None else Fill(fill)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
 from det_native.heap.edges import (
     ATOMS,
     KEPT,
+    KIND_OF_CLASS,
     UNREADABLE,
     VALUE,
     Kind,
@@ -58,42 +60,50 @@ class Snapshot:
         self._labels: dict[int, Sequence[Any]] = {}
         self._found: dict[int, dict[Any, int]] = {}
         self._fingerprints: dict[tuple[int, bool], str] = {}
-        self._walk()
+        collects = gc.isenabled()
+        gc.disable()  # it would walk the many new lists again and again
+        try:
+            self._walk()
+        finally:
+            if collects:
+                gc.enable()
 
     def _walk(self) -> None:
         objects, kinds, everything, facts = self.objects, self.kinds, self.children, self.facts
         unordered: list[int] = []
         number = 0
         while number < len(objects):
+            kind = kinds[number]
             try:
-                children, fact = kinds[number].take(objects[number])
+                children, fact = kind.take(objects[number])
             except Exception:  # noqa: BLE001 (an object of a library may raise anything)
                 kinds[number], children, fact = UNREADABLE, (), None
             everything.append(children)
             facts.append(fact)
-            if children and not ATOMS.issuperset(map(type, children)):
-                if kinds[number].unordered(children, fact):
-                    unordered.append(number)
-                else:
-                    self._enter(number, children)
             number += 1
+            if children and not ATOMS.issuperset(map(type, children)):
+                if kind.is_ordered or not kind.unordered(children, fact):
+                    self._enter(number - 1, children)
+                else:
+                    unordered.append(number - 1)
             # Another way to an object is better than the one through a set.
             while unordered and number == len(objects):
                 holder = unordered.pop(0)
                 self._enter(holder, everything[holder])
 
     def _enter(self, number: int, children: Sequence[Any]) -> None:
-        numbers = self.numbers
+        numbers, objects, by_class = self.numbers, self.objects, KIND_OF_CLASS
         for place, child in enumerate(children):
-            if type(child) in ATOMS or id(child) in numbers:
+            cls = type(child)
+            if cls in ATOMS or id(child) in numbers:
                 continue
-            kind = kind_of(child)
+            kind = by_class.get(cls) or kind_of(child)
             if kind is VALUE:
                 continue
-            numbers[id(child)] = len(self.objects)
-            self.objects.append(child)
+            numbers[id(child)] = len(objects)
+            objects.append(child)
             self.kinds.append(KEPT if id(child) in self._kept else kind)
-            self.classes.append(type(child))
+            self.classes.append(cls)
             self.parents.append(number)
             self._places.append(place)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Any
 
 from det_native.heap.edges import Kind
@@ -28,8 +29,10 @@ class Copies:
         self._contents: dict[int, Any] = {}
         for number, kind in enumerate(snapshot.kinds) if keep else ():
             obj = snapshot.objects[number]
-            if type(kind).content is not Kind.content and _size(obj) <= _SMALL:
-                with contextlib.suppress(Exception):  # an object of a library may raise anything
+            if type(kind).content is Kind.content:
+                continue
+            with contextlib.suppress(Exception):  # an object of a library may raise anything
+                if _size(obj) <= _SMALL:
                     self._contents[number] = kind.content(obj, None, snapshot.facts[number])
 
     def undo(self) -> None:
@@ -48,4 +51,4 @@ class Copies:
 
 def _size(obj: Any) -> int:
     size = getattr(obj, "nbytes", 0)
-    return int(size() if callable(size) else size)
+    return max(int(size() if callable(size) else size), sys.getsizeof(obj))

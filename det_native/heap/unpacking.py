@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 import pickle
 from typing import Any
 
 from det_native.heap import pickling
 from det_native.heap.edges import Left
-from det_native.heap.pickling import Fill, Way, short
+from det_native.heap.pickling import Fill, Way, make, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
@@ -36,7 +37,10 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
     (exact_there, ways), packed = pickle.loads(data)
     addresses = Addresses(ways, snapshot, exact_there=exact_there, exact=exact)
     unpickler = HeapUnpickler(io.BytesIO(packed), addresses, snapshot, reopen=reopen)
-    entries = run_with_deep_stack(unpickler.load)
+    try:
+        entries = run_with_deep_stack(unpickler.load_all)
+    except Exception as error:  # noqa: BLE001 (a class of the user's may raise anything)
+        return [f"What the training changed cannot be read here ({short(error)}): everything stayed as it was."]
     sentences = addresses.sentences
     for number, facts, children, content in entries:
         if isinstance(number, Left):
@@ -44,7 +48,7 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
         try:
             snapshot.kinds[number].put(snapshot.objects[number], children, facts, content)
         except Exception as error:  # noqa: BLE001 (an object of a library may refuse)
-            sentences.append(f"`{snapshot.path(number)}` cannot be set ({short(error)}): it stays as it was.")
+            sentences.append(f"`{snapshot.path(number)}` cannot be set ({short(error)}): it stayed as it was.")
     sentences += [f"A new {type(obj).__qualname__} is incomplete: {reason}." for obj, reason in unpickler.failures]
     return sentences
 
@@ -82,17 +86,18 @@ class Addresses:
         if parent is None:
             return None
         number = snapshot.child(parent, label)
+        path = f"{snapshot.path(parent)}{snapshot.kinds[parent].step(label)}" if parent >= snapshot.first else label
         if number is None or snapshot.class_name(number) != name:
-            path = f"{snapshot.path(parent)}{snapshot.kinds[parent].step(label)}" if parent >= snapshot.first else label
-            reason = "is not here" if number is None else f"is of the class {snapshot.class_name(number)}, not {name}"
+            reason = f"is of the class {name} on the worker"
+            if number is None:
+                reason = "is not here" if label is not None else "looks like another member of its set"
             stays = number is not None and snapshot.kinds[number].quiet
             if not stays:
-                self.sentences.append(f"`{path}` {reason}: it stays as it was.")
+                self.sentences.append(f"`{path}` {reason}: it stayed as it was.")
             return None
         if fingerprint and self._differs(number, fingerprint):
             self.sentences.append(
-                f"`{snapshot.path(number)}` stays as it was: it held something else on the worker when the training "
-                "began."
+                f"`{path}` stayed as it was: it held something else on the worker when the training began."
             )
             if not isinstance(label, str):
                 return None
@@ -118,11 +123,28 @@ class HeapUnpickler(pickle.Unpickler):
         super().__init__(stream)
         self._addresses, self._snapshot, self._reopen = addresses, snapshot, reopen
         self.failures: list[tuple[Any, str]] = []
+        self._late: dict[int, Any] = {}
+        self._folder = f"{os.getcwd()}{os.sep}"
+
+    def load_all(self) -> Any:
+        """Return what was packed, with the sets and dicts filled whose members compute their hash."""
+        entries = self.load()
+        while (late := self.load()) is not None:
+            for place, members in late:
+                try:
+                    self._late[place].update(members)
+                except Exception as error:  # noqa: BLE001 (a class of the user's may raise anything)
+                    self.failures.append((self._late[place], short(error)))
+        return entries
 
     def persistent_load(self, reference: Any) -> Any:
         kind, place, *more = reference
+        if kind == "within":
+            return f"{self._folder}{place}"
         if kind == "kept":
             return Left(place)
+        if kind == "late":
+            return self._late.setdefault(place, {} if more[0] == "dict" else set())
         if kind == "left":
             return None if more[0] else Left(place)
         number = self._addresses.numbers[place]
@@ -130,11 +152,20 @@ class HeapUnpickler(pickle.Unpickler):
             return Left("an object that is not here")
         return number if kind == "target" else self._snapshot.objects[number]
 
+    def _make(self, function: Any, *arguments: Any) -> Any:
+        made = make(function, *arguments)
+        if isinstance(made, Left) and not any(given is None or isinstance(given, Left) for given in arguments):
+            cls = next((given for given in (*arguments, function) if isinstance(given, type)), type(made))
+            self._addresses.sentences.append(f"A new {cls.__qualname__} cannot be made here: {made.what}.")
+        return made
+
     def find_class(self, module: str, name: str) -> Any:
         if not self._reopen and (module, name) == (pickling.__name__, pickling.open_again.__name__):
             return lambda *arguments: None
         if (module, name) == (pickling.__name__, Fill.__name__):
             return functools.partial(Fill, failures=self.failures)
+        if (module, name) == (pickling.__name__, make.__name__):
+            return self._make
         try:
             return super().find_class(module, name)
         except Exception as error:  # noqa: BLE001 (a module that is not here, or that fails)

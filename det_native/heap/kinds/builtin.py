@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import types
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,11 +16,20 @@ from det_native.heap.edges import (
     Kind,
     Left,
     State,
+    Stays,
     has_attributes,
     is_value,
     stable_digest,
 )
 from det_native.heap.kinds.instances import Composite
+
+
+def _with_kept(before: Sequence[Any], children: Sequence[Any]) -> list[Any]:
+    """Return children, with what was at the place of one that could not travel."""
+    return [
+        before[place] if isinstance(child, Left) and place < len(before) else child
+        for place, child in enumerate(children)
+    ]
 
 
 class ListKind(Kind):
@@ -30,12 +39,7 @@ class ListKind(Kind):
         return list.copy(obj), None
 
     def put(self, obj: list[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
-        before = list.copy(obj)
-        kept = [
-            before[place] if isinstance(child, Left) and place < len(before) else child
-            for place, child in enumerate(children)
-        ]
-        list.__setitem__(obj, slice(None), kept)
+        list.__setitem__(obj, slice(None), _with_kept(list.copy(obj), children))
 
 
 class TupleKind(Kind):
@@ -54,14 +58,15 @@ class DequeKind(Kind):
         return list(deque.__iter__(obj)), obj.maxlen
 
     def put(self, obj: deque[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
+        before = list(deque.__iter__(obj))
         deque.clear(obj)
-        deque.extend(obj, children)
+        deque.extend(obj, _with_kept(before, children))
 
 
 class DictKind(Kind):
     """Keys and values; a key that is no atom is a child as well, at its place."""
 
-    base: type = dict
+    base: Any = dict
 
     def take(self, obj: dict[Any, Any]) -> State:
         return [*self.base.keys(obj), *self.base.values(obj)], None
@@ -104,13 +109,13 @@ class OrderedDictKind(DictKind):
 class DefaultDictKind(DictKind):
     """``collections.defaultdict``."""
 
-    def take(self, obj: defaultdict[Any, Any]) -> State:
+    def take(self, obj: Any) -> State:
         return [*super().take(obj)[0], obj.default_factory], None
 
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
         return [*super().labels(obj, children[:-1], facts), ("factory",)]
 
-    def put(self, obj: defaultdict[Any, Any], children: Sequence[Any], facts: Any, content: Any) -> None:
+    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         super().put(obj, children[:-1], facts, content)
         if not isinstance(children[-1], Left):
             obj.default_factory = children[-1]
@@ -118,6 +123,8 @@ class DefaultDictKind(DictKind):
 
 class SetKind(Kind):
     """Atoms by value, objects by identity: their order is that of their addresses in memory."""
+
+    is_ordered = False
 
     def take(self, obj: set[Any]) -> State:
         atoms = frozenset(member for member in obj if type(member) in ATOMS)
@@ -185,16 +192,6 @@ class ViewKind(Kind):
         return self._remake(obj) if self._remake else NotImplemented
 
 
-class ProxyKind(ViewKind):
-    """``types.MappingProxyType``, ``memoryview``: never packed."""
-
-    stays = "a view of memory"
-    quiet = True
-
-    def __init__(self) -> None:
-        super().__init__(gc.get_referents)
-
-
 def _owner(method: Any) -> Sequence[Any]:
     """Return what ``names.append`` is bound to; a function of a module has nothing."""
     owner = method.__self__
@@ -253,6 +250,6 @@ BY_NAME |= {
     "builtins.method": ViewKind(lambda method: (method.__self__, method.__func__)),
     "builtins.builtin_function_or_method": ViewKind(_owner),
     "builtins.method-wrapper": ViewKind(_owner),
-    "builtins.mappingproxy": ProxyKind(),
-    "builtins.memoryview": ProxyKind(),
+    "builtins.mappingproxy": ViewKind(gc.get_referents, lambda proxy: (type(proxy), (gc.get_referents(proxy)[0],))),
+    "builtins.memoryview": Stays("a view of memory", quiet=True),
 }

@@ -140,7 +140,16 @@ class ClassKind(NamesKind):
     """A class of the user's with all that stands in it; a library's holds nothing of interest."""
 
     _skipped = frozenset(
-        "__dict__ __weakref__ __module__ __doc__ __qualname__ _abc_impl __annotations__ __slotnames__".split()
+        {
+            "__dict__",
+            "__weakref__",
+            "__module__",
+            "__doc__",
+            "__qualname__",
+            "__annotations__",
+            "__slotnames__",
+            "_abc_impl",
+        }
     )
 
     def names(self, obj: type) -> Mapping[str, Any]:
@@ -205,7 +214,8 @@ class PartialKind(Kind):
     def put(self, obj: functools.partial[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
         middle = 2 + len(facts[0])
         keywords = dict(zip(facts[0], children[2:middle], strict=True))
-        obj.__setstate__((children[0], children[1], keywords, dict(zip(facts[1], children[middle:], strict=True))))
+        partial: Any = obj
+        partial.__setstate__((children[0], children[1], keywords, dict(zip(facts[1], children[middle:], strict=True))))
 
 
 class CachedKind(Kind):

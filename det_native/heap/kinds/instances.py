@@ -11,6 +11,7 @@ from typing import Any
 
 from det_native.heap.edges import (
     _FALLBACK,
+    BY_NAME,
     Difference,
     Kind,
     Left,
@@ -20,7 +21,7 @@ from det_native.heap.edges import (
     slots_of,
     stable_digest,
 )
-from det_native.heap.ownership import is_users
+from det_native.heap.ownership import CAN_GO_ON, is_users
 
 _UNSET = object()
 # Flags of classes of which the sources of CPython say: made by a class statement; not to be changed.
@@ -65,7 +66,7 @@ class AttributesKind(Kind):
         return f".{label}" if isinstance(label, str) else ""
 
     def reduce(self, obj: Any) -> Any:
-        if not is_users(type(obj)):
+        if not is_users(type(obj)) and not getattr(type(obj), CAN_GO_ON, False):
             return NotImplemented
         children, names = self.take(obj)
         return object.__new__, (type(obj),), dict(zip(names, children[1:], strict=True)), None, None, fill_attributes
@@ -96,6 +97,15 @@ class AttributesKind(Kind):
                 _attributes_of(obj)[name] = value
             elif name[0] in slots:
                 slots[name[0]].__set__(obj, value)
+
+
+class ExceptionKind(AttributesKind):
+    """An exception. One of the user's is made again past its ``__init__``, which may want other arguments."""
+
+    def reduce(self, obj: BaseException) -> Any:
+        if not is_users(type(obj)):
+            return NotImplemented
+        return type(obj).__new__, (type(obj), *obj.args), dict(vars(obj)), None, None, fill_attributes
 
 
 def _attributes_of(obj: Any) -> dict[str, Any]:
@@ -134,7 +144,7 @@ class Composite(Kind):
 
     def __init__(self, base: Kind, cls: type) -> None:
         self._base, self._attributes = base, AttributesKind()
-        self.in_place = base.in_place
+        self.in_place, self.is_ordered = base.in_place, base.is_ordered
 
     def take(self, obj: Any) -> State:
         inner, inner_facts = self._base.take(obj)
@@ -224,10 +234,11 @@ def _fallback(cls: type) -> Kind:
     beyond = [base for base in cls.__mro__[:-1] if not base.__flags__ & _HEAP or base.__flags__ & _IMMUTABLE]
     if python and not beyond:
         return AttributesKind()
-    plain = cls.__reduce_ex__ is object.__reduce_ex__ and cls.__reduce__ is object.__reduce__
+    plain = not {name for base in cls.__mro__[:-1] for name in vars(base)} & {"__reduce__", "__reduce_ex__"}
     if has_attributes(cls) and plain and python:
         return Composite(ReduceKind(cls), cls) if hasattr(cls, "__setstate__") else AttributesKind()
     return ReduceKind(cls)
 
 
 _FALLBACK.append(_fallback)
+BY_NAME["builtins.BaseException"] = ExceptionKind()

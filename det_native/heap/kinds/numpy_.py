@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_native.heap.digests import changed_blocks, digests, write_blocks
-from det_native.heap.edges import BY_NAME, VALUE, Kind, Left, State, stable_digest
+from det_native.heap.edges import BY_NAME, VALUE, Kind, Left, State, has_attributes, stable_digest
+from det_native.heap.kinds.instances import Composite
 
 
 class ArrayKind(Kind):
@@ -41,10 +42,9 @@ class ArrayKind(Kind):
             obj.flags.writeable = True
         try:
             if obj.dtype == object:
-                flat = obj.reshape(-1)
-                for place, child in enumerate(children):
+                for index, child in zip(numpy.ndindex(obj.shape), children, strict=True):
                     if not isinstance(child, Left):
-                        flat[place] = child
+                        obj[index] = child
             elif isinstance(content, list):
                 _write(obj, content)
             elif content is not None:
@@ -68,8 +68,10 @@ def _owner(array: Any) -> Any:
     return base
 
 
-def _address(owner: Any) -> int | None:
-    if type(owner).__name__ in ("ndarray", "memmap") and type(owner).__module__ == "numpy":
+def _address(owner: Any) -> Any:
+    import numpy
+
+    if isinstance(owner, numpy.ndarray):
         return int(owner.__array_interface__["data"][0])
     if hasattr(owner, "untyped_storage"):
         return int(owner.untyped_storage().data_ptr())
@@ -77,11 +79,17 @@ def _address(owner: Any) -> int | None:
 
 
 def _bytes(array: Any) -> Any:
+    import numpy
+
+    array = numpy.asarray(array)
     whole = array if array.flags.forc else array.copy()
     return whole.ravel(order="K").view("u1").data if whole.size else b""
 
 
 def _write(array: Any, blocks: Any) -> None:
+    import numpy
+
+    array = numpy.asarray(array)
     flat = array.reshape(-1, order="A") if array.flags.forc else array.ravel(order="K")
     write_blocks(flat.view("u1"), blocks)
     if not array.flags.forc:
@@ -148,8 +156,12 @@ def _usable(state: Any) -> Any:
     return numpy.frombuffer(state[2], state[1]).copy() if is_array else state
 
 
+def _of_class(cls: type) -> Kind:
+    return Composite(ArrayKind(), cls) if has_attributes(cls) else ArrayKind()
+
+
 BY_NAME |= {
-    "numpy.ndarray": ArrayKind(),
+    "numpy.ndarray": _of_class,
     "numpy.generic": VALUE,
     "numpy.dtype": VALUE,
     "numpy.random._generator.Generator": GeneratorKind(),

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from det_native.heap.digests import digest
 from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, Stays
 
 
@@ -75,6 +76,8 @@ def dead_reference() -> Any:
 class WeakMapping(Kind):
     """``WeakValueDictionary`` and its siblings by what is alive in them."""
 
+    is_ordered = False
+
     def take(self, obj: Any) -> State:
         pairs = list(obj.items()) if hasattr(obj, "items") else [(member, None) for member in obj]
         return [half for pair in pairs for half in pair], None
@@ -120,17 +123,22 @@ class MemoryFile(Kind):
     """``io.StringIO`` and ``io.BytesIO``."""
 
     def take(self, obj: Any) -> State:
-        return (), (None, 0) if obj.closed else (obj.getvalue(), obj.tell())
+        if obj.closed:
+            return (), (None, 0)
+        held = obj.getvalue().encode() if hasattr(obj, "encoding") else obj.getbuffer()
+        return (), (digest(held), obj.tell())
+
+    def content(self, obj: Any, before: Any, now: Any) -> Any:
+        return None if obj.closed else obj.getvalue()
 
     def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        value, place = facts
-        if value is None:
+        if content is None:
             obj.close()
             return
         obj.seek(0)
         obj.truncate()
-        obj.write(value)
-        obj.seek(place)
+        obj.write(content)
+        obj.seek(facts[1])
 
 
 class RandomKind(Kind):
@@ -157,6 +165,7 @@ BY_NAME |= {
     "_io._IOBase": Stays("an open file", progress=_place_in_file),
     "_io.StringIO": _IN_MEMORY,
     "_io.BytesIO": _IN_MEMORY,
+    "asyncio.events.AbstractEventLoop": Stays("an event loop", quiet=True),
     "builtins.frame": Stays("a frame", quiet=True),
     "builtins.traceback": Stays("a traceback", quiet=True),
     "threading.Thread": Stays("a thread", quiet=True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ class TensorKind(Kind):
     def take(self, obj: Any) -> State:
         names = [*vars(obj)]
         if not _has_memory(obj):
-            value = digest(pickle.dumps(obj.detach(), protocol=5)) if obj.device.type != "meta" else ""
+            value = [digest(_bytes(part.contiguous().untyped_storage())) for part in _parts(obj.detach())]
             return (type(obj), *vars(obj).values()), (names, (str(obj.dtype), tuple(obj.shape)), value)
         gradient = obj.grad if obj.is_leaf and obj.requires_grad else None
         where = (str(obj.dtype), tuple(obj.shape), obj.stride(), obj.storage_offset())
@@ -73,6 +72,18 @@ def _has_memory(tensor: Any) -> bool:
     import torch
 
     return tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
+
+
+def _parts(tensor: Any) -> list[Any]:
+    """Return dense tensors that have all that a tensor without memory of its own holds."""
+    import torch
+
+    if tensor.layout is torch.sparse_coo:
+        whole = tensor.coalesce()
+        return [whole.indices(), whole.values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    return [tensor.int_repr()] if tensor.is_quantized else []
 
 
 def as_tensor(memory: Any, dtype: str, shape: Any, stride: Any, offset: int) -> Any:
@@ -141,7 +152,8 @@ def make_memory(data: bytes, device: str) -> Any:
     place = torch.device(device)
     if place.type == "cuda" and not (torch.cuda.is_available() and (place.index or 0) < torch.cuda.device_count()):
         device = "cpu"
-    memory = torch.UntypedStorage(len(data), device=device)
+    make: Any = torch.UntypedStorage
+    memory = make(len(data), device=device)
     _write(_whole(memory), data)
     return memory
 

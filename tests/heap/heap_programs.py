@@ -1,0 +1,103 @@
+"""Runs programs twice, in processes with other hash seeds: a worker trains and packs, a notebook puts that in place.
+
+A program is a file of ``cases/``: ``#! train`` begins what only the worker runs, ``#! check`` begins expressions, one a
+line, which have to give the same in both afterwards; ``#! left`` begins the sentences that name what stays.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import types
+from pathlib import Path
+from typing import Any
+
+CASES = Path(__file__).parent / "cases"
+_FAILED = "Failed:"
+_FIRST_IMPORTS = ("numpy", "pandas", "torch", "torch.utils.data", "tqdm.auto")
+
+
+def parts(text: str) -> tuple[str, str, list[str], list[str]]:
+    """Return a program's beginning, what trains, its checks, and the sentences that it expects."""
+    begin, rest = text.split("#! train\n")
+    train, rest = rest.split("#! check\n")
+    checks, _, sentences = rest.partition("#! left\n")
+    return begin, train, checks.splitlines(), sentences.splitlines()
+
+
+def run_all(paths: list[Path], results: Path) -> dict[str, dict[str, Any]]:
+    """Run programs; return for each what the worker and the notebook say."""
+    for role, seed in (("worker", "1"), ("notebook", "2")):
+        subprocess.run(
+            [sys.executable, __file__, role, str(results), *map(str, paths)],
+            env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
+            check=True,
+            timeout=120,
+        )
+    return {path.stem: {role: _read(results, path.stem, role) for role in ("worker", "notebook")} for path in paths}
+
+
+def _read(results: Path, name: str, role: str) -> Any:
+    path = results / f"{name}.{role}"
+    return (
+        pickle.loads(path.read_bytes()) if path.exists() else {"failed": (results / f"{name}.{role}.txt").read_text()}
+    )
+
+
+def _run(role: str, path: Path, results: Path) -> None:
+    """Run one program in this process, as its notebook's module."""
+    begin, train, checks, _ = parts(path.read_text())
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    names = vars(module)
+    os.chdir(tempfile.mkdtemp(dir=results))
+    for name, text in (("<begin>", begin), ("<train>", train)):
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(begin, "<begin>", "exec"), names)  # noqa: S102
+    from det_native.heap.call import CallSnapshot
+
+    snapshot = CallSnapshot(names)
+    if role == "worker":
+        exec(compile(train, "<train>", "exec"), names)  # noqa: S102
+        changes = snapshot.changes()
+        said: dict[str, Any] = {"data": changes.data, "sentences": changes.left_out}
+    else:
+        said = {"sentences": snapshot.put(_read(results, path.stem, "worker")["data"])}
+    said["values"] = [_value(check, names) for check in checks]
+    (results / f"{path.stem}.{role}").write_bytes(pickle.dumps(said))
+
+
+def _value(check: str, names: dict[str, Any]) -> str:
+    try:
+        return repr(eval(check, names))  # noqa: S307
+    except Exception as error:  # noqa: BLE001 (shown by the test)
+        return f"{_FAILED} {check!r}: {type(error).__name__}: {error}"
+
+
+def main(role: str, results: str, *paths: str) -> None:
+    sys.path.insert(0, str(CASES))
+    for name in _FIRST_IMPORTS:
+        __import__(name)
+    for path in map(Path, paths):
+        child = os.fork()
+        if not child:
+            output = os.open(f"{results}/{path.stem}.{role}.txt", os.O_WRONLY | os.O_CREAT)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            try:
+                _run(role, path, Path(results))
+            except BaseException:  # noqa: BLE001 (shown by the test)
+                import traceback
+
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

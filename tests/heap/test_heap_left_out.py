@@ -1,0 +1,202 @@
+"""What cannot come is left out alone, and named by the way that the user would write."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sys
+import threading
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from both_sides import Names, train
+
+from det_native.heap.call import CallSnapshot
+
+
+class Box:
+    """Takes any attribute."""
+
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+class Unpicklable(list[Any]):
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("never")
+
+
+class Refuses(list[Any]):
+    def __reduce__(self) -> Any:
+        return Refuses, (), {"n": 1}
+
+    def __setstate__(self, state: Any) -> None:
+        raise ValueError("refused")
+
+
+class Liar:
+    """Raises whatever it is asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("hash")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError("reduce")
+
+
+def _numbers() -> Any:
+    yield from range(10)
+
+
+def test_a_changed_generator_is_named_and_the_rest_comes() -> None:
+    sides = train(
+        lambda: {"box": Box(numbers=_numbers(), rows=[]), "idle": _numbers()},
+        lambda names: names["box"].rows.append(next(names["box"].numbers)),
+    )
+    assert sides.notebook["box"].rows == [0]
+    assert next(sides.notebook["box"].numbers) == 0
+    assert sides.sentences == ["`box.numbers` is a generator: it stayed as it was."]
+
+
+def test_new_things_that_cannot_come_are_named_where_they_are() -> None:
+    def change(names: Names) -> None:
+        names["found"] = {"rows": [1, _numbers()], "bad": Unpicklable(), "n": 2}
+
+    sides = train(dict, change)
+    assert sides.notebook["found"]["n"] == 2
+    assert sides.notebook["found"]["rows"][0] == 1
+    assert sides.sentences == [
+        "`found['bad']` is of the class Unpicklable, which cannot be pickled (TypeError: never): it stays on the "
+        "worker.",
+        "`found['rows'][1]` is a generator: it stays on the worker.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [threading.Lock, threading.Thread, lambda: logging.getLogger("peat"), logging.StreamHandler, threading.Event],
+    ids=["lock", "thread", "logger", "handler", "event"],
+)
+def test_what_belongs_to_the_process_is_left_in_silence(make: Callable[[], Any]) -> None:
+    def change(names: Names) -> None:
+        names["box"].rows.append(1)
+        names["box"].thing = names["new"] = make()
+
+    sides = train(lambda: {"box": Box(thing=make(), rows=[])}, change)
+    assert sides.notebook["box"].rows == [1]
+    assert sides.sentences == []
+
+
+@pytest.mark.parametrize("name", ["tqdm", "auto.tqdm", "notebook.tqdm"])
+def test_a_bar_brings_how_far_it_is(name: str) -> None:
+    module = pytest.importorskip(f"tqdm.{name.split('.')[0]}" if "." in name else "tqdm")
+    if "notebook" in name:
+        pytest.importorskip("ipywidgets")
+
+    def fill() -> Names:
+        return {"bar": module.tqdm(total=3, file=sys.stderr, disable=None), "box": Box(rows=[])}
+
+    def change(names: Names) -> None:
+        names["bar"].n += 2
+        names["box"].bar = module.tqdm(total=1)
+        names["box"].rows.append(names["bar"])
+
+    sides = train(fill, change)
+    assert sides.notebook["bar"].n == 2
+    assert sides.notebook["box"].rows == [sides.notebook["bar"]]
+    assert sides.sentences == []
+
+
+def test_an_object_that_raises_harms_nobody_else() -> None:
+    def change(names: Names) -> None:
+        names["rows"].append(1)
+        names["liar"] = names["new"] = Liar()
+        names["rows"].append(names["kept"])
+
+    sides = train(lambda: {"liar": Liar(), "kept": Liar(), "rows": []}, change)
+    assert sides.notebook["rows"][0] == 1
+    assert sides.notebook["rows"][1] is sides.notebook["kept"]
+
+
+def test_a_class_that_refuses_its_state_loses_that_object_alone() -> None:
+    sides = train(lambda: {"rows": []}, lambda names: names["rows"].extend([1, Refuses(), 2]))
+    rows = sides.notebook["rows"]
+    assert (rows[0], rows[2]) == (1, 2)
+    assert sides.sentences == ["A new Refuses is incomplete: ValueError: refused."]
+
+
+def test_a_module_that_is_missing_loses_its_objects_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("peat_missing")
+    exec("class Thing: pass", vars(module))  # noqa: S102
+    monkeypatch.setitem(sys.modules, "peat_missing", module)
+    worker, home = {"rows": []}, {"rows": []}  # type: Names, Names
+    snapshots = [CallSnapshot(names) for names in (worker, home)]
+    worker["rows"].append(1)
+    worker["thing"] = module.Thing()
+    data = snapshots[0].changes().data
+    monkeypatch.delitem(sys.modules, "peat_missing")
+    (sentence,) = snapshots[1].put(data)
+    assert home == {"rows": [1]}
+    assert sentence.startswith("peat_missing.Thing is not here")
+
+
+@pytest.mark.parametrize("reopen", [True, False])
+def test_an_open_file_is_opened_again_where_that_is_wanted(tmp_path: Path, reopen: bool) -> None:
+    worker, home = {"box": Box(file=None)}, {"box": Box(file=None)}
+    snapshots = [CallSnapshot(names) for names in (worker, home)]
+    path = tmp_path / "log.txt"
+    with path.open("w") as file:
+        worker["box"].file = file
+        changes = snapshots[0].changes(reopen=lambda obj: (open, (str(path),)) if obj is file else NotImplemented)
+    assert changes.left_out == []
+    assert snapshots[1].put(changes.data, reopen=reopen) == []
+    here = home["box"].file
+    assert (here is not None) is reopen
+    if reopen:
+        assert here.name == str(path)
+        here.close()
+
+
+class Wants(dict[str, Any]):
+    """Its pickle lacks an argument."""
+
+    def __init__(self, needed: int) -> None:
+        super().__init__()
+
+    def __reduce__(self) -> Any:
+        return Wants, ()
+
+
+def test_an_object_that_cannot_be_made_again_is_named_by_its_class() -> None:
+    sides = train(lambda: {"rows": []}, lambda names: names["rows"].extend([1, Wants(1)]))
+    assert sides.notebook["rows"][0] == 1
+    assert len(sides.sentences) == 1
+    assert sides.sentences[0].startswith("A new Wants cannot be made here: TypeError")
+
+
+def test_deep_structures_and_cycles_come_home() -> None:
+    def change(names: Names) -> None:
+        for _ in range(10_000):
+            names["deep"] = [names["deep"]]
+        names["cycle"].append(names["cycle"])
+
+    sides = train(lambda: {"deep": 7, "cycle": []}, change)
+    deep = sides.notebook["deep"]
+    for _ in range(10_000):
+        (deep,) = deep
+    assert deep == 7
+    assert sides.notebook["cycle"][0] is sides.notebook["cycle"]
+
+
+def test_a_queue_keeps_its_lock() -> None:
+    sides = train(lambda: {"jobs": queue.Queue()}, lambda names: names["jobs"].put(1))
+    assert sides.notebook["jobs"].get(timeout=1) == 1

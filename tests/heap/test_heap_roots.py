@@ -1,0 +1,187 @@
+"""Where a call's changes are looked for: names, variables of functions, what is given, the environment."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from both_sides import Names, train
+
+from det_native.heap.call import CallSnapshot
+
+
+class OfDetNative:
+    """Stands for a context or an experiment: it belongs to its process."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+
+
+OfDetNative.__module__ = "det_native.runtime"
+
+
+class GoesOn(OfDetNative):
+    _det_can_go_on = True
+
+
+GoesOn.__module__ = "det_native.runtime"
+
+
+def _fit(data: bytes | None) -> Any:
+    """Train on the worker; in the notebook, where data are given, put them in place."""
+    losses: list[float] = []
+    best, counter = None, 0
+
+    def count() -> int:
+        return counter
+
+    snapshot = CallSnapshot({}, [sys._getframe()])
+    if data is None:
+        losses.append(0.5)
+        best, counter = {"losses": losses}, 3
+        return snapshot.changes().data
+    assert snapshot.put(data) == []
+    return losses, best, counter, count, snapshot
+
+
+def test_variables_of_a_running_function_come_home() -> None:
+    losses, best, counter, count, _ = _fit(_fit(None))
+    assert losses == [0.5]
+    assert best is not None
+    assert best["losses"] is losses
+    assert counter == count() == 3
+
+
+def test_a_function_that_has_ended_is_passed_over() -> None:
+    data = _fit(None)
+    *_, snapshot = _fit(data)
+    assert snapshot.put(data) == []
+
+
+def test_what_a_call_is_given_comes_home_under_its_name() -> None:
+    given: list[list[Any]] = [[], []]
+    snapshots = [CallSnapshot({}, given={"callbacks": [held]}) for held in given]
+    given[0].append(1)
+    assert snapshots[1].put(snapshots[0].changes().data) == []
+    assert given[1] == [1]
+
+
+def test_only_variables_of_the_environment_that_changed_travel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEAT_TOKEN", "never sent")
+    monkeypatch.setenv("PEAT_GONE", "1")
+    worker, home = CallSnapshot({}), CallSnapshot({})
+    monkeypatch.setenv("PEAT_LEVEL", "2")
+    del os.environ["PEAT_GONE"]
+    data = worker.changes().data
+    assert b"never sent" not in data
+    monkeypatch.delenv("PEAT_LEVEL")
+    os.environ["PEAT_GONE"] = "1"
+    home.put(data)
+    assert os.environ["PEAT_LEVEL"] == "2"
+    assert "PEAT_GONE" not in os.environ
+
+
+def test_objects_of_det_native_stay_what_they_are_in_silence() -> None:
+    def fill() -> Names:
+        context = OfDetNative()
+        return {"context": context, "held": {"context": context, "n": 0}, "experiment": None}
+
+    def change(names: Names) -> None:
+        names["context"].rows.append(1)
+        names["held"]["n"] = 1
+        names["held"]["context"] = OfDetNative()
+        names["experiment"] = OfDetNative()
+        names["context"] = 5
+
+    sides = train(fill, change)
+    assert sides.sentences == []
+    assert type(sides.notebook["context"]) is OfDetNative
+    assert sides.notebook["context"].rows == []
+    assert sides.notebook["held"] == {"context": sides.notebook["context"], "n": 1}
+    assert sides.notebook["experiment"] is None
+
+
+def test_an_object_of_det_native_that_can_go_on_comes_home() -> None:
+    sides = train(lambda: {"callback": GoesOn()}, lambda names: names["callback"].rows.append(1))
+    assert sides.notebook["callback"].rows == [1]
+
+
+def test_a_module_of_the_user_comes_home_name_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def module() -> types.ModuleType:
+        made = types.ModuleType("peat_module")
+        made.__file__ = "/home/user/peat_module.py"
+        made.rows, made.count = [], 0  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "peat_module", made)
+        return made
+
+    def change(names: Names) -> None:
+        names["peat"].rows.append(1)
+        names["peat"].count += 1
+        names["peat"].new = names["peat"].rows
+
+    sides = train(lambda: {"peat": module()}, change)
+    here = sides.notebook["peat"]
+    assert (here.rows, here.count, here.new is here.rows) == ([1], 1, True)
+
+
+def test_a_worker_that_ran_fewer_cells_deletes_nothing() -> None:
+    home: Names = {"plot": [1], "rows": [], "old": 1}
+    sides = train(lambda: {"rows": [], "old": 1}, lambda names: names["rows"].append(names.pop("old")), notebook=home)
+    assert sides.notebook == {"plot": [1], "rows": [1]}
+    assert sides.sentences == []
+
+
+def _model() -> Names:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Linear(200, 100)
+    optimizer = torch.optim.Adam(net.parameters())
+    return {"net": net, "optimizer": optimizer, "row": net.weight.detach()[0], "rows": []}
+
+
+def _train_model(names: Names) -> None:
+    torch = sys.modules["torch"]
+    net = names["net"]
+    net(torch.ones(1, 200)).sum().backward()
+    names["optimizer"].step()
+    net.note = names["rows"]
+    names["best"], names["new_row"] = net.weight, net.weight.detach()[1]
+    names["array"] = net.weight.detach().numpy()
+
+
+@pytest.fixture(scope="session")
+def torch_is_warm() -> None:
+    """Import what the first optimizer imports: it makes a cache folder and a variable for the whole process."""
+    importlib.import_module("torch._dynamo")
+
+
+@pytest.mark.usefixtures("torch_is_warm")
+def test_what_is_kept_elsewhere_is_referred_to_and_never_read() -> None:
+    sides = train(_model, _train_model, kept=lambda names: [*names["net"].parameters(), names["optimizer"]])
+    assert sides.sentences == []
+    assert len(sides.data) < 5_000
+    net, torch = sides.notebook["net"], sys.modules["torch"]
+    assert net.note is sides.notebook["rows"]
+    assert sides.notebook["best"] is net.weight
+    assert not sides.notebook["optimizer"].state
+    assert sides.notebook["new_row"].data_ptr() == net.weight[1].data_ptr()
+    assert np.shares_memory(sides.notebook["array"], net.weight.detach().numpy())
+    assert not torch.equal(net.weight, sides.worker["net"].weight)
+
+
+def test_settings_of_libraries_come_home() -> None:
+    precision = np.get_printoptions()["precision"]
+    try:
+        worker, home = CallSnapshot({}), CallSnapshot({})
+        np.set_printoptions(precision=3)
+        data = worker.changes().data
+        np.set_printoptions(precision=precision)
+        home.put(data)
+        assert np.get_printoptions()["precision"] == 3
+    finally:
+        np.set_printoptions(precision=precision)
