@@ -130,6 +130,7 @@ BY_NAME |= {
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": DatasetKind(),
     "tensorflow.python.data.ops.iterator_ops.OwnedIterator": Stays("an iterator of a Dataset"),
     "tensorflow.python.ops.lookup_ops.LookupInterface": Stays("a table of TensorFlow", quiet=True),
+    "tensorflow.python.lib.io.file_io.FileIO": Stays("an open file", progress=lambda file: file.name),
     "tensorflow.python.trackable.base.Trackable": AttributesKind(),
     "tensorflow_estimator.python.estimator.estimator.EstimatorV2": Stays("an Estimator", quiet=True),
     "tensorflow_estimator.python.estimator.estimator.Estimator": Stays("an Estimator", quiet=True),

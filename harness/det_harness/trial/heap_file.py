@@ -51,19 +51,20 @@ def read(folder: Path) -> bytes:
 
 def restore(content: bytes, snapshot: CallSnapshot) -> None:
     """Put the changes in place in a process that goes on with the training; files are opened again."""
-    _put(content, snapshot, reopen=True)
+    _tell(_put(content, snapshot, reopen=True)[1])
 
 
 def bring_home(content: bytes, snapshot: CallSnapshot) -> None:
     """Put the changes in place in the process that the training was submitted from."""
-    _put(content, snapshot, reopen=False)
+    left_out, sentences = _put(content, snapshot, reopen=False)
+    _tell([*left_out, *sentences])
 
 
-def _put(content: bytes, snapshot: CallSnapshot, *, reopen: bool) -> None:
+def _put(content: bytes, snapshot: CallSnapshot, *, reopen: bool) -> tuple[list[str], list[str]]:
     if not content:
-        return
+        return [], []
     line, data = content.split(b"\n", 1)
-    _tell([*json.loads(line), *snapshot.put(data, reopen=reopen)])
+    return json.loads(line), snapshot.put(data, reopen=reopen)
 
 
 def _tell(sentences: Iterable[str]) -> None:

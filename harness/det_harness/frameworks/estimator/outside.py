@@ -7,8 +7,8 @@ from typing import Any
 
 from det_harness.frameworks.base import FrameworkHarness
 from det_harness.trial import after_training, heap_file
+from det_native.heap import roots
 from det_native.heap.call import CallSnapshot
-from det_native.heap.roots import roots_of_call
 
 
 class EstimatorsHarness(FrameworkHarness):
@@ -33,7 +33,7 @@ class EstimatorsHarness(FrameworkHarness):
 
 def snapshot_of(call: Any) -> CallSnapshot:
     """Return all that a call of ``train_and_evaluate()`` can reach, as it is now."""
-    namespace, frames = roots_of_call()
+    namespace, frames = roots.roots_of_call()
     given = {"train_spec": call.train_spec, "eval_spec": call.eval_spec, "params": call.estimator.params}
     config = call.context.env.config if call.context is not None else {}
     searcher = config.get("searcher") or {}

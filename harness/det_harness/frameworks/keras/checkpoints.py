@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from det_harness.frameworks.keras import handles, model_state, outside, warm_start
+from det_harness.frameworks.keras import model_state, outside, warm_start
 from det_harness.frameworks.keras.data import Feed, TrainFunction
 from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import AddedHooks
@@ -99,7 +99,6 @@ class KerasCheckpoints:
             self._gradients.restore(state_files.load(own, _GRADIENTS))
         files = self._services.files
         if files is not None:
-            handles.truncate_pending(files.restored())
             files.restore(folder)
         if self._call.snapshot is not None:
             with self._call.data_preserved():  # which has gone on from its own state

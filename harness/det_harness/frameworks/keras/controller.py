@@ -62,7 +62,7 @@ class KerasController(TrainingPort):
         self.call = call
         self.services = services
         call.context.use_environment(services.environment)
-        call.snapshot = snapshot_of(call)
+        call.snapshot = call.snapshot or snapshot_of(call)  # a local call may be trained several times
         call.check(services.environment)
         if call.validation is None:
             services.reporter.no_validation()

@@ -113,6 +113,7 @@ class KerasHarness(FrameworkHarness):
             if heap_file.is_in(folder) and call.snapshot is not None:
                 outside.bring_home(folder, call.snapshot, call.callbacks())
                 break
+        call.snapshot = None
 
     def note_names(self, call: Any) -> None:
         """Look at all that a call can reach in the program, before it trains."""

@@ -16,8 +16,8 @@ import tensorflow as tf
 from det_harness.frameworks.keras import handles
 from det_harness.frameworks.keras.optimizers import optimizers_of
 from det_harness.trial import heap_file, state_files
+from det_native.heap import roots
 from det_native.heap.call import CallSnapshot
-from det_native.heap.roots import roots_of_call
 from det_native.keras import pipelines
 from det_native.keras.callbacks import keeps_own_state
 from det_native.keras.native import FitCall
@@ -31,7 +31,7 @@ _BUILT_BY_FIT = ("compiled_loss", "compiled_metrics", "_compile_loss", "_compile
 
 def snapshot_of(call: FitCall) -> CallSnapshot:
     """Return all that a call can reach, as it is when the call is submitted, or begins to train."""
-    namespace, frames = roots_of_call()
+    namespace, frames = roots.roots_of_call()
     given: dict[str, Any] = {"model": call.model, "callbacks": call.callbacks()}
     for name in ("x", "validation_data"):
         data = call.arguments[name]
@@ -62,8 +62,8 @@ def _kept_by_checkpoints(call: FitCall) -> Iterator[Any]:
 
 def save(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> None:
     """Write it into the folder of a checkpoint; who has something buffered is told to write it out."""
-    for callback in callbacks:
-        handles.flush(vars(callback))
+    for holder in ({"files": snapshot.open_files()}, *map(vars, callbacks)):
+        handles.flush(holder)
     heap_file.save(folder, snapshot, reopen=handles.reduced)
     states = _own_states(callbacks)
     if states:
@@ -77,6 +77,7 @@ def digest(snapshot: CallSnapshot, callbacks: Sequence[Any]) -> bytes:
 
 def restore(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> None:
     """Bring everything to where :func:`save` found it; the callbacks' ``on_train_begin`` has been called."""
+    handles.go_on(snapshot.open_files())
     heap_file.restore(heap_file.read(folder), snapshot)
     _give_own(folder, callbacks, lambda callback, state: callback.load_state(state))
 
