@@ -206,7 +206,6 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     from det_native.home.result import note_result
     from det_native.home.trained import continued
 
-    harness_for(call).note_names(call)
     note_beginning(call)
     continues = continued(call)
     experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
@@ -218,6 +217,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     call.context.experiment = experiment
     note_begun(experiment)
     harness_for(call).build(call)
+    harness_for(call).note_names(call)  # as it is on the worker when the training begins
     note_result(experiment, call, running_execution())
     return experiment
 

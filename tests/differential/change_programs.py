@@ -209,13 +209,14 @@ net, opt = context.wrap_model(net), context.wrap_optimizer(opt)  #!det
 def train_batch(batch, epoch_idx, batch_idx):
     x, y = batch
     loss = (net(x) - y).pow(2).mean()
-    opt.zero_grad(); loss.backward(); opt.step()
+    context.backward(loss); context.step_optimizer(opt)  #!det
+    #!plain opt.zero_grad(); loss.backward(); opt.step()
     step = batch_idx
     CHANGES
     KILL
     return {"loss": loss}
 #!plain for step in range(4): train_batch(next(iter(loader)), step, step)
-context.fit(train_batch, loader, epochs=4)  #!det
+context.fit(loader, train_batch=train_batch, epochs=4)  #!det
 """,
     ),
     "keras fit": (
@@ -322,8 +323,8 @@ def cells_of(framework: Framework, changes: list[Change], mode: Mode) -> tuple[l
     for line in training.strip("\n").splitlines():
         if line.endswith("#!det"):
             lines += [] if mode == "plain" else [line.removesuffix("#!det").rstrip()]
-        elif line.startswith("#!plain "):
-            lines += [line.removeprefix("#!plain ")] if mode == "plain" else []
+        elif line.lstrip().startswith("#!plain "):
+            lines += [line.replace("#!plain ", "", 1)] if mode == "plain" else []
         elif line.strip() == "CHANGES":
             lines += [line.replace("CHANGES", call) for call in calls]
         elif line.strip() == "KILL":

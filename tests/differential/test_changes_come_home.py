@@ -52,18 +52,26 @@ def drawn(framework: Framework, count: int, seed: int) -> list[Change]:
     return [Change(number, way, place) for number, (way, place) in enumerate(chosen)]
 
 
-def plain_values(framework: Framework, changes: Sequence[Change]) -> list[str]:
+def plain_values(framework: Framework, changes: Sequence[Change], folder: Path) -> list[str]:
     """Return what the values become without us."""
     cells, training = cells_of(framework, [*changes], "plain")
     given = json.dumps([[*cells, training], [change.read() for change in changes]])
-    ran = subprocess.run([sys.executable, "-c", _PLAIN], input=given, capture_output=True, text=True, timeout=300, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", _PLAIN],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "TMPDIR": str(folder), "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
     assert not ran.returncode, ran.stderr
     return list(json.loads(ran.stdout.rpartition("READ")[2]))
 
 
 def differences(kernel: Kernel, framework: Framework, changes: Sequence[Change], mode: Mode) -> list[str]:
     """Return where a run differs from the plain one without a line that names the value."""
-    expected = plain_values(framework, changes)
+    expected = plain_values(framework, changes, kernel.folder)
     (kernel.folder / "helper_of_changes.py").write_text("")
     cells, training = cells_of(framework, [*changes], mode)
     for cell in cells:
