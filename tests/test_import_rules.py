@@ -49,7 +49,6 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.pytorch": TRIAL | {"det_native.inspection", "det_native.proof"},
     "det_native.keras": TRIAL
     | {
-        "det_native.carried",
         "det_native.capture.first_imports",
         "det_native.horovod",
         "det_native.inspection",
@@ -62,7 +61,6 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.inspection": {"det_native.schema"},
     "det_native.local": {"det_native.schema"},
     "det_native.proof": {"det_native.schema", "det_native.inspection"},
-    "det_native.carried": {"det_native.inspection", "det_native.proof"},
     "det_native.heap": {"det_native.inspection"},
     "det_native.search": {"det_native.schema"},
     "det_native.client": {
@@ -111,7 +109,6 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.trial",
     },
     "det_harness": {
-        "det_native.carried",
         "det_native.past_history",
         "det_native.inspection",
         "det_native.proof",
