@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 class ProgramHost(Protocol):
     """What replays a captured program: the worker's harness, or a checkpoint being loaded back.
 
-    ``environment`` is the trial that the program is replayed for, ``role`` what for; with ``same_values`` its objects are to
-    hold what the notebook's held: the trial has the notebook's seed and hyperparameters. ``take_call`` is asked at every
+    ``environment`` is the trial that the program is replayed for, ``role`` what for. ``take_call`` is asked at every
     training call (``fit``, ``create``, ``train_and_evaluate``) of the program; it returns a null handle for a call
     that is not the recorded one, and for the recorded one takes over and does not return. ``take_loop`` is asked where
     the program trains in a loop of its own (``train``): what it returns is called where that loop asks for its first
@@ -32,7 +31,6 @@ class ProgramHost(Protocol):
 
     environment: TrialEnvironment
     role: Literal["worker", "load"]
-    same_values: bool
 
     @property
     def takes_any_call(self) -> bool:

@@ -72,7 +72,6 @@ class WorkerHost:
     ) -> None:
         self.environment = environment
         self.role: Literal["worker", "load"] = "worker"
-        self.same_values = check is not None and check.exact
         self.outcome: Outcome | None = None
         self.failure: BaseException | None = None
         self._calls = calls

@@ -40,7 +40,6 @@ class StoppingHost(ABC):
     ) -> None:
         self.environment = environment
         self.role = role
-        self.same_values = False
         self.made_up = MadeUpValues(calls.source)
         self._calls = calls
         self._others = OtherCalls(calls, self.made_up, read_blob, files)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from det_native.heap.call import CallSnapshot, Changes
+from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
 
@@ -26,13 +26,12 @@ def save(folder: Path, snapshot: CallSnapshot, *, reopen: Any = None) -> None:
 
     `reopen` says how a process that goes on opens a file again, see ``CallSnapshot.changes``.
     """
-    changes = snapshot.changes(reopen=reopen)
-    (folder / _FILE).write_bytes(_content(changes))
+    (folder / _FILE).write_bytes(content_of(snapshot.changes(reopen=reopen)))
 
 
 def digest(snapshot: CallSnapshot) -> bytes:
     """Return what tells the present changes from others."""
-    return hashlib.blake2b(_content(snapshot.changes())).digest()
+    return hashlib.blake2b(content_of(snapshot.changes())).digest()
 
 
 def digest_in(folder: Path) -> bytes:
@@ -40,7 +39,8 @@ def digest_in(folder: Path) -> bytes:
     return hashlib.blake2b((folder / _FILE).read_bytes()).digest()
 
 
-def _content(changes: Changes) -> bytes:
+def content_of(changes: Changes) -> bytes:
+    """Return changes with what is left out of them, as bytes."""
     return json.dumps(changes.left_out).encode() + b"\n" + changes.data
 
 
@@ -51,22 +51,20 @@ def read(folder: Path) -> bytes:
 
 def restore(content: bytes, snapshot: CallSnapshot) -> None:
     """Put the changes in place in a process that goes on with the training; files are opened again."""
-    _tell(_put(content, snapshot, reopen=True)[1])
-
-
-def bring_home(content: bytes, snapshot: CallSnapshot) -> None:
-    """Put the changes in place in the process that the training was submitted from."""
-    left_out, sentences = _put(content, snapshot, reopen=False)
-    _tell([*left_out, *sentences])
-
-
-def _put(content: bytes, snapshot: CallSnapshot, *, reopen: bool) -> tuple[list[str], list[str]]:
-    if not content:
-        return [], []
-    line, data = content.split(b"\n", 1)
-    return json.loads(line), snapshot.put(data, reopen=reopen)
-
-
-def _tell(sentences: Iterable[str]) -> None:
-    for sentence in dict.fromkeys(sentences):
+    for sentence in _put(content, snapshot, reopen=True):
         logger.warning("%s", sentence)
+
+
+def bring_home(content: bytes, snapshot: CallSnapshot) -> list[str]:
+    """Put the changes in place in the process that has submitted the training; return what stays as it was."""
+    return [*json.loads(content.partition(b"\n")[0] or b"[]"), *_put(content, snapshot, reopen=False)]
+
+
+def _put(content: bytes, snapshot: CallSnapshot, *, reopen: bool) -> list[str]:
+    data = content.partition(b"\n")[2]
+    return [*dict.fromkeys(snapshot.put(data, reopen=reopen))] if data else []
+
+
+def is_exact(environment: TrialEnvironment) -> bool:
+    """Whether a trial is to begin with the values of the notebook: those of a search have other hyperparameters."""
+    return (environment.config.get("searcher") or {}).get("name", "single") == "single"

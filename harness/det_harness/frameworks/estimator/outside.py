@@ -18,26 +18,25 @@ class EstimatorsHarness(FrameworkHarness):
         """Look at all that a call can reach in the program, before it trains."""
         call.snapshot = snapshot_of(call)
 
-    def load_into(self, call: Any, directory: Path) -> None:
+    def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has changed into the program's objects."""
         context = call.context
         if context is None:
-            return
+            return []
         if context.role in ("worker", "load"):  # an earlier call, which does not train here
             self.note_names(call)
         for folder in (after_training.weights_in(directory), directory):
             if heap_file.is_in(folder) and call.snapshot is not None:
-                heap_file.bring_home(heap_file.read(folder), call.snapshot)
-                break
+                return heap_file.bring_home(heap_file.read(folder), call.snapshot)
+        return []
 
 
 def snapshot_of(call: Any) -> CallSnapshot:
     """Return all that a call of ``train_and_evaluate()`` can reach, as it is now."""
     namespace, frames = roots.roots_of_call()
     given = {"train_spec": call.train_spec, "eval_spec": call.eval_spec, "params": call.estimator.params}
-    config = call.context.env.config if call.context is not None else {}
-    searcher = config.get("searcher") or {}
-    return CallSnapshot(namespace, frames, given, exact=searcher.get("name", "single") == "single")
+    exact = call.context is None or heap_file.is_exact(call.context.env)
+    return CallSnapshot(namespace, frames, given, exact=exact)
 
 
 class KeptChanges:

@@ -101,7 +101,7 @@ class KerasHarness(FrameworkHarness):
 
         return export(loaded, target, format, options)
 
-    def load_into(self, call: Any, directory: Path) -> None:
+    def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has made of a call into its model, and into all else that it has changed."""
         from det_harness.frameworks.keras import outside
         from det_harness.trial import heap_file
@@ -109,11 +109,11 @@ class KerasHarness(FrameworkHarness):
         if call.context.role in ("worker", "load"):  # an earlier call, which does not train here
             self.note_names(call)
         _state().load_into(call, directory)
+        snapshot, call.snapshot = call.snapshot, None
         for folder in (after_training.weights_in(directory), directory):
-            if heap_file.is_in(folder) and call.snapshot is not None:
-                outside.bring_home(folder, call.snapshot, call.callbacks())
-                break
-        call.snapshot = None
+            if heap_file.is_in(folder) and snapshot is not None:
+                return outside.bring_home(folder, snapshot, call.callbacks())
+        return []
 
     def note_names(self, call: Any) -> None:
         """Look at all that a call can reach in the program, before it trains."""

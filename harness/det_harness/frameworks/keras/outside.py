@@ -39,8 +39,7 @@ def snapshot_of(call: FitCall) -> CallSnapshot:
             given[name], given[f"functions of {name}"] = data, pipelines.functions_of(data)
         elif not isinstance(data, tuple | list):
             given[name] = data
-    searcher = call.context.env.config.get("searcher") or {}
-    exact = searcher.get("name", "single") == "single"
+    exact = heap_file.is_exact(call.context.env)
     return CallSnapshot(namespace, frames, given, _kept_by_checkpoints(call), exact=exact)
 
 
@@ -82,10 +81,11 @@ def restore(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> N
     _give_own(folder, callbacks, lambda callback, state: callback.load_state(state))
 
 
-def bring_home(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> None:
-    """Give the objects of the notebook what training elsewhere has made of them."""
-    heap_file.bring_home(heap_file.read(folder), snapshot)
+def bring_home(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> list[str]:
+    """Give the objects of the notebook what training elsewhere has made of them; return what stays as it was."""
+    sentences = heap_file.bring_home(heap_file.read(folder), snapshot)
     _give_own(folder, callbacks, _load_state)
+    return sentences
 
 
 def _own_states(callbacks: Sequence[Any]) -> dict[str, Any]:

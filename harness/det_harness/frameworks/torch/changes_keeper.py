@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from det_harness.frameworks.torch.trial_state import CHANGES
-from det_harness.trial import after_training, state_files
+from det_harness.trial import after_training, heap_file, state_files
 from det_native.heap.call import CallSnapshot
 from det_native.heap.roots import roots_of_call
 from det_native.pytorch import PyTorchCallback
 from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.native_run import PyTorchRunContext
-from det_native.runtime import active_host
 
 logger = logging.getLogger("det_harness")
 
@@ -38,7 +37,6 @@ def begin_call(call: TorchCall) -> None:
 
 def _begin(context: PyTorchRunContext, frame: FrameType | None, given: Mapping[str, Any]) -> None:
     context.snapshot = None
-    host = active_host()
     loaders = {f"loader {number}": loader.plain for number, loader in enumerate(context.loaders)}
     try:
         namespace, frames = roots_of_call(frame)
@@ -47,7 +45,7 @@ def _begin(context: PyTorchRunContext, frame: FrameType | None, given: Mapping[s
             frames,
             {"state": context.state, **given, **loaders},
             list(_kept_elsewhere(context)),
-            exact=host is None or host.same_values,
+            exact=heap_file.is_exact(context.env),
         )
     except Exception as error:  # noqa: BLE001 (objects of users may raise anything when they are read)
         logger.warning("Variables that the training changes are not kept, as they cannot be read: %s", error)
@@ -82,12 +80,17 @@ class ChangesKeeper(PyTorchCallback):
         if snapshot is None:
             return {}
         changes = snapshot.changes()
-        self._warn(changes.left_out)
-        self._saved = hashlib.blake2b(changes.data).digest()
-        return {_DATA: np.frombuffer(changes.data, np.uint8)}
+        for sentence in changes.left_out:
+            if sentence not in self._warned:
+                self._warned.add(sentence)
+                logger.warning("%s A trial that is stopped and goes on has it as the cells make it.", sentence)
+        content = heap_file.content_of(changes)
+        self._saved = hashlib.blake2b(content).digest()
+        return {_DATA: np.frombuffer(content, np.uint8)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._warn(put_changes(self._context, state_dict))
+        if self._context.snapshot is not None and state_dict:
+            heap_file.restore(state_dict[_DATA].tobytes(), self._context.snapshot)
 
     def state_at_end(self) -> dict[str, Any] | None:
         """Return the state after the training, if it differs from that of the last checkpoint."""
@@ -97,25 +100,11 @@ class ChangesKeeper(PyTorchCallback):
         state = self.state_dict()
         return state if self._saved != before else None
 
-    def _warn(self, sentences: Sequence[str]) -> None:
-        for sentence in sentences:
-            if sentence not in self._warned:
-                self._warned.add(sentence)
-                logger.warning("%s A trial that is stopped and goes on has it as the cells make it.", sentence)
-
-
-def put_changes(context: PyTorchRunContext, state: Mapping[str, Any]) -> list[str]:
-    """Put the changes of a checkpoint in place; return a sentence for each object that stays as it was."""
-    snapshot: CallSnapshot | None = context.snapshot
-    if snapshot is None or _DATA not in state:
-        return []
-    return snapshot.put(state[_DATA].tobytes())
-
 
 def bring_changes(context: PyTorchRunContext, directory: Path) -> list[str]:
-    """Put in place what a training has changed whose checkpoint is in `directory`."""
+    """Put in place what a training has changed whose checkpoint is in `directory`; return what stays as it was."""
     for folder in (after_training.weights_in(directory), directory):
         state = state_files.load(folder, "callbacks").get(CHANGES) if (folder / "callbacks.json").exists() else None
-        if state:
-            return put_changes(context, state)
+        if state and context.snapshot is not None:
+            return heap_file.bring_home(state[_DATA].tobytes(), context.snapshot)
     return []

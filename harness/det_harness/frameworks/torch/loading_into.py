@@ -9,11 +9,10 @@ from typing import Any
 import torch
 
 from det_harness.frameworks.torch import changed, sharded_state, trial_state
-from det_harness.trial import after_training, state_files
+from det_harness.trial import after_training
 from det_native.errors import ArgumentError, CheckpointCorruptError, CheckpointError
 from det_native.pytorch import PyTorchTrialContext
 from det_native.pytorch.as_wrapped import AsWrapped
-from det_native.pytorch.native_run import PyTorchRunContext
 
 _REMEDY = "experiment.top_checkpoint().load() makes the models as they were trained."
 
