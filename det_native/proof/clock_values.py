@@ -7,6 +7,7 @@ The notebook notes them, and a worker, which has run the same cells later, puts 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import datetime
 import enum
@@ -72,7 +73,8 @@ def slots_of(payload: Any) -> Iterator[Slot]:
 
 def _slots(payload: Any) -> Iterator[Slot]:
     for root in _roots(payload):
-        yield from _within(root, 0)
+        with contextlib.suppress(Exception):  # an object of the user's may raise anything when it is looked at
+            yield from list(_within(root, 0))
 
 
 def written(value: Any, folder: str) -> tuple[str, str] | None:
