@@ -78,6 +78,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.home": {
         "det_native.capture",
         "det_native.client",
+        "det_native.proof",
         "det_native.schema",
         "det_native.storage",
     },

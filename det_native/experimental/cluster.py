@@ -117,7 +117,8 @@ def submit(
     config = config.with_variables(_variables_here(framework))
     experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
-        note_files(experiment, submitted=begun)
+        model_dir = getattr(getattr(payload, "estimator", None), "model_dir", None)
+        note_files(experiment, submitted=begun, model_dir=model_dir or "")
     return experiment
 
 

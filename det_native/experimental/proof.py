@@ -105,8 +105,8 @@ def _clock_values(call: Any, folder: Path) -> tuple[ClockValue, ...]:
             if text is None or slot.value in environment or looks_secret(text[1], slot.path):
                 continue
             kind = cast(Literal["str", "path", "int", "date", "datetime", "uuid"], text[0])
-            is_folder = kind in ("str", "path") and _is_folder_in(str(slot.value), folder)
-            values.append(ClockValue(path=slot.path, kind=kind, text=text[1], is_folder=is_folder))
+            place = _folder_of(str(slot.value), folder) if kind in ("str", "path") else ""
+            values.append(ClockValue(path=slot.path, kind=kind, text=text[1], folder=place))
             if len(values) == _MOST_CLOCK_VALUES:
                 break
     except Exception as error:  # noqa: BLE001 (objects of users may raise anything; the experiment is submitted)
@@ -114,8 +114,10 @@ def _clock_values(call: Any, folder: Path) -> tuple[ClockValue, ...]:
     return tuple(values)
 
 
-def _is_folder_in(path: str, folder: Path) -> bool:
-    return os.path.isdir(path) and folder in Path(path).resolve().parents
+def _folder_of(path: str, folder: Path) -> str:
+    """Return the folder that a path leads to, or its parent; relative to the notebook's, empty if it is not in that."""
+    place = next((Path(place).resolve() for place in (path, os.path.dirname(path)) if os.path.isdir(place)), folder)
+    return place.relative_to(folder).as_posix() if folder in place.parents else ""
 
 
 def _facts(call: Any, inputs: dict[str, Input], luggage: _Luggage) -> tuple[InputFact, ...]:

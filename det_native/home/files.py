@@ -14,6 +14,9 @@ from det_native.client import ended, rendering
 from det_native.client.handles import Experiment
 from det_native.errors import MasterError, NotFoundError
 from det_native.home.placing import Placed, place_files
+from det_native.proof.clock_texts import is_same_shape
+from det_native.schema import rest
+from det_native.schema.outputs import TEMPORARY_MODEL_DIR
 
 _SHOWN = 4
 
@@ -29,6 +32,8 @@ class PendingFiles:
         The working directory in which the call was made: there plain code would have written them.
     submitted : float
         When, in seconds since 1970: what has changed here since is not replaced.
+    model_dir : str
+        Of an Estimator, which reads by itself what is in there; empty if none is trained.
     lock : threading.Lock
         Held while files are written: a live view and a wait may see the end at the same time.
     """
@@ -36,13 +41,14 @@ class PendingFiles:
     experiment: Experiment
     folder: Path
     submitted: float
+    model_dir: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 _pending: list[PendingFiles] = []
 
 
-def note_files(experiment: Experiment, *, submitted: float) -> None:
+def note_files(experiment: Experiment, *, submitted: float, model_dir: str = "") -> None:
     """Note that the files of a training come into the notebook's folder when somebody sees its end.
 
     Parameters
@@ -50,8 +56,10 @@ def note_files(experiment: Experiment, *, submitted: float) -> None:
     experiment : Experiment
     submitted : float
         When the call was made, in seconds since 1970.
+    model_dir : str
+        Of an Estimator that is trained.
     """
-    _pending.append(PendingFiles(experiment, _folder(), submitted))
+    _pending.append(PendingFiles(experiment, _folder(), submitted, os.path.abspath(model_dir) if model_dir else ""))
     if _bring_at_end not in ended.listeners:
         ended.listeners.append(_bring_at_end)
 
@@ -76,15 +84,26 @@ def bring_files(experiment: Experiment) -> None:
             artifacts = experiment.source.artifacts(experiment.best_trial.id)
         except NotFoundError:  # it was deleted, or has ended before its first trial began
             artifacts = []
-        placed = place_files(
-            experiment.source,
-            artifacts,
-            files.folder,
-            submitted=files.submitted,
-            title=f"experiment {experiment.id}",
-        )
+        places = [(files.folder, "", artifacts)]
+        if files.model_dir:
+            below = _prefix_of_model_dir(files, artifacts)
+            others = [artifact for artifact in artifacts if not artifact.path.startswith(below)]
+            own = [artifact for artifact in artifacts if artifact.path.startswith(below)]
+            places = [(files.folder, "", others), (Path(files.model_dir), below, own)]
+        several = [
+            place_files(
+                experiment.source,
+                artifacts,
+                folder,
+                submitted=files.submitted,
+                title=f"experiment {experiment.id}",
+                below=below,
+            )
+            for folder, below, artifacts in places
+        ]
         _pending.remove(files)
-    _say(placed, files)
+    for placed in several:
+        _say(placed, files)
 
 
 def _bring_at_end(experiment: Experiment) -> None:
@@ -93,6 +112,18 @@ def _bring_at_end(experiment: Experiment) -> None:
             bring_files(experiment)
     except MasterError:  # experiment.wait() asks again
         return
+
+
+def _prefix_of_model_dir(files: PendingFiles, artifacts: Sequence[rest.Artifact]) -> str:
+    """Return how the paths of files begin that the Estimator wrote; a worker may have named its folder by a clock."""
+    here = os.path.relpath(files.model_dir, files.folder)
+    if here.startswith(os.pardir):
+        return TEMPORARY_MODEL_DIR + "/"
+    for artifact in artifacts:
+        there = "/".join(artifact.path.split("/")[: here.count("/") + 1])
+        if is_same_shape(there, here):
+            return there + "/"
+    return here + "/"
 
 
 def _is_same(experiment: Experiment, other: Experiment) -> bool:

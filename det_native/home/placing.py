@@ -59,6 +59,7 @@ def place_files(
     *,
     submitted: float,
     title: str,
+    below: str = "",
 ) -> Placed:
     """Write the files of a trial into a folder, and delete there what it has deleted.
 
@@ -71,6 +72,8 @@ def place_files(
         Files that have changed here since, in seconds since 1970, are not replaced, unless we have written them.
     title : str
         What a file is named by that lies beside another one: ``experiment 7``.
+    below : str
+        The beginning of the paths of the trial that `folder` stands for.
 
     Raises
     ------
@@ -80,9 +83,9 @@ def place_files(
     placed, room = Placed(), limit_bytes()
     deleted = [artifact for artifact in artifacts if artifact.note == DELETED]
     for artifact in sorted(deleted, key=lambda artifact: artifact.path, reverse=True):  # files before their folders
-        _delete(artifact.path, folder, submitted, placed)
+        _delete(artifact.path.removeprefix(below), folder, submitted, placed)
     for artifact in sorted(artifacts, key=lambda artifact: (artifact.size, artifact.path)):
-        path = artifact.path
+        path = artifact.path.removeprefix(below)
         if artifact.sha256 is None:
             if artifact.note != DELETED:
                 placed.stayed[path] = artifact.note or "its content was not kept"
@@ -94,7 +97,7 @@ def place_files(
             )
             continue
         try:
-            _place(source, artifact, folder, submitted, title, placed)
+            _place(source, artifact, folder, path, submitted, title, placed)
         except MasterUnreachableError:
             raise
         except UnsafePathError as error:
@@ -125,8 +128,10 @@ def beside(path: Path, title: str) -> Path:
     return path.with_name(f"{stem} ({title}){dot}{ends}")
 
 
-def _place(source: Source, artifact: rest.Artifact, folder: Path, submitted: float, title: str, placed: Placed) -> None:
-    target = folder.joinpath(*check_relative(artifact.path))
+def _place(
+    source: Source, artifact: rest.Artifact, folder: Path, name: str, submitted: float, title: str, placed: Placed
+) -> None:
+    target = folder.joinpath(*check_relative(name))
     if target.is_symlink() and target.exists():
         target = target.resolve()
     if _has_content(target, artifact):

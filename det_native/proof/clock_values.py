@@ -7,6 +7,7 @@ The notebook notes them, and a worker, which has run the same cells later, puts 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import datetime
 import enum
@@ -26,8 +27,9 @@ from det_native.proof.own_values import is_own_value, is_path
 FOLDER = "\0folder"
 LONGEST = 500
 _DEPTH = 2
-_MOST_PARTS = 1_000  # of one container
-_MOST_SLOTS = 100_000
+_MOST_PARTS = 200  # of one container
+_MOST_SLOTS = 50_000
+_MOST_NAMES = 10_000
 _LEAST_NUMBER = 10**8
 # Between these lie identities of objects, which are the process's own.
 _LARGEST_DRAWN, _LEAST_DRAWN_OF_MANY_BITS = 2**40, 2**64
@@ -71,8 +73,10 @@ def slots_of(payload: Any) -> Iterator[Slot]:
 
 
 def _slots(payload: Any) -> Iterator[Slot]:
-    for root in _roots(payload):
-        yield from _within(root, 0)
+    # Plain values first: of large containers only a part is looked at.
+    for root in sorted(_roots(payload), key=lambda slot: type(slot.value) is not str):
+        with contextlib.suppress(Exception):  # an object of the user's may raise anything when it is looked at
+            yield from list(_within(root, 0))
 
 
 def written(value: Any, folder: str) -> tuple[str, str] | None:
@@ -129,7 +133,7 @@ def _roots(payload: Any) -> Iterator[Slot]:
 
 def _items(names: dict[str, Any], prefix: str, target: Any) -> Iterator[Slot]:
     put = target.__setitem__ if isinstance(target, dict) else None
-    for name, value in list(names.items())[: 10 * _MOST_PARTS]:
+    for name, value in list(names.items())[:_MOST_NAMES]:
         if name not in _OF_IPYTHON and not name.startswith("__") and not (name[:1] == "_" and name[1:].isdigit()):
             setter = _Set(put, name) if put is not None else _Set(_attribute_setter(target), name)
             yield Slot(f"{prefix}{name}", name, value, setter)

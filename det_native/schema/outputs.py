@@ -18,6 +18,8 @@ from det_native.schema.manifests import Sha256
 NAME_LENGTH = 500
 #: The note of a file, or folder, that was there when training began and that the training has deleted.
 DELETED = "The training has deleted it."
+#: Where the files of an Estimator belong that has a folder outside of the working directory.
+TEMPORARY_MODEL_DIR = "model_dir"
 #: Files, or media, of one report.
 MOST_OF_REPORT = 500
 

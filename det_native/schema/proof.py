@@ -116,7 +116,7 @@ class InputFact(BaseModel):
 class ClockValue(BaseModel):
     """A value that the notebook has made from a clock or from entropy: where it is, what it is, and how it is written.
 
-    `is_folder` says that it names a folder in the notebook's.
+    `folder` is the folder in the notebook's that it names, or in which it names a file; empty if there is none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -124,7 +124,7 @@ class ClockValue(BaseModel):
     path: str
     kind: Literal["str", "path", "int", "date", "datetime", "uuid"]
     text: str
-    is_folder: bool = False
+    folder: str = ""
 
 
 def _is_older(content: dict[str, Any]) -> bool:

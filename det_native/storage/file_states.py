@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -139,15 +139,17 @@ class Baseline:
         return [Folder(folder / "work", self.states), *others]
 
 
-def written_in(folders: Iterable[Folder]) -> dict[str, tuple[Path, State]]:
+def written_in(folders: Sequence[Folder]) -> dict[str, tuple[Path, State]]:
     """Return the files that are new in the folders, or have changed: where each lies, and its state.
 
-    Of the same path, the first folder's counts.
+    Of the same path, the first folder's counts. A link to a folder that lies elsewhere is not news.
     """
     merged: dict[str, tuple[Path, State]] = {}
+    links = {folder.prefix.rstrip("/") for folder in folders}
     for folder in folders:
         for name, state in changed_files(folder.before, dict(walk(folder.root, links=True))).items():
-            merged.setdefault(f"{folder.prefix}{name}", (folder.root / name, state))
+            if name not in links:
+                merged.setdefault(f"{folder.prefix}{name}", (folder.root / name, state))
     return merged
 
 

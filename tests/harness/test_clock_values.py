@@ -41,8 +41,8 @@ def train(call: Callable[[], object]) -> tuple[str, str]:
     return path, inner()
 
 
-def proof(*values: tuple[str, str, str], folder: bool = False) -> CallProof:
-    noted = tuple(ClockValue(path=path, kind=kind, text=text, is_folder=folder) for path, kind, text in values)
+def proof(*values: tuple[str, str, str], folder: str = "") -> CallProof:
+    noted = tuple(ClockValue(path=path, kind=kind, text=text, folder=folder) for path, kind, text in values)
     return CallProof(seed=1, clock_values=noted, host=os.uname().nodename)
 
 
@@ -106,7 +106,7 @@ def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[st
 
 def test_a_folder_of_the_notebook_is_made(program: dict[str, Any], work: Path) -> None:
     program["log_dir"] = f"logs/{THERE}"  # its value travelled
-    put_clock_values(proof(("log_dir", "str", f"logs/{THERE}"), folder=True), None)
+    put_clock_values(proof(("log_dir", "str", f"logs/{THERE}"), folder=f"logs/{THERE}"), None)
     assert (work / "logs" / THERE).is_dir()
 
 

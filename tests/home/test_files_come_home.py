@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,23 @@ def test_names_by_clocks_and_drawn_ones_are_the_notebooks(kernel: Kernel, folder
     assert [path.name for path in (folder / "logs" / "fit").iterdir()] == [kernel.value("os.path.basename(log_dir)")]
     note = kernel.value("[row.how for row in context.experiment.detail().report if row.what == 'train() name']")
     assert note == ["notebook's value"]
+
+
+@pytest.mark.long
+def test_a_training_that_goes_on_after_a_kill_keeps_the_notebooks_names(
+    kernel: Kernel, gate: Gate, folder: Path
+) -> None:
+    kernel.run("config['max_restarts'] = 1\nname = f'log_{uuid.uuid4().hex}.txt'\nholder = {'name': name}")
+    training = kernel.begin(
+        "context, model, optimizer = begin_files()\nfor epoch in context.epochs(4):\n    step()\n"
+        "    context.report(loss=1.0)\n    with open(holder['name'], 'a') as file:\n        file.write(str(epoch))\n"
+        f"    if epoch == 2:\n        gate({gate.port})\ncontext.experiment.wait()"
+    )
+    gate.next().die(signal.SIGKILL)
+    gate.next().go()
+    kernel.finish(training)
+    assert kernel.value("content(name)") == ["0123"]
+    assert len([*folder.glob("log_*")]) == 1
 
 
 def test_deleted_files_are_deleted_here(kernel: Kernel, folder: Path) -> None:

@@ -49,13 +49,14 @@ class Trial:
             rest.Artifact(trial_id=1, path=path, sha256=sha256, size=size, batch=1, note=note, created="2026-01-01")
         )
 
-    def place(self) -> Placed:
+    def place(self, below: str = "") -> Placed:
         return place_files(
             self.source,  # type: ignore[arg-type]
             self.artifacts,
             self.folder,
             submitted=self.submitted,
             title="experiment 7",
+            below=below,
         )
 
     def written_here(self, path: str, text: str, *, after: bool = False) -> Path:
@@ -146,6 +147,11 @@ def test_one_file_that_cannot_be_written_keeps_no_other_from_coming(trial: Trial
     placed = trial.place()
     assert sorted(path.name for path in placed.brought) == ["c\nd", "\u2028"]
     assert sorted(placed.stayed) == ["../b", "out/a"]
+
+
+def test_files_of_a_folder_that_has_another_place_here(trial: Trial) -> None:
+    trial.wrote("model_dir/deep/a", "1")
+    assert trial.place(below="model_dir/").brought == [trial.folder / "deep" / "a"]
 
 
 def test_a_master_that_is_away_is_an_error(trial: Trial) -> None:

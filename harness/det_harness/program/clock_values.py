@@ -7,11 +7,13 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from det_native.proof.clock_texts import exchanges, is_same_shape
 from det_native.proof.clock_values import Slot, read, slots_of, written
 from det_native.schema.proof import CallProof
+from det_native.storage.paths import safe_join
 
 _MOST_ENTRIES = 10_000
 _HOST = "\0host"
@@ -53,9 +55,9 @@ def put_clock_values(proof: CallProof, payload: Any) -> list[tuple[Slot, Any]]:
             changed.append((slot, value))
     _rename_entries(folder, {old: new for old, new in renamed.items() if _HOST not in old})
     for value in noted.values():
-        if value.is_folder:  # a value that travelled names one that only the notebook has made
+        if value.folder:  # a value that travelled names one that only the notebook has made
             with suppress(OSError):
-                os.makedirs(read("str", value.text, "", folder), exist_ok=True)
+                os.makedirs(safe_join(Path(folder), value.folder), exist_ok=True)
     return changed
 
 

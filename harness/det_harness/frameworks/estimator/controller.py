@@ -31,6 +31,7 @@ from det_harness.trial.services import Outcome, Services
 from det_native.errors import CheckpointError, DivergedError, InvalidDataError, TrialDefinitionError
 from det_native.keras.caches.reading import damage_behind
 from det_native.keras.context import seed_keras
+from det_native.schema.outputs import TEMPORARY_MODEL_DIR
 from det_native.tensorboard.place import writing_to
 
 logger = logging.getLogger("det_native")
@@ -256,11 +257,15 @@ class EstimatorController(TrainingPort):
         return None if folder is None else Events(folder, self._model.folder)
 
     def _leave_model_dir(self) -> None:
-        """Have the files of the estimator lie in the ``model_dir`` that the user has named in the working directory."""
+        """Have the files of the estimator lie in its ``model_dir``: in the working directory, or a temporary folder."""
         path = Path(self.definition.estimator.config.model_dir or "").absolute()
         files = self.services.files
-        if not self.ranks.first or files is None or files.root.absolute() not in path.parents:
+        if not self.ranks.first or files is None:
             return
+        if files.root.absolute() not in path.parents:
+            if not self.definition.native or Path(tempfile.gettempdir()) not in path.parents:
+                return
+            self.services.add_folder(TEMPORARY_MODEL_DIR, path)
         if self._events is not None:
             self._events.flush()
         try:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from det_harness.frameworks.estimator.saved_models import load_saved_model
 from det_native.errors import CheckpointCorruptError, CheckpointError, TrialDefinitionError
+from det_native.schema.outputs import TEMPORARY_MODEL_DIR
 
 _MODEL = "model.ckpt"
 _STATE = ("checkpoint", "graph.pbtxt")
@@ -67,7 +68,7 @@ def place(named: str, ours: Path, work: Path, *, shared: bool) -> Path:
 def path_of_user(named: str, work: Path) -> str:
     """Return by which path the user knows the folder, relative to the working directory; of a temporary one a name."""
     path = Path(os.path.abspath(named))
-    return path.relative_to(work).as_posix() if work in path.parents else "model_dir"
+    return path.relative_to(work).as_posix() if work in path.parents else TEMPORARY_MODEL_DIR
 
 
 def clear(folder: Path) -> None:
