@@ -176,7 +176,7 @@ def test_without_any_configuration_fit_says_it_all(notebook: Notebook) -> None:
 context = det.experimental.keras.init()
 model = context.wrap_model(build(4))
 model.compile("sgd", loss)
-bare = model.fit(x_train, y_train, epochs=2, batch_size=32, verbose=0)
+bare = model.fit(x_train, y_train, epochs=2, batch_size=32, verbose=0, wait=False)
 """)
     assert {1, 2} <= sent(ran)
     assert not sent(ran) & with_training(notebook)
