@@ -44,6 +44,18 @@ def shown_shortly(error: Raised) -> Raised:
     return error
 
 
+def shown_alone(error: Raised) -> Raised:
+    """Return an exception that is shown by its name and message, without any line of code."""
+    vars(error)[_RENDER] = MethodType(_rendered_alone, error)
+    return error
+
+
+def _rendered_alone(error: BaseException) -> list[str]:
+    view: Any = sys.modules["IPython"].get_ipython().InteractiveTB
+    lines: list[str] = view.get_exception_only(type(error), error)
+    return lines
+
+
 def is_own(error: BaseException | None) -> bool:
     """Return whether an exception was raised on purpose by det_native."""
     return isinstance(error, DetError) or (error is not None and _RENDER in vars(error))

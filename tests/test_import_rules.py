@@ -88,6 +88,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.inspection",
         "det_native.past_history",
         "det_native.proof",
+        "det_native.runtime",
         "det_native.schema",
     },
     "det_native.storage": {"det_native.schema"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from det_native.client.handles import Experiment
@@ -26,11 +26,6 @@ class KerasExperiment(Experiment):
         What ``fit()`` was called of, in this kernel.
     kind : type
         Keras's ``History``.
-
-    Attributes
-    ----------
-    before_model : callable or None
-        Is called before `model` is given: it sees that the model has what the experiment has trained.
     """
 
     def __init__(self, source: Source, experiment_id: int | str, *, model: Any, kind: type) -> None:
@@ -38,13 +33,10 @@ class KerasExperiment(Experiment):
         self._model = model
         self._kind = kind
         self._epochs: list[rest.EpochRow] | None = None
-        self.before_model: Callable[[], None] | None = None
 
     @property
     def model(self) -> Any:
         """The model of this kernel that ``fit()`` was called of."""
-        if self.before_model is not None:
-            self.before_model()
         return self._model
 
     @property

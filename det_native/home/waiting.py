@@ -9,7 +9,7 @@ from det_native.client import rendering
 from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
 from det_native.client.waiting import interrupt_is_told
-from det_native.errors import ArgumentError, DetError, MasterError, NotFoundError, shown_shortly
+from det_native.errors import ArgumentError, DetError, MasterError, NotFoundError, shown_alone
 from det_native.runtime import active_host
 
 
@@ -28,7 +28,7 @@ def wait_for_result(experiment: Experiment, show: Show) -> None:
         with interrupt_is_told():
             experiment.wait(show=show)
     except KeyboardInterrupt:
-        raise shown_shortly(KeyboardInterrupt(f"Experiment {experiment.id} goes on. {later}")) from None
+        raise shown_alone(KeyboardInterrupt(f"Experiment {experiment.id} goes on. {later}")) from None
     except MasterError as error:
         if not isinstance(error, NotFoundError) and len(error.args) == 1:
             later = f"det.experiment({experiment.id}).wait() waits for its end and brings its result."
@@ -74,7 +74,7 @@ def wait(*experiments: Experiment | Iterable[Experiment]) -> None:
         except KeyboardInterrupt:
             rest = _names(handles[count:])
             sentence = f"{rest.capitalize()} may go on. det.wait() waits again and brings the results."
-            raise shown_shortly(KeyboardInterrupt(sentence)) from None
+            raise shown_alone(KeyboardInterrupt(sentence)) from None
         except DetError as failure:
             failures.append(failure)
     if handles:

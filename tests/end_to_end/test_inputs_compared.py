@@ -106,10 +106,6 @@ def test_large_data_that_only_the_notebook_has_are_an_error_whose_remedy_works(
     assert "init(values=['x_train'])" in trial.error.message
     assert "y_train" not in trial.error.message
     followed = FIT.replace('show="none"', "show='none', values=['x_train']")
-    # It wraps the model once more: that there is no training to go on from is said once, before anything is sent.
-    error = kernel.run(f"settings = {{}}\n{followed}", fails=True).error
-    assert "init(values=['x_train'])" in error
-    assert "`model` keeps the weights that it has here: run this again to go on with them." in error
     ended(cluster.attach(kernel.submit(f"settings = {{}}\n{followed}")), ExperimentState.COMPLETED)
 
 

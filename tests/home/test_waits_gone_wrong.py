@@ -40,6 +40,10 @@ handles = []
 def work():
     handles.append(context.fit(data, train_batch=train_batch, epochs=3))
     handles.append(loss_here())
+def run_in_thread():
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
 async def await_work():
     work()
 """
@@ -122,9 +126,7 @@ def test_a_search_brings_its_best_trial_where_shapes_fit(kernel: Kernel, worse: 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "call", ["thread = threading.Thread(target=work)\nthread.start()\nthread.join()", "await await_work()"]
-)
+@pytest.mark.parametrize("call", ["run_in_thread()", "await await_work()"])
 def test_a_call_in_a_thread_or_a_coroutine_waits_there(kernel: Kernel, call: str) -> None:
     kernel.run(BEGIN.format("local=True"))
     kernel.run(FIT.format(""))

@@ -208,7 +208,7 @@ def test_break_ends_the_training_there_on_a_worker_too(notebook: Notebook) -> No
 
 
 def test_an_exception_in_the_loop_names_its_cell(notebook: Notebook) -> None:
-    notebook.run(OBJECTS.format(init="config"))
+    notebook.run(OBJECTS.format(init="config, wait=False"))
     notebook.run(
         LOOP.replace("    seen +=", '    if context.batch_idx == 5:\n        raise KeyError("six")\n    seen +=')
     )
