@@ -1,10 +1,9 @@
 """The user's Dataset, pass after pass, from any batch of any pass.
 
 Each pass over it has an iterator of its own, as plain Keras has one for each epoch. Its state, buffers of shuffles
-included, goes into a checkpoint. But a shuffle whose last record has been read, maybe ahead of the training, is
-forgotten by TensorFlow's iterators, with the seeds of its next passes. A state without them is not kept: a shuffle
-draws its seeds at the beginning of a pass, so a later process begins as many passes, and reads the last one up to the
-batch. What TensorFlow cannot save at all is read again from the first batch.
+included, goes into a checkpoint, and how many seeds its shuffles have drawn (``det_native.keras.shuffles``). Where
+TensorFlow cannot save the state, a later process reads the pass again up to the batch; a Python generator is read again
+from the first batch.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.trial import state_files
+from det_native.keras import shuffles
 from det_native.keras.generations import internals
-from det_native.keras.pipelines import reads_from_python, reseedings
+from det_native.keras.pipelines import reads_from_python
 
 logger = logging.getLogger("det_native")
 
 _STATE = "data"
 _POSITION = "data_position"
-# What the state of each shuffle has, in a file that TensorFlow writes without compression.
-_SEEDS = b"epoch_num_random_samples"
 
 
 class DatasetFeed:
@@ -56,11 +54,11 @@ class DatasetFeed:
         endless = length == tf.data.INFINITE_CARDINALITY
         self._dataset = dataset.repeat() if self._length == math.inf and not endless else dataset
         self._iterator: Any = None
-        self._passes = self._taken = 0
+        self._begun: list[int] = []
+        self._taken = 0
         self._from_python = reads_from_python(dataset)
         self._reason = "it reads from a Python generator" if self._from_python else ""
         self._reported = False
-        self._seeds: tuple[int, bool] | None = None
 
     def arguments(self, batches: int) -> dict[str, Any]:
         """Return a Dataset without end, so that Keras leaves the passes to us: it is not read."""
@@ -96,20 +94,19 @@ class DatasetFeed:
         """Nothing to take: :meth:`attach` does."""
 
     def save(self, folder: Path, batches: int) -> None:
-        """Write how many passes there were, how much of the last one, and the iterator's state if it is whole."""
+        """Write how much of the present pass is taken, the seeds of its order, and the iterator's state if it has one."""
         if self._iterator is None:
             return
         whole = not self._reason and self._save_state(folder)
-        again = bool(self._reason)
-        state_files.dump(
-            folder, _POSITION, {"passes": self._passes, "taken": self._taken, "state": whole, "again": again}
-        )
-        if again and not self._reported:
+        drawn = {"begun": self._begun, "drawn": shuffles.places(self._given)}
+        state_files.dump(folder, _POSITION, {"taken": self._taken, "state": whole, "again": self._from_python, **drawn})
+        if self._reason and not self._reported:
             self._reported = True
             logger.warning(
                 "The position in the training Dataset cannot be saved (%s): after a restart its batches are read "
-                "again from the first.",
+                "again from the first%s.",
                 self._reason,
+                "" if self._from_python else " of the epoch",
             )
 
     def close(self) -> None:
@@ -124,8 +121,8 @@ class DatasetFeed:
         return self._iterator
 
     def _begin(self) -> None:
+        self._begun = shuffles.places(self._given)
         self._iterator = iter(self._dataset)
-        self._passes += 1
         self._taken = 0
 
     def _save_state(self, folder: Path) -> bool:
@@ -134,35 +131,26 @@ class DatasetFeed:
         except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError) as error:
             self._reason = error.message.rsplit("}}", 1)[-1].split("[Op", 1)[0].strip()
             return False
-        files = list(folder.glob(f"{_STATE}.*"))
-        if sum(file.read_bytes().count(_SEEDS) for file in files) >= self._seeds_of_a_pass()[0]:
-            return True
-        for file in files:
-            file.unlink()
-        return False
-
-    def _seeds_of_a_pass(self) -> tuple[int, bool]:
-        if self._seeds is None:
-            self._seeds = reseedings(self._dataset)
-        return self._seeds
+        return True
 
     def _resume(self, folder: Path, batches: int) -> None:
         try:
             position = state_files.load(folder, _POSITION)
         except FileNotFoundError:
-            position = {"passes": 1, "taken": batches, "state": False, "again": True}
-        if position["state"]:
-            self._begin()
-            tf.train.Checkpoint(iterator=self._iterator).read(str(folder / _STATE))
-            self._passes, self._taken = position["passes"], position["taken"]
-        elif position["again"] or not self._seeds_of_a_pass()[1]:
+            position = {"again": True}
+        if position["again"]:
             logger.info("Reading the first %d batches of the training Dataset again, to continue after them.", batches)
             self._skip(batches)
+            return
+        shuffles.put_places(self._given, position["begun"])
+        self._begin()
+        if position["state"]:
+            tf.train.Checkpoint(iterator=self._iterator).read(str(folder / _STATE))
+            self._taken = position["taken"]
         else:
             logger.info("Reading %d batches of the training Dataset again, to continue after them.", position["taken"])
-            for _ in range(position["passes"]):
-                self._begin()
             self._skip(position["taken"])
+        shuffles.put_places(self._given, position["drawn"])
 
     def _skip(self, batches: int) -> None:
         for _ in range(batches):

@@ -103,11 +103,12 @@ class KerasHarness(FrameworkHarness):
 
     def load_into(self, call: Any, directory: Path) -> None:
         """Put what a training has made of the objects of a captured call into them: its model, its callbacks."""
-        from det_harness.frameworks.keras import callback_state
+        from det_harness.frameworks.keras import callback_state, shuffled_data
 
         if call.context.role in ("worker", "load"):  # an earlier call, which does not train here
             self.note_names(call)
         _state().load_into(call, directory)
+        shuffled_data.restore(directory, call)
         for folder in (after_training.weights_in(directory), directory):
             if callback_state.is_in(folder):
                 callback_state.bring_home(folder, call.model, call.callbacks(), call.names)
