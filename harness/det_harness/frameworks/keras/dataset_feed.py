@@ -1,6 +1,7 @@
 """The user's Dataset, pass after pass, from any batch of any pass.
 
-Each pass over it has an iterator of its own, as plain Keras has one for each epoch. Its state, buffers of shuffles
+Each pass over it has an iterator of its own. Keras begins some that it never reads, of which shuffles draw seeds: so do
+we, and each epoch has the order of plain Keras. An iterator's state, buffers of shuffles
 included, goes into a checkpoint, and how many seeds its shuffles have drawn (``det_native.keras.shuffles``). Where
 TensorFlow cannot save the state, a later process reads the pass again up to the batch; a Python generator is read again
 from the first batch.
@@ -18,8 +19,9 @@ import tensorflow as tf
 
 from det_harness.trial import state_files
 from det_native.keras import shuffles
-from det_native.keras.generations import internals
+from det_native.keras.generations import NUMBER, internals
 from det_native.keras.pipelines import reads_from_python
+from det_native.keras.values import number_of
 
 logger = logging.getLogger("det_native")
 
@@ -38,10 +40,17 @@ class DatasetFeed:
         several batches, a pass may not end in between.
     class_weight : dict, optional
         The weight of each class, which Keras would put into the pipeline that is not read here.
+    steps : int, optional
+        The ``steps_per_epoch`` of the call.
     """
 
     def __init__(
-        self, dataset: Any, *, in_one_pass: bool = False, class_weight: dict[int, float] | None = None
+        self,
+        dataset: Any,
+        *,
+        in_one_pass: bool = False,
+        class_weight: dict[int, float] | None = None,
+        steps: int | None = None,
     ) -> None:
         self.error = None
         self._given = dataset
@@ -50,12 +59,14 @@ class DatasetFeed:
         # A pass has to end before the step of training that would find no batch: that one has drawn random numbers and
         # counted itself when it fails.
         length = int(dataset.cardinality())
+        self._by_epochs = length == tf.data.UNKNOWN_CARDINALITY and steps is None
         self._length = length if length > 0 and not in_one_pass else math.inf
         endless = length == tf.data.INFINITE_CARDINALITY
         self._dataset = dataset.repeat() if self._length == math.inf and not endless else dataset
         self._iterator: Any = None
-        self._begun: list[int] = []
-        self._taken = 0
+        self._steps = steps
+        self._at_first = self._begun = self._of_pass = shuffles.places(dataset)
+        self._taken, self._ended = 0, False
         self._from_python = reads_from_python(dataset)
         self._reason = "it reads from a Python generator" if self._from_python else ""
         self._reported = False
@@ -78,6 +89,10 @@ class DatasetFeed:
         """Return a function that trains on the next batch of our iterator, whatever Keras's own is."""
         if folder is not None and batches:
             self._resume(folder, batches)
+        else:
+            shuffles.put_places(self._given, self._at_first)  # Keras's own iterator has drawn, and maybe a validation
+            if NUMBER == 2 and self._steps in (None, number_of(self._given.cardinality())):
+                iter(self._dataset)
 
         def train_next(_: Any) -> Any:
             return train(self._next())
@@ -85,7 +100,15 @@ class DatasetFeed:
         return train_next
 
     def all_read(self) -> None:
-        """Nothing to do."""
+        """Begin the next pass, as Keras 3 does; where it has not been told of steps, it will begin once more."""
+        if self._by_epochs:
+            shuffles.put_places(self._given, self._of_pass)  # the repeated Dataset may have begun with the next pass
+            self._ended = True
+        elif NUMBER > 2 and self._taken >= self._length:
+            if self._steps is None:
+                iter(self._dataset)
+            else:
+                self._begin()
 
     def epoch_ended(self, epochs_done: int) -> None:
         """Nothing to prepare: the passes follow on each other by themselves."""
@@ -94,12 +117,22 @@ class DatasetFeed:
         """Nothing to take: :meth:`attach` does."""
 
     def save(self, folder: Path, batches: int) -> None:
-        """Write how much of the present pass is taken, the seeds of its order, and the iterator's state if it has one."""
+        """Write how much of the present pass is taken, the seeds of its order, and the iterator's state, if it can."""
         if self._iterator is None:
             return
         whole = not self._reason and self._save_state(folder)
         drawn = {"begun": self._begun, "drawn": shuffles.places(self._given)}
-        state_files.dump(folder, _POSITION, {"taken": self._taken, "state": whole, "again": self._from_python, **drawn})
+        state_files.dump(
+            folder,
+            _POSITION,
+            {
+                "taken": self._taken,
+                "ended": self._ended or self._taken >= self._length,
+                "state": whole,
+                "again": self._from_python,
+                **drawn,
+            },
+        )
         if self._reason and not self._reported:
             self._reported = True
             logger.warning(
@@ -115,7 +148,7 @@ class DatasetFeed:
 
     def _next(self) -> Any:
         """Return an iterator that has a batch, and count it as taken."""
-        if self._iterator is None or self._taken >= self._length:
+        if self._iterator is None or self._ended or self._taken >= self._length:
             self._begin()
         self._taken += 1
         return self._iterator
@@ -123,7 +156,8 @@ class DatasetFeed:
     def _begin(self) -> None:
         self._begun = shuffles.places(self._given)
         self._iterator = iter(self._dataset)
-        self._taken = 0
+        self._of_pass = shuffles.places(self._given)
+        self._taken, self._ended = 0, False
 
     def _save_state(self, folder: Path) -> bool:
         try:
@@ -143,8 +177,11 @@ class DatasetFeed:
             self._skip(batches)
             return
         shuffles.put_places(self._given, position["begun"])
-        self._begin()
-        if position["state"]:
+        if not position["ended"]:
+            self._begin()
+        if self._iterator is None:
+            pass  # the next pass begins with the next batch
+        elif position["state"]:
             tf.train.Checkpoint(iterator=self._iterator).read(str(folder / _STATE))
             self._taken = position["taken"]
         else:
