@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import repeat_op, shuffle_op
+from tensorflow.python.data.ops import dataset_ops, random_op, repeat_op, shuffle_op
 
 from det_native.keras.values import number_of
 
@@ -107,9 +107,11 @@ def reads_from_python(dataset: Any) -> bool:
     return any(reads_from_python(above) for above in inputs_of(dataset))
 
 
-def draws_each_pass(dataset: Any) -> bool:
-    """Return whether the Dataset is one that ``shuffle()`` returned, with another order in each pass."""
-    return isinstance(dataset, shuffle_op._ShuffleDataset) and dataset._reshuffle_each_iteration
+def may_draw_each_pass(dataset: Any) -> bool:
+    """Return whether a step of a Dataset may draw seeds anew for each pass over it."""
+    if isinstance(dataset, shuffle_op._ShuffleDataset):
+        return bool(dataset._reshuffle_each_iteration)
+    return isinstance(dataset, dataset_ops._VariantDataset | random_op._RandomDataset)
 
 
 def bytes_held(dataset: Any) -> int:

@@ -16,10 +16,12 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, tensor_pb2
 
-from det_native.keras.pipelines import bytes_held, draws_each_pass, inputs_of
+from det_native.keras.pipelines import bytes_held, inputs_of, may_draw_each_pass
 
 _PLACE = b"epoch_num_random_samples"
 _SEEDS_OF_A_PASS = 2
+# Operations that draw seeds, by the attribute that says whether they do so for each pass.
+_DRAWING = {"ShuffleDatasetV3": "reshuffle_each_iteration", "RandomDatasetV2": "rerandomize_each_iteration"}
 # The graph of a Dataset is made of so many bytes in the time in which the other way looks at a few generators.
 _LITTLE = 16 * 1024**2
 
@@ -56,7 +58,7 @@ def _probes_of(dataset: Any) -> list[Any]:
     """Return an iterator for each shuffle of a Dataset that shares its generator of seeds, and reads nothing."""
     if dataset not in _probes:
         steps = list(_steps_of(dataset))
-        shuffles = [step for step in steps if draws_each_pass(step)]
+        shuffles = [step for step in steps if may_draw_each_pass(step)]
         if not shuffles:
             _probes[dataset] = []
         elif sum(map(bytes_held, steps)) <= _LITTLE:
@@ -84,7 +86,7 @@ def _handles(dataset: Any) -> list[Any]:
     nodes = {node.name: node for node in graph.node}
     found: dict[str, Any] = {}
     for node in graph.node:
-        if node.op == "ShuffleDatasetV3" and node.attr["reshuffle_each_iteration"].b:
+        if node.op in _DRAWING and node.attr[_DRAWING[node.op]].b:
             handle = nodes[node.input[-1]].attr["value"].tensor
             found.setdefault(handle.resource_handle_val[0].name, handle)
     return list(found.values())

@@ -336,8 +336,15 @@ def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
 
 
 def _call_on(model: Any, batch: Any) -> None:
+    """Build a model for a batch, on which it is called only where it cannot be built without."""
     inputs, _, _ = tf.keras.utils.unpack_x_y_sample_weight(batch)
-    model(inputs, training=False)
+    before = rng.capture()
+    try:
+        internals.build_on(model, inputs)
+    except Exception as error:  # noqa: BLE001 (whatever layers of users raise)
+        logger.debug("The model %s is called to be built: %s", model.name, error)
+        rng.apply(before)
+        model(inputs, training=False)
 
 
 def metric_values(model: Any) -> list[Any]:
