@@ -66,8 +66,13 @@ def use_older_optimizer(model: Any) -> None:
 
 def build_on(model: Any, inputs: Any) -> None:
     """Make the variables of a model in a graph that is never run."""
-    with tf.__internal__.FuncGraph(f"build{ONLY_SHAPES}").as_default():
+    with never_run():
         model(inputs, training=False)
+
+
+def never_run() -> Any:
+    """Return a graph for a block: what is computed in it makes variables, and nothing else."""
+    return tf.__internal__.FuncGraph(f"build{ONLY_SHAPES}").as_default()
 
 
 def build_optimizer(model: Any) -> None:

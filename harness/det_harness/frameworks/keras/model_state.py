@@ -374,9 +374,10 @@ def _name_metrics(model: Any, directory: Path, first_batch: Callable[[], Any]) -
         return
     # The items of a Sequence are arrays, which losses do not take.
     inputs, targets, weights = tf.keras.utils.unpack_x_y_sample_weight(tensors(first_batch()))
-    predicted = model(inputs, training=False)
-    model.compute_loss(inputs, targets, predicted, weights)
-    model.compute_metrics(inputs, targets, predicted, weights)
+    with keras2.never_run():
+        predicted = model(inputs, training=False)
+        model.compute_loss(inputs, targets, predicted, weights)
+        model.compute_metrics(inputs, targets, predicted, weights)
     set_metric_values(model, values)
 
 
