@@ -18,7 +18,6 @@ from tensorflow.python.framework import random_seed
 from det_native.keras.generations import keras2
 
 
-
 class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has no types
     """Draws what the operations of a layer would draw.
 
