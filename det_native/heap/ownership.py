@@ -8,8 +8,7 @@ import sys
 import sysconfig
 
 _LIBRARIES = tuple(
-    {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
-    - {sys.prefix, sys.base_prefix}
+    {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()} - {sys.prefix, sys.base_prefix}
 )
 _PARTS = ("/site-packages/", "/dist-packages/")
 
@@ -17,7 +16,7 @@ _PARTS = ("/site-packages/", "/dist-packages/")
 OURS: set[str] = {"det_native", "det_harness"}
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def is_users_module(name: str | None) -> bool:
     """Whether a module is the user's: the notebook itself, or a file that no package manager has put in place."""
     if not name or name == "builtins" or name.partition(".")[0] in OURS:

@@ -8,7 +8,7 @@ from operator import is_
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
-from det_native.heap.edges import ATOMS, VALUE, Kind, Left, State, Stays, full_name, kind_of
+from det_native.heap.edges import ATOMS, VALUE, Kind, Left, Stays, State, full_name, kind_of
 from det_native.heap.kinds.process import PROCESS
 
 _SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open", "_", "__", "___", "_oh", "_dh", "_ih"})
@@ -228,3 +228,4 @@ def same_facts(one: Any, other: Any) -> bool:
         return one is other or bool(one == other)
     except Exception:  # noqa: BLE001
         return False
+

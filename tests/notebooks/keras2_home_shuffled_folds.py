@@ -1,4 +1,4 @@
-# Folds of one shuffled Dataset, then the layer with noise of its own is frozen and thawed on an endless one; both Datasets are read afterwards.
+# Folds of one shuffled Dataset, a layer frozen and thawed on an endless one; both are read afterwards.
 # plain: the same losses
 # same: losses, held, after, model.get_weights(), model.noise.drawn.state.numpy(), float(tf.random.normal([1])[0])
 # %%

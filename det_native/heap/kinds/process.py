@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, Stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, Stays, State
 
 
 def _where_in_file(file: Any) -> Any:
@@ -23,11 +23,7 @@ def _where_in_file(file: Any) -> Any:
 
 
 def _where_in_code(generator: Any) -> Any:
-    frame = (
-        getattr(generator, "gi_frame", None)
-        or getattr(generator, "cr_frame", None)
-        or getattr(generator, "ag_frame", None)
-    )
+    frame = getattr(generator, "gi_frame", None) or getattr(generator, "cr_frame", None) or getattr(generator, "ag_frame", None)
     if frame is None:
         return None
     return frame.f_lasti, {n: v for n, v in frame.f_locals.items() if type(v) in (int, str, float, bool)}

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, Stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, Stays, State
 from det_native.heap.kinds.builtin import digest, sample
 from det_native.heap.kinds.instances import AttributesKind
 
@@ -44,11 +44,7 @@ class ConstantKind(Kind):
         if obj.dtype.name in ("resource", "variant"):
             return (), None
         value = obj.numpy()
-        return (), (
-            obj.dtype.name,
-            obj.shape.as_list(),
-            digest(value.tobytes()) if hasattr(value, "tobytes") else value,
-        )
+        return (), (obj.dtype.name, obj.shape.as_list(), digest(value.tobytes()) if hasattr(value, "tobytes") else value)
 
     def reduce(self, obj: Any) -> Any:
         if obj.dtype.name in ("resource", "variant"):
@@ -68,36 +64,15 @@ def make_constant(value: Any, dtype: str) -> Any:
 
 
 _REMADE = frozenset(
-    [
-        "train_function",
-        "test_function",
-        "predict_function",
-        "train_tf_function",
-        "_distribute_strategy",
-        "_distribution_strategy",
-        "_thread_local",
-        "_cluster_coordinator",
-        "_tb_graph",
-        "_update_step_xla",
-        "update_state",
-        "result",
-        "_obj_reference_counts_dict",
-        "_self_setattr_tracking",
-        "_layer_call_argspecs",
-        "_mesh",
-        "_tensor_usage_count",
-    ]
+    "train_function test_function predict_function train_tf_function _distribute_strategy _distribution_strategy "
+    "_thread_local _cluster_coordinator _tb_graph _update_step_xla update_state result _obj_reference_counts_dict "
+    "_self_setattr_tracking _layer_call_argspecs _mesh _tensor_usage_count".split()
 )
 
 
-_REMADE_AS_NONE = [
-    "train_function",
-    "test_function",
-    "predict_function",
-    "train_tf_function",
-    "_cluster_coordinator",
-    "_mesh",
-]
+_REMADE_AS_NONE = (
+    "train_function test_function predict_function train_tf_function _cluster_coordinator _mesh".split()
+)
 
 
 class KerasKind(AttributesKind):
