@@ -8,15 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import repeat_op
+from tensorflow.python.data.ops import dataset_ops, random_op, repeat_op, shuffle_op
 
 from det_native.keras.values import number_of
 
 _DEPTH_OF_CLOSURES = 4
-# Operations of a pipeline that draw seeds anew for each pass over it.
-_RESEEDING = ("ShuffleDatasetV3", "ShuffleAndRepeatDatasetV2", "RandomDatasetV2")
-# Operations that begin a pass over what is below them more than once, or only when it is needed.
-_BEGINNING_LATER = ("RepeatDataset", "ConcatenateDataset", "ShuffleAndRepeatDatasetV2")
 
 
 def inputs_of(dataset: Any) -> list[Any]:
@@ -111,13 +107,13 @@ def reads_from_python(dataset: Any) -> bool:
     return any(reads_from_python(above) for above in inputs_of(dataset))
 
 
-def reseedings(dataset: Any) -> tuple[int, bool]:
-    """Return how many parts of a Dataset draw seeds anew for each pass, and whether each does so once a pass.
+def may_draw_each_pass(dataset: Any) -> bool:
+    """Return whether a step of a Dataset may draw seeds anew for each pass over it."""
+    if isinstance(dataset, shuffle_op._ShuffleDataset):
+        return bool(dataset._reshuffle_each_iteration)
+    return isinstance(dataset, dataset_ops._VariantDataset | random_op._RandomDataset)
 
-    What lies inside of functions (of ``interleave()``, say) is not counted.
-    """
-    graph = tf.compat.v1.GraphDef()
-    graph.ParseFromString(dataset._as_serialized_graph().numpy())
-    operations = [node.op for node in graph.node]
-    count = sum(operation in _RESEEDING for operation in operations)
-    return count, not any(operation in _BEGINNING_LATER for operation in operations)
+
+def bytes_held(dataset: Any) -> int:
+    """Return the size of the tensors that a step of a Dataset was made of."""
+    return sum(tensor.numpy().nbytes for tensor in getattr(dataset, "_tensors", ()) if hasattr(tensor, "numpy"))

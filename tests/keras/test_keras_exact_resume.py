@@ -26,7 +26,7 @@ from tries import draw
 
 from det_native.keras import SequenceAdapter, TFKerasTrial
 from det_native.keras.generations import NUMBER
-from det_native.keras.pipelines import batch_size_of_step, inputs_of, is_repeat, reads_from_python, reseedings, steps_up
+from det_native.keras.pipelines import batch_size_of_step, inputs_of, is_repeat, reads_from_python, steps_up
 from det_native.schema.environment import TrialEnvironment
 from det_native.storage.checkpoints import CheckpointStorage
 
@@ -356,10 +356,3 @@ class TestPrivateAttributes:
         generated = tf.data.Dataset.from_generator(lambda: iter([1]), output_signature=signature)
         assert reads_from_python(generated.map(lambda number: number + 1).batch(2))
         assert not reads_from_python(tf.data.Dataset.range(3).map(lambda number: number + 1))
-
-    def test_dataset_as_serialized_graph(self) -> None:
-        numbers = tf.data.Dataset.range(9)
-        assert reseedings(numbers.batch(2)) == (0, True)
-        assert reseedings(tf.data.Dataset.zip((numbers.shuffle(2), numbers.shuffle(3))).batch(2)) == (2, True)
-        assert reseedings(numbers.shuffle(2).repeat(2)) == (1, False)
-        assert reseedings(numbers.shuffle(2).concatenate(numbers)) == (1, False)

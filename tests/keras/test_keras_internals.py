@@ -229,6 +229,20 @@ def test_what_keras_sets_on_callbacks() -> None:
     assert set(vars(tf.keras.callbacks.Callback())) <= internals.SET_BY_KERAS
 
 
+def test_nothing_runs_where_a_model_is_built() -> None:
+    """Keras ends the names of such graphs with ``_scratch_graph``."""
+    ran: list[int] = []
+
+    class Counting(tf.keras.layers.Layer):  # type: ignore[misc]  # TensorFlow has no types
+        def call(self, rows: Any) -> Any:
+            tf.py_function(lambda: ran.append(1), [], [])
+            return rows
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(3), Counting()])
+    internals.build_on(model, tf.zeros((2, 5)))
+    assert (model.built, len(model.weights), ran) == (True, 2, [])
+
+
 def test_each_private_name_is_named_by_a_test() -> None:
     used = set(re.findall(r"(?:\.|\")(_[a-zA-Z]\w+)", inspect.getsource(internals)))
     named = inspect.getsource(inspect.getmodule(made))  # type: ignore[arg-type]

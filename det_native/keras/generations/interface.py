@@ -29,6 +29,9 @@ class Generation(Protocol):
     def is_compiled(self, model: Any) -> bool:
         """Return whether a model is compiled."""
 
+    def build_on(self, model: Any, inputs: Any) -> None:
+        """Make the variables of a model for inputs like these; its layers compute nothing, and draw no numbers."""
+
     def trained_by(self, optimizer: Any) -> list[Any] | None:
         """Return keys of the variables that an optimizer was built for; None where it does not tell."""
 

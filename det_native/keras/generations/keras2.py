@@ -20,6 +20,9 @@ SET_BY_KERAS = frozenset({"model", "params", "validation_data", "_supports_tf_lo
 
 QUEUE_DEFAULTS: Mapping[str, Any] = {}
 
+# How the names of graphs end in which Keras finds out the shapes of what a layer gives; nothing runs in them.
+ONLY_SHAPES = "_scratch_graph"
+
 
 def takes_several_batches(model: Any) -> bool:
     """Return whether one call of the model's training function takes several batches (``steps_per_execution``)."""
@@ -59,6 +62,17 @@ def use_older_optimizer(model: Any) -> None:
         model.optimizer = convert_to_legacy_optimizer(optimizer)
     finally:
         optimizer._serialize_hyperparameter = serialized
+
+
+def build_on(model: Any, inputs: Any) -> None:
+    """Make the variables of a model in a graph that is never run."""
+    with never_run():
+        model(inputs, training=False)
+
+
+def never_run() -> Any:
+    """Return a graph for a block: what is computed in it makes variables, and nothing else."""
+    return tf.__internal__.FuncGraph(f"build{ONLY_SHAPES}").as_default()
 
 
 def build_optimizer(model: Any) -> None:

@@ -62,6 +62,15 @@ def is_compiled(model: Any) -> bool:
     return bool(model.compiled)
 
 
+def build_on(model: Any, inputs: Any) -> None:
+    """Make the variables of a model by tensors that have a shape and no values."""
+
+    def symbolic(value: Any) -> Any:
+        return tf.keras.KerasTensor(tuple(value.shape), tf.keras.backend.standardize_dtype(value.dtype))
+
+    model(tf.nest.map_structure(symbolic, inputs), training=False)
+
+
 def build_for(optimizer: Any, variables: Sequence[Any]) -> None:
     """Make the variables that an optimizer needs to train these."""
     if variables:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from det_harness.frameworks.keras import model_state, outside, warm_start
+from det_harness.frameworks.keras import model_state, outside, shuffled_data, warm_start
 from det_harness.frameworks.keras.data import Feed, TrainFunction
 from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import AddedHooks
@@ -112,7 +112,10 @@ class KerasCheckpoints:
     def attach(self, train: TrainFunction, batches: int) -> TrainFunction:
         """Return what trains on one batch, of data that are where they were."""
         other = self._folder / "of another number of slots" if self._folder is not None else None
-        return self._feed.attach(train, batches, self._own or other)
+        attached = self._feed.attach(train, batches, self._own or other)
+        if self._own is not None:
+            shuffled_data.restore(self._own, self._call)
+        return attached
 
     def save(
         self,
@@ -190,6 +193,7 @@ class KerasCheckpoints:
         self._save_outside(folder, callbacks)
         self._feed.save(folder, self._services.schedule.progress.batches)
         self._validation_feed.save(folder)
+        shuffled_data.save(folder, self._call)
         gathered = self._gradients.state()
         if any(each is not None for each in gathered):
             state_files.dump(folder, _GRADIENTS, gathered)

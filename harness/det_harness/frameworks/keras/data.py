@@ -87,7 +87,8 @@ def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLength
         return _GeneratorFeed(call, share)
     if data.kind is Kind.DATASET:
         in_one_pass = internals.takes_several_batches(call.model)
-        return DatasetFeed(data.x, in_one_pass=in_one_pass, class_weight=call.arguments["class_weight"])
+        weights, steps = call.arguments["class_weight"], call.arguments["steps_per_epoch"]
+        return DatasetFeed(data.x, in_one_pass=in_one_pass, class_weight=weights, steps=steps)
     batch_size = call.per_slot_batch_size(environment) if data.kind.indexed else 0
     if data.kind is Kind.ARRAYS:
         as_in_keras = ordered_as_in_keras(call, share)

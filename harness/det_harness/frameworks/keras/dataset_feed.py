@@ -1,10 +1,10 @@
 """The user's Dataset, pass after pass, from any batch of any pass.
 
-Each pass over it has an iterator of its own, as plain Keras has one for each epoch. Its state, buffers of shuffles
-included, goes into a checkpoint. But a shuffle whose last record has been read, maybe ahead of the training, is
-forgotten by TensorFlow's iterators, with the seeds of its next passes. A state without them is not kept: a shuffle
-draws its seeds at the beginning of a pass, so a later process begins as many passes, and reads the last one up to the
-batch. What TensorFlow cannot save at all is read again from the first batch.
+Each pass over it has an iterator of its own. Keras begins some that it never reads, of which shuffles draw seeds: so do
+we, and each epoch has the order of plain Keras. An iterator's state, buffers of shuffles
+included, goes into a checkpoint, and how many seeds its shuffles have drawn (``det_native.keras.shuffles``). Where
+TensorFlow cannot save the state, a later process reads the pass again up to the batch; a Python generator is read again
+from the first batch.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.trial import state_files
-from det_native.keras.generations import internals
-from det_native.keras.pipelines import reads_from_python, reseedings
+from det_native.keras import shuffles
+from det_native.keras.generations import NUMBER, internals
+from det_native.keras.pipelines import reads_from_python
+from det_native.keras.values import number_of
 
 logger = logging.getLogger("det_native")
 
 _STATE = "data"
 _POSITION = "data_position"
-# What the state of each shuffle has, in a file that TensorFlow writes without compression.
-_SEEDS = b"epoch_num_random_samples"
 
 
 class DatasetFeed:
@@ -40,10 +40,17 @@ class DatasetFeed:
         several batches, a pass may not end in between.
     class_weight : dict, optional
         The weight of each class, which Keras would put into the pipeline that is not read here.
+    steps : int, optional
+        The ``steps_per_epoch`` of the call.
     """
 
     def __init__(
-        self, dataset: Any, *, in_one_pass: bool = False, class_weight: dict[int, float] | None = None
+        self,
+        dataset: Any,
+        *,
+        in_one_pass: bool = False,
+        class_weight: dict[int, float] | None = None,
+        steps: int | None = None,
     ) -> None:
         self.error = None
         self._given = dataset
@@ -52,15 +59,17 @@ class DatasetFeed:
         # A pass has to end before the step of training that would find no batch: that one has drawn random numbers and
         # counted itself when it fails.
         length = int(dataset.cardinality())
+        self._by_epochs = length == tf.data.UNKNOWN_CARDINALITY and steps is None
         self._length = length if length > 0 and not in_one_pass else math.inf
         endless = length == tf.data.INFINITE_CARDINALITY
         self._dataset = dataset.repeat() if self._length == math.inf and not endless else dataset
         self._iterator: Any = None
-        self._passes = self._taken = 0
+        self._steps = steps
+        self._at_first = self._begun = self._of_pass = shuffles.places(dataset)
+        self._taken, self._ended = 0, False
         self._from_python = reads_from_python(dataset)
         self._reason = "it reads from a Python generator" if self._from_python else ""
         self._reported = False
-        self._seeds: tuple[int, bool] | None = None
 
     def arguments(self, batches: int) -> dict[str, Any]:
         """Return a Dataset without end, so that Keras leaves the passes to us: it is not read."""
@@ -80,6 +89,10 @@ class DatasetFeed:
         """Return a function that trains on the next batch of our iterator, whatever Keras's own is."""
         if folder is not None and batches:
             self._resume(folder, batches)
+        else:
+            shuffles.put_places(self._given, self._at_first)  # Keras's own iterator has drawn, and maybe a validation
+            if NUMBER == 2 and self._steps in (None, number_of(self._given.cardinality())):
+                iter(self._dataset)
 
         def train_next(_: Any) -> Any:
             return train(self._next())
@@ -87,7 +100,15 @@ class DatasetFeed:
         return train_next
 
     def all_read(self) -> None:
-        """Nothing to do."""
+        """Begin the next pass, as Keras 3 does; where it has not been told of steps, it will begin once more."""
+        if self._by_epochs:
+            shuffles.put_places(self._given, self._of_pass)  # the repeated Dataset may have begun with the next pass
+            self._ended = True
+        elif NUMBER > 2 and self._taken >= self._length:
+            if self._steps is None:
+                iter(self._dataset)
+            else:
+                self._begin()
 
     def epoch_ended(self, epochs_done: int) -> None:
         """Nothing to prepare: the passes follow on each other by themselves."""
@@ -96,20 +117,29 @@ class DatasetFeed:
         """Nothing to take: :meth:`attach` does."""
 
     def save(self, folder: Path, batches: int) -> None:
-        """Write how many passes there were, how much of the last one, and the iterator's state if it is whole."""
+        """Write how much of the present pass is taken, the seeds of its order, and the iterator's state, if it can."""
         if self._iterator is None:
             return
         whole = not self._reason and self._save_state(folder)
-        again = bool(self._reason)
+        drawn = {"begun": self._begun, "drawn": shuffles.places(self._given)}
         state_files.dump(
-            folder, _POSITION, {"passes": self._passes, "taken": self._taken, "state": whole, "again": again}
+            folder,
+            _POSITION,
+            {
+                "taken": self._taken,
+                "ended": self._ended or self._taken >= self._length,
+                "state": whole,
+                "again": self._from_python,
+                **drawn,
+            },
         )
-        if again and not self._reported:
+        if self._reason and not self._reported:
             self._reported = True
             logger.warning(
                 "The position in the training Dataset cannot be saved (%s): after a restart its batches are read "
-                "again from the first.",
+                "again from the first%s.",
                 self._reason,
+                "" if self._from_python else " of the epoch",
             )
 
     def close(self) -> None:
@@ -118,15 +148,16 @@ class DatasetFeed:
 
     def _next(self) -> Any:
         """Return an iterator that has a batch, and count it as taken."""
-        if self._iterator is None or self._taken >= self._length:
+        if self._iterator is None or self._ended or self._taken >= self._length:
             self._begin()
         self._taken += 1
         return self._iterator
 
     def _begin(self) -> None:
+        self._begun = shuffles.places(self._given)
         self._iterator = iter(self._dataset)
-        self._passes += 1
-        self._taken = 0
+        self._of_pass = shuffles.places(self._given)
+        self._taken, self._ended = 0, False
 
     def _save_state(self, folder: Path) -> bool:
         try:
@@ -134,35 +165,29 @@ class DatasetFeed:
         except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError) as error:
             self._reason = error.message.rsplit("}}", 1)[-1].split("[Op", 1)[0].strip()
             return False
-        files = list(folder.glob(f"{_STATE}.*"))
-        if sum(file.read_bytes().count(_SEEDS) for file in files) >= self._seeds_of_a_pass()[0]:
-            return True
-        for file in files:
-            file.unlink()
-        return False
-
-    def _seeds_of_a_pass(self) -> tuple[int, bool]:
-        if self._seeds is None:
-            self._seeds = reseedings(self._dataset)
-        return self._seeds
+        return True
 
     def _resume(self, folder: Path, batches: int) -> None:
         try:
             position = state_files.load(folder, _POSITION)
         except FileNotFoundError:
-            position = {"passes": 1, "taken": batches, "state": False, "again": True}
-        if position["state"]:
-            self._begin()
-            tf.train.Checkpoint(iterator=self._iterator).read(str(folder / _STATE))
-            self._passes, self._taken = position["passes"], position["taken"]
-        elif position["again"] or not self._seeds_of_a_pass()[1]:
+            position = {"again": True}
+        if position["again"]:
             logger.info("Reading the first %d batches of the training Dataset again, to continue after them.", batches)
             self._skip(batches)
+            return
+        shuffles.put_places(self._given, position["begun"])
+        if not position["ended"]:
+            self._begin()
+        if self._iterator is None:
+            pass  # the next pass begins with the next batch
+        elif position["state"]:
+            tf.train.Checkpoint(iterator=self._iterator).read(str(folder / _STATE))
+            self._taken = position["taken"]
         else:
             logger.info("Reading %d batches of the training Dataset again, to continue after them.", position["taken"])
-            for _ in range(position["passes"]):
-                self._begin()
             self._skip(position["taken"])
+        shuffles.put_places(self._given, position["drawn"])
 
     def _skip(self, batches: int) -> None:
         for _ in range(batches):

@@ -103,12 +103,13 @@ class KerasHarness(FrameworkHarness):
 
     def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has made of a call into its model, and into all else that it has changed."""
-        from det_harness.frameworks.keras import outside
+        from det_harness.frameworks.keras import outside, shuffled_data
         from det_harness.trial import heap_file
 
         if call.context.role in ("worker", "load"):  # an earlier call, which does not train here
             self.note_names(call)
         _state().load_into(call, directory)
+        shuffled_data.restore(directory, call)
         snapshot, call.snapshot = call.snapshot, None
         for folder in (after_training.weights_in(directory), directory):
             if heap_file.is_in(folder) and snapshot is not None:

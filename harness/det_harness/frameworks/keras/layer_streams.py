@@ -15,8 +15,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import random_seed
 
-# How the names of graphs end in which Keras finds out the shapes of what a layer gives; nothing runs in them.
-_ONLY_SHAPES = "_scratch_graph"
+from det_native.keras.generations import keras2
 
 
 class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has no types
@@ -91,7 +90,7 @@ class LayerStream(tf.random.Generator):  # type: ignore[misc]  # TensorFlow has 
         if tf.executing_eagerly():  # from the global stream, which is in checkpoints
             return eagerly(*args, **kwargs, seed=own)
         *_, graph = graphs = list(_graphs_around(tf.compat.v1.get_default_graph()))
-        if any(each.name.endswith(_ONLY_SHAPES) for each in graphs):
+        if any(each.name.endswith(keras2.ONLY_SHAPES) for each in graphs):
             return eagerly(*args, **kwargs, seed=own)
         place = self._drawn_in[graph] = self._drawn_in.get(graph, -1) + 1
         self.extend(place)

@@ -336,8 +336,15 @@ def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
 
 
 def _call_on(model: Any, batch: Any) -> None:
+    """Build a model for a batch, on which it is called only where it cannot be built without."""
     inputs, _, _ = tf.keras.utils.unpack_x_y_sample_weight(batch)
-    model(inputs, training=False)
+    before = rng.capture()
+    try:
+        internals.build_on(model, inputs)
+    except Exception as error:  # noqa: BLE001 (whatever layers of users raise)
+        logger.debug("The model %s is called to be built: %s", model.name, error)
+        rng.apply(before)
+        model(inputs, training=False)
 
 
 def metric_values(model: Any) -> list[Any]:
@@ -367,9 +374,10 @@ def _name_metrics(model: Any, directory: Path, first_batch: Callable[[], Any]) -
         return
     # The items of a Sequence are arrays, which losses do not take.
     inputs, targets, weights = tf.keras.utils.unpack_x_y_sample_weight(tensors(first_batch()))
-    predicted = model(inputs, training=False)
-    model.compute_loss(inputs, targets, predicted, weights)
-    model.compute_metrics(inputs, targets, predicted, weights)
+    with keras2.never_run():
+        predicted = model(inputs, training=False)
+        model.compute_loss(inputs, targets, predicted, weights)
+        model.compute_metrics(inputs, targets, predicted, weights)
     set_metric_values(model, values)
 
 

@@ -19,6 +19,7 @@ from det_harness.frameworks.keras.sequences import ArrayBatches, Batches, Sequen
 from det_harness.frameworks.keras.shares import Share
 from det_harness.trial import state_files
 from det_native.errors import InvalidDataError
+from det_native.keras import shuffles
 from det_native.keras.data import Data, Kind
 from det_native.keras.native import FitCall
 from det_native.keras.sources import DataSource
@@ -153,7 +154,13 @@ class ValidationFeed:
 
     @contextmanager
     def preserved(self) -> Iterator[None]:
-        """Have a Sequence keep what it kept before the block, in which it is read when Keras would not read it."""
+        """Have the data keep what they kept before the block, in which they are read when Keras would not read them."""
+        data = self._call.validation
+        if data is not None and data.kind is Kind.DATASET:
+            drawn = shuffles.places(data.x)
+            yield
+            shuffles.put_places(data.x, drawn)
+            return
         if self._source is None:
             yield
             return
