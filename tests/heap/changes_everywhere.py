@@ -37,7 +37,8 @@ PLACES = {
     "loader": ("{n} = DataLoader(Box()); {n}.dataset.a = {value}", "{n}.dataset.a"),
 }
 
-_BEGIN = """import collections, functools, io, queue, random
+_BEGIN = """#! goes on
+import collections, functools, io, queue, random
 import numpy as np, pandas as pd, torch, torch.nn as nn, peat_helpers
 from torch.utils.data import DataLoader
 torch.manual_seed(1)

@@ -40,6 +40,14 @@ def test_a_value_is_the_same_in_the_notebook_as_on_the_worker(
     assert notebook["values"][place] == worker["values"][place]
 
 
+@pytest.mark.parametrize(
+    "place", [pytest.param(place, id=check) for place, check in enumerate(parts(PROGRAMS["everywhere"])[2])]
+)
+def test_a_restarted_worker_has_what_the_killed_one_would_have(results: dict[str, Any], place: int) -> None:
+    killed, restarted = (results["everywhere"][role]["values"][place] for role in ("killed", "restarted"))
+    assert restarted == killed
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_what_stays_is_named_and_nothing_else(results: dict[str, Any], program: str) -> None:
     said = results[program]
