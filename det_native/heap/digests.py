@@ -9,6 +9,8 @@ _BLOCK = 4 << 20
 #: Bytes of one array of which all is read; of larger ones a sample of each block.
 _WHOLE = 4 << 30
 _SAMPLE = 1 << 12
+#: Bytes of changed blocks of one array that are copied, whatever the limit of what travels is.
+_MOST = 8 << 30
 
 #: The offset of each block, and its bytes.
 Blocks = list[tuple[int, bytes]]
@@ -39,6 +41,8 @@ def changed_blocks(data: Any, before: tuple[str, ...], now: tuple[str, ...]) -> 
     """Return the blocks whose digests differ; all if there are more or fewer than before."""
     view = memoryview(data).cast("B")
     places = [place for place in range(len(now)) if len(before) != len(now) or before[place] != now[place]]
+    if len(places) * _BLOCK > _MOST:
+        raise OverflowError(f"more than {_MOST >> 30} GB of it have changed")
     return [(place * _BLOCK, bytes(view[place * _BLOCK : (place + 1) * _BLOCK])) for place in places]
 
 

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from det_native.heap.edges import Kind, State, is_value, kind_of
-from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, short
+from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, reopened, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
 #: Where an object is among the changes: the number of what holds it, and its place in there.
 Place = tuple[int, int]
+
+
+class Output:
+    """What a pickler writes to: keeps the bytes as long as they are within a limit, and counts all.
+
+    Parameters
+    ----------
+    limit : int
+
+    Attributes
+    ----------
+    parts : list of bytes
+    size : int
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.parts: list[bytes] = []
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        """Take bytes of the pickler."""
+        count = memoryview(data).nbytes
+        self.size += count
+        if self.size <= self._limit:
+            self.parts.append(bytes(data))
+        else:
+            self.parts.clear()
+        return count
 
 
 class Packer:
@@ -32,7 +60,7 @@ class Packer:
 
     def __init__(self, snapshot: Snapshot, limit: int, *, exact: bool, reopen: Reopen | None) -> None:
         self._snapshot, self._limit, self._exact, self._reopen = snapshot, limit, exact, reopen
-        states = snapshot.changes()
+        states = snapshot.changes(self._travels)
         self._replaced = {number for number in states if not snapshot.kinds[number].in_place}
         #: By number: children, facts, content.
         self._entries: dict[int, list[Any]] = {}
@@ -57,6 +85,9 @@ class Packer:
             return
         self._entries[number] = [list(children), facts, content]
 
+    def _travels(self, obj: Any) -> bool:
+        return reopened(obj, self._reopen) is not NotImplemented
+
     def _is_renewed(self, child: Any) -> bool:
         return self._snapshot.numbers.get(id(child)) in self._replaced
 
@@ -65,36 +96,35 @@ class Packer:
 
     def pack(self) -> tuple[bytes, list[str]]:
         """Return the bytes, and a sentence for each thing that is not in them."""
-        packed, pickler = self._dump_what_can()
-        while len(packed) > self._limit and self._drop_largest():
-            packed, pickler = self._dump_what_can()
+        output, pickler = self._dump_what_can()
+        while output.size > self._limit and self._drop_largest(output.size):
+            output, pickler = self._dump_what_can()
         self._say_what_is_left(pickler)
-        header = self._exact, pickler.ways
-        return pickle.dumps((header, packed), protocol=5), [*self._sentences]
+        return pickle.dumps(((self._exact, pickler.ways), output.parts), protocol=5), [*self._sentences]
 
-    def _dump_what_can(self) -> tuple[bytes, HeapPickler]:
+    def _dump_what_can(self) -> tuple[Output, HeapPickler]:
         try:
-            return self._dump([*self._entries])
+            return self._dump()
         except Exception:  # noqa: BLE001 (found object by object below)
             for number, place, child in [*self._units()]:
                 try:
                     self._dump_child(child)
                 except Exception as error:  # noqa: BLE001 (an object of a library may raise anything)
                     self._leave(number, place, f"cannot be pickled ({short(error)})")
-            return self._dump([*self._entries])
+            return self._dump()
 
-    def _dump(self, numbers: list[int]) -> tuple[bytes, HeapPickler]:
-        into = io.BytesIO()
-        pickler = self._pickler(into)
-        entries = []
-        for number in numbers:
-            children, facts, content = self._entries[number]
-            entries.append((Address(number), facts, [*map(self._or_kept, children)], content))
+    def _dump(self) -> tuple[Output, HeapPickler]:
+        output = Output(self._limit)
+        pickler = self._pickler(output)
+        entries = [
+            (Address(number), facts, [*map(self._or_kept, children)], content)
+            for number, (children, facts, content) in self._entries.items()
+        ]
         run_with_deep_stack(lambda: pickler.dump_all(entries))
-        return into.getvalue(), pickler
+        return output, pickler
 
-    def _pickler(self, into: io.BytesIO) -> HeapPickler:
-        return HeapPickler(into, self._snapshot, self._replaced, exact=self._exact, reopen=self._reopen)
+    def _pickler(self, output: Output) -> HeapPickler:
+        return HeapPickler(output, self._snapshot, self._replaced, exact=self._exact, reopen=self._reopen)
 
     def _or_kept(self, child: Any) -> Any:
         """Return a child, or what stands for one that stays: what holds it here holds something else there."""
@@ -113,7 +143,7 @@ class Packer:
     def _units(self) -> Iterator[tuple[int, int, Any]]:
         """Yield what can be left out alone: number, place (-1 for the content), and the object."""
         for number, (children, _, content) in self._entries.items():
-            if content is not None:
+            if content:
                 yield number, -1, content
             if self._names_children(number):
                 for place, child in enumerate(children):
@@ -127,18 +157,21 @@ class Packer:
         return type(kind).difference is not Kind.difference
 
     def _dump_child(self, child: Any) -> int:
-        into = io.BytesIO()
-        pickler = self._pickler(into)
+        output = Output(0)
+        pickler = self._pickler(output)
         run_with_deep_stack(lambda: pickler.dump(child))
-        return into.tell()
+        return output.size
 
-    def _drop_largest(self) -> bool:
-        sizes = {(number, place): self._dump_child(child) for number, place, child in self._units()}
-        if not sizes:
-            return False
-        (number, place), size = max(sizes.items(), key=lambda item: item[1])
-        self._leave(number, place, f"has {_amount(size)}, and {_amount(self._limit)} come home by themselves")
-        return True
+    def _drop_largest(self, total: int) -> bool:
+        """Leave out the largest things until the rest should fit; return whether there was anything."""
+        units = [(self._dump_child(child), number, place) for number, place, child in self._units()]
+        for size, number, place in sorted(units, reverse=True):
+            if number in self._entries:
+                self._leave(number, place, f"has {_amount(size)}, and {_amount(self._limit)} come home by themselves")
+                total -= size
+            if total <= self._limit:
+                break
+        return bool(units)
 
     def _leave(self, number: int, place: int, reason: str) -> None:
         path = self._snapshot.path(number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pathlib
 import types
@@ -42,7 +41,8 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     Parameters
     ----------
-    into : io.BytesIO
+    output : object
+        With ``write(data)``.
     snapshot : Snapshot
     replaced : collection of int
         Numbers of objects that are packed by value, as they cannot be changed in place.
@@ -60,14 +60,14 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def __init__(
         self,
-        into: io.BytesIO,
+        output: Any,
         snapshot: Snapshot,
         replaced: Collection[int],
         *,
         exact: bool = True,
         reopen: Reopen | None = None,
     ) -> None:
-        super().__init__(into, protocol=5)
+        super().__init__(output, protocol=5)
         self._snapshot, self._replaced, self._exact, self._reopen = snapshot, replaced, exact, reopen
         self._ways: dict[int, int] = {}
         self._late: dict[int, int] = {}
@@ -91,14 +91,14 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         if number is not None:
             if number not in self._replaced:
                 return "at", self._way(number)
-            if not self._snapshot.kinds[number].stays and cls not in (set, dict):
+            if cls not in (set, dict) and not self._snapshot.kinds[number].stays:
                 return None
         if cls in (set, dict) and _hashes_state(obj):
             return "late", self._put_off(obj), cls.__name__
         if cls in _PLAIN or cls is Fill:
             return None
         kind = kind_of(obj)
-        if not kind.stays or self._reopened(obj) is not NotImplemented:
+        if not kind.stays or reopened(obj, self._reopen) is not NotImplemented:
             return None
         self.left.append((obj, kind.stays, kind.quiet))
         return "left", kind.stays, kind.quiet
@@ -117,14 +117,6 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             self._unfilled.append(obj)
             self._held.append(obj)
         return self._late[id(obj)]
-
-    def _reopened(self, obj: Any) -> Any:
-        if self._reopen is None:
-            return NotImplemented
-        try:
-            return self._reopen(obj)
-        except Exception:  # noqa: BLE001 (a file of the user's class may raise anything)
-            return NotImplemented
 
     def _way(self, number: int, *, target: bool = False) -> int:
         place = self._ways.get(number)
@@ -148,7 +140,7 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         kind = kind_of(obj)
         try:
             if kind.stays:
-                function, arguments = self._reopened(obj)[:2]
+                function, arguments = reopened(obj, self._reopen)[:2]
                 return open_again, (function, *arguments)
             reduced: Any = NotImplemented if kind is VALUE else kind.reduce(obj)
             if reduced is not NotImplemented:
@@ -159,7 +151,7 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             if special is not NotImplemented or isinstance(obj, type | types.FunctionType | types.BuiltinFunctionType):
                 return special
             by_class = self.dispatch_table.get(type(obj))
-            reduced = by_class(obj) if by_class else obj.__reduce_ex__(4)
+            reduced = by_class(obj) if by_class else obj.__reduce_ex__(5)
             if isinstance(reduced, str) and not is_importable(obj):
                 raise TypeError("no module has it")
             return guarded(reduced)
@@ -167,6 +159,16 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             what = f"of the class {type(obj).__qualname__}, which cannot be pickled ({short(error)})"
             self.left.append((obj, what, False))
             return Left, (what,)
+
+
+def reopened(obj: Any, reopen: Reopen | None) -> Any:
+    """Return how an object that stays in its process is opened in another; NotImplemented if it is not."""
+    if reopen is None:
+        return NotImplemented
+    try:
+        return reopen(obj)
+    except Exception:  # noqa: BLE001 (a file of the user's class may raise anything)
+        return NotImplemented
 
 
 def _hashes_state(held: Any) -> bool:

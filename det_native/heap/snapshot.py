@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
@@ -173,8 +173,14 @@ class Snapshot:
 
     # Later.
 
-    def changes(self) -> dict[int, State]:
-        """Return the objects whose state is another now, or that hold one that is replaced, each with that state."""
+    def changes(self, travels: Callable[[Any], bool] = lambda obj: False) -> dict[int, State]:
+        """Return the objects whose state is another now, or that hold one that is replaced, each with that state.
+
+        Parameters
+        ----------
+        travels : callable
+            Whether an object that would stay in its process travels by value.
+        """
         changes: dict[int, State] = {}
         replaced: set[int] = set()
         for number, obj in enumerate(self.objects):
@@ -182,7 +188,7 @@ class Snapshot:
             state = self._changed_state(number)
             if state is not None:
                 changes[number] = state
-                if not kind.in_place and not kind.stays:
+                if not kind.in_place and (not kind.stays or travels(obj)):
                     replaced.add(id(obj))
         while replaced:
             replaced = self._add_holders(replaced, changes)

@@ -34,9 +34,9 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
     list of str
         A sentence for each object that stays as it is.
     """
-    (exact_there, ways), packed = pickle.loads(data)
+    (exact_there, ways), parts = pickle.loads(data)
     addresses = Addresses(ways, snapshot, exact_there=exact_there, exact=exact)
-    unpickler = HeapUnpickler(io.BytesIO(packed), addresses, snapshot, reopen=reopen)
+    unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), addresses, snapshot, reopen=reopen)
     try:
         entries = run_with_deep_stack(unpickler.load_all)
     except Exception as error:  # noqa: BLE001 (a class of the user's may raise anything)

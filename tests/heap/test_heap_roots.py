@@ -174,6 +174,28 @@ def test_what_is_kept_elsewhere_is_referred_to_and_never_read() -> None:
     assert not torch.equal(net.weight, sides.worker["net"].weight)
 
 
+def test_a_restarted_worker_goes_on_and_everything_comes_home() -> None:
+    def fill() -> Names:
+        return {"rows": [], "stream": iter(range(9)), "table": np.zeros(3), "best": None}
+
+    def epoch(names: Names) -> None:
+        names["rows"].append(next(names["stream"]))
+        names["table"][names["rows"][-1]] = 5
+        names["best"] = {"rows": names["rows"], "seen": [*names["rows"]]}
+
+    killed, restarted, home = fill(), fill(), fill()
+    snapshots = [CallSnapshot(names) for names in (killed, restarted, home)]
+    epoch(killed)
+    assert snapshots[1].put(snapshots[0].changes().data) == []
+    epoch(restarted)
+    assert snapshots[2].put(snapshots[1].changes().data) == []
+    assert home["rows"] == [0, 1]
+    assert home["table"].tolist() == [5, 5, 0]
+    assert home["best"]["rows"] is home["rows"]
+    assert home["best"]["seen"] == [0, 1]
+    assert next(home["stream"]) == 2
+
+
 def test_settings_of_libraries_come_home() -> None:
     precision = np.get_printoptions()["precision"]
     try:

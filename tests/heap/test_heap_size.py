@@ -47,6 +47,16 @@ def test_what_exceeds_the_limit_is_named_and_the_rest_comes() -> None:
     assert sides.notebook["new"]["part"].all()
 
 
+def test_many_large_things_are_left_out_at_once() -> None:
+    def change(names: Names) -> None:
+        names.update({f"table_{place}": np.ones(50_000 + place) for place in range(40)}, last=1)
+
+    sides = train(dict, change, limit=1_000_000)
+    assert sides.notebook["last"] == 1
+    assert [name for name in sides.notebook if name != "last"] == ["table_0", "table_1"]
+    assert len(sides.sentences) == 38
+
+
 def test_very_large_arrays_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digests, "_WHOLE", 1 << 20)
     sides = train(lambda: {"table": np.zeros(1 << 20)}, lambda names: names["table"].fill(1))

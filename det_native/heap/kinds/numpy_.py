@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import changed_blocks, digests, write_blocks
-from det_native.heap.edges import BY_NAME, VALUE, Kind, Left, State, has_attributes, stable_digest
+from det_native.heap.edges import BY_NAME, VALUE, Kind, Left, State, StateKind, has_attributes, stable_digest
 from det_native.heap.kinds.instances import Composite
 
 
@@ -108,36 +108,6 @@ def view(owner: Any, dtype: Any, shape: Any, strides: Any, offset: int) -> Any:
     return numpy.ndarray(shape, dtype, flat, offset, strides)
 
 
-class GeneratorKind(Kind):
-    """``numpy.random.Generator`` with its stream."""
-
-    def take(self, obj: Any) -> State:
-        return (), _comparable(obj.bit_generator.state)
-
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.bit_generator.state = _usable(facts)
-
-
-class BitGeneratorKind(Kind):
-    """What a generator draws from, which others may share."""
-
-    def take(self, obj: Any) -> State:
-        return (), _comparable(obj.state)
-
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.state = _usable(facts)
-
-
-class RandomStateKind(Kind):
-    """``numpy.random.RandomState``."""
-
-    def take(self, obj: Any) -> State:
-        return (), _comparable(obj.get_state(legacy=False))
-
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.set_state(_usable(facts))
-
-
 def _comparable(state: Any) -> Any:
     """Return a state of a generator without arrays, so that two can be compared by ``==``."""
     if isinstance(state, dict):
@@ -156,6 +126,13 @@ def _usable(state: Any) -> Any:
     return numpy.frombuffer(state[2], state[1]).copy() if is_array else state
 
 
+def _stream(bits: Callable[[Any], Any]) -> Kind:
+    return StateKind(
+        lambda generator: _comparable(bits(generator).state),
+        lambda generator, state: setattr(bits(generator), "state", _usable(state)),
+    )
+
+
 def _of_class(cls: type) -> Kind:
     return Composite(ArrayKind(), cls) if has_attributes(cls) else ArrayKind()
 
@@ -164,7 +141,10 @@ BY_NAME |= {
     "numpy.ndarray": _of_class,
     "numpy.generic": VALUE,
     "numpy.dtype": VALUE,
-    "numpy.random._generator.Generator": GeneratorKind(),
-    "numpy.random.bit_generator.BitGenerator": BitGeneratorKind(),
-    "numpy.random.mtrand.RandomState": RandomStateKind(),
+    "numpy.random._generator.Generator": _stream(lambda generator: generator.bit_generator),
+    "numpy.random.bit_generator.BitGenerator": _stream(lambda bits: bits),
+    "numpy.random.mtrand.RandomState": StateKind(
+        lambda stream: _comparable(stream.get_state(legacy=False)),
+        lambda stream, state: stream.set_state(_usable(state)),
+    ),
 }

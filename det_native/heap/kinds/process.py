@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, Stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, StateKind, Stays
 
 
 def _place_in_file(file: Any) -> Any:
@@ -141,16 +140,6 @@ class MemoryFile(Kind):
         obj.seek(facts[1])
 
 
-class RandomKind(Kind):
-    """``random.Random``."""
-
-    def take(self, obj: random.Random) -> State:
-        return (), obj.getstate()
-
-    def put(self, obj: random.Random, children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.setstate(facts)
-
-
 _CONNECTION = "a connection to a database"
 _PROCESS = Stays("a process")
 _POOL = Stays("a pool")
@@ -206,7 +195,7 @@ BY_NAME |= {
     "weakref.WeakValueDictionary": _WEAK,
     "weakref.WeakKeyDictionary": _WEAK,
     "_weakrefset.WeakSet": _WEAK,
-    "random.Random": RandomKind(),
+    "random.Random": StateKind(lambda stream: stream.getstate(), lambda stream, state: stream.setstate(state)),
 }
 BY_PREFIX += [
     ("IPython.", _SHELL),

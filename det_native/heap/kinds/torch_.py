@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_native.heap.digests import changed_blocks, digest, digests
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, Stays, stable_digest
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, StateKind, Stays, stable_digest
 
 
 class TensorKind(Kind):
@@ -158,22 +158,16 @@ def make_memory(data: bytes, device: str) -> Any:
     return memory
 
 
-class GeneratorKind(Kind):
-    """``torch.Generator``."""
+def _set_state(generator: Any, state: bytes) -> None:
+    import torch
 
-    def take(self, obj: Any) -> State:
-        return (), bytes(obj.get_state().numpy())
-
-    def put(self, obj: Any, children: Sequence[Any], facts: bytes, content: Any) -> None:
-        import torch
-
-        obj.set_state(torch.frombuffer(bytearray(facts), dtype=torch.uint8))
+    generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
 
 
 BY_NAME |= {
     "torch.Tensor": TensorKind(),
     "torch.storage.UntypedStorage": MemoryKind(),
-    "torch._C.Generator": GeneratorKind(),
+    "torch._C.Generator": StateKind(lambda generator: bytes(generator.get_state().numpy()), _set_state),
     "torch.dtype": VALUE,
     "torch.device": VALUE,
     "torch.Size": VALUE,
