@@ -46,21 +46,23 @@ ALLOWED: dict[str, set[str]] = {
     "det_native._env_context": {"det_native.schema"},
     "det_native.horovod": {"det_native.schema", "det_native.trial"},
     "det_native.schema": set(),
-    "det_native.pytorch": TRIAL | {"det_native.inspection", "det_native.proof"},
+    "det_native.pytorch": TRIAL | {"det_native.heap", "det_native.inspection", "det_native.proof"},
     "det_native.keras": TRIAL
     | {
         "det_native.capture.first_imports",
+        "det_native.heap",
         "det_native.horovod",
         "det_native.inspection",
         "det_native.proof",
         "det_native.tensorboard",
     },
-    "det_native.estimator": TRIAL | {"det_native.horovod", "det_native.inspection", "det_native.keras"},
+    "det_native.estimator": TRIAL
+    | {"det_native.heap", "det_native.horovod", "det_native.inspection", "det_native.keras"},
     "det_native.tensorboard": TRIAL,
     "det_native.capture": {"det_native.schema", "det_native.callsite", "det_native.inspection"},
     "det_native.inspection": {"det_native.schema"},
     "det_native.local": {"det_native.schema"},
-    "det_native.proof": {"det_native.schema", "det_native.inspection"},
+    "det_native.proof": {"det_native.schema", "det_native.heap", "det_native.inspection"},
     "det_native.heap": {"det_native.inspection"},
     "det_native.search": {"det_native.schema"},
     "det_native.client": {
@@ -76,13 +78,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "det_native.display": {"det_native.client", "det_native.schema", "det_native.local"},
     "det_native.home": {
-        "det_native.capture",
-        "det_native.client",
-        "det_native.proof",
-        "det_native.schema",
         "det_native.storage",
-    },
-    "det_native.home": {
         "det_native.capture",
         "det_native.client",
         "det_native.inspection",
@@ -103,7 +99,6 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.home",
         "det_native.inspection",
         "det_native.local",
-        "det_native.home",
         "det_native.proof",
         "det_native.schema",
         "det_native.search",
@@ -112,6 +107,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "det_harness": {
         "det_native.past_history",
+        "det_native.heap",
         "det_native.inspection",
         "det_native.proof",
         "det_native.schema",

@@ -51,10 +51,8 @@ def test_a_thread_has_its_own_functions(main: dict[str, Any]) -> None:
 def test_a_module_of_the_users_has_its_functions_among_them(
     main: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "peat_training.py").write_text(
-        "from det_native.heap.roots import roots_of_call\ndef train():\n return roots_of_call()\n"
-    )
+    (tmp_path / "peat_training.py").write_text("def train(roots):\n return roots()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "peat_training", raising=False)
-    exec("import peat_training\nfound = peat_training.train()", main)  # noqa: S102
+    exec("import peat_training\nfound = peat_training.train(roots_of_call)", main)  # noqa: S102
     assert [frame.f_code.co_name for frame in main["found"][1]] == ["train"]
