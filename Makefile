@@ -40,7 +40,7 @@ LANE313 := $(VENV313)/bin/python tools/lane.py $(SPREAD)
 QUICK313 := tests/keras3 tests/local tests/notebooks/test_keras3_notebooks.py
 CORE313 := tests/schema tests/search tests/storage tests/client tests/master tests/capture tests/local tests/test_facade.py \
 	tests/test_imports.py tests/compat tests/experimental/test_fitted_environment.py
-KERAS313 := tests/keras3 tests/capture/test_watch_models.py tests/capture/test_watched_datasets.py tests/keras/test_keras_exact_resume.py tests/keras/test_callback_state.py tests/keras/test_fit_call.py tests/keras/test_loading_into.py \
+KERAS313 := tests/keras3 tests/heap/test_keras_objects.py tests/capture/test_watch_models.py tests/capture/test_watched_datasets.py tests/keras/test_keras_exact_resume.py tests/keras/test_callback_state.py tests/keras/test_fit_call.py tests/keras/test_loading_into.py \
 	tests/experimental/test_local_keras.py \
 	tests/end_to_end/test_keras_faults.py tests/end_to_end/test_other_python.py tests/end_to_end/test_keras3_cluster.py tests/end_to_end/test_keras_histories.py tests/journeys/test_keras_notebook.py tests/notebooks/test_keras3_notebooks.py
 SOAK313 := $(KERAS313) tests/keras/test_trial.py tests/keras/test_callbacks.py

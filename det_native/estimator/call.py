@@ -11,6 +11,7 @@ import tensorflow as tf
 from det_native.estimator import inputs
 from det_native.estimator.base_context import EstimatorContext
 from det_native.estimator.checks import check_estimator, check_serving, check_spec
+from det_native.heap.call import CallSnapshot
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Framework
 
@@ -43,6 +44,8 @@ class EstimatorCall:
     eval_spec : tf.estimator.EvalSpec
     serving : dict
         The context's ``serving_input_receiver_fns``.
+    snapshot : CallSnapshot or None
+        All that it can reach, as it was before it trained.
     """
 
     framework: ClassVar[Framework] = "estimator"
@@ -55,6 +58,7 @@ class EstimatorCall:
     train_spec: Any
     eval_spec: Any
     serving: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    snapshot: CallSnapshot | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_estimator(self.estimator, _NAME, "give")

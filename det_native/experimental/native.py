@@ -208,7 +208,6 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     from det_native.pending.staying import note_staying
     from det_native.pending.trained import continued
 
-    harness_for(call).note_names(call)
     note_beginning(call)
     continues = continued(call)
     experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
@@ -220,6 +219,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     call.context.experiment = experiment
     note_begun(experiment)
     harness_for(call).build(call)
+    harness_for(call).note_names(call)  # as it is on the worker when the training begins
     __tracebackhide__ = True
     after_submit(experiment, call, settings.show)
     if hasattr(call, "code"):

@@ -114,6 +114,11 @@ class CallSnapshot:
         """
         return put_changes(data, self._snapshot, exact=self._exact, reopen=reopen)
 
+    def open_files(self) -> list[Any]:
+        """Return the open files that the call could reach at its beginning."""
+        kinds = zip(self._snapshot.objects, self._snapshot.kinds, strict=True)
+        return [obj for obj, kind in kinds if kind.stays == "an open file"]
+
     def undo(self) -> None:
         """Give objects back what they held at the beginning; large arrays keep what they have."""
         (self._copies or Copies(self._snapshot, keep=False)).undo()

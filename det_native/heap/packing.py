@@ -133,7 +133,12 @@ class Packer:
         if is_value(child) or id(child) in self._snapshot.numbers:
             return child
         kind = kind_of(child)
-        return KeptValue(kind.stays) if kind.quiet and kind.stays else child
+        if kind.stays and kind.quiet:
+            return KeptValue(kind.stays)
+        held = [*child.values()] if type(child) is dict else child if type(child) in (list, tuple) else ()
+        if held and all(kind_of(value).stays and kind_of(value).quiet for value in held):
+            return KeptValue("parts of the process")
+        return child
 
     # What is too large.
 

@@ -73,6 +73,8 @@ class Callback(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow
 class _AtValidations(Callback):
     """Does at the end of every validation what the Keras callback does at the end of an epoch."""
 
+    _det_can_go_on = True  # what it has counted is in checkpoints, and comes home
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.validations = 0
@@ -102,6 +104,8 @@ class TensorBoard(tf.keras.callbacks.TensorBoard):  # type: ignore[misc]
     *args, **kwargs
         Those of Keras's class.
     """
+
+    _det_can_go_on = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 import tensorflow as tf
 
-from det_native.carried.call import CallNames
 from det_native.errors import InvalidDataError, TrialDefinitionError
+from det_native.heap.call import CallSnapshot
 from det_native.keras import pipelines
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.call_context import CallContext
@@ -83,8 +84,8 @@ class FitCall:
         Whether Keras draws no bar although one was asked for: a live view is in its place.
     log_line : callable, optional
         Takes a line of each epoch, for the log of a training that prints none.
-    names : CallNames, optional
-        What its callbacks carry from batch to batch, see ``call_names``.
+    snapshot : CallSnapshot, optional
+        All that it can reach, as it was before it trained.
     """
 
     framework: ClassVar[Framework] = "keras"
@@ -104,7 +105,7 @@ class FitCall:
     as_in_keras: bool = True
     bar_left_out: bool = False
     log_line: Callable[[str], None] | None = field(default=None, repr=False)
-    names: CallNames | None = field(default=None, repr=False)
+    snapshot: CallSnapshot | None = field(default=None, repr=False)
     _source: DataSource | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -407,13 +408,18 @@ class FitCall:
     def source(self) -> DataSource:
         """The training Sequence as a source of data; its first item is read once, as in Keras."""
         if self._source is None or self._source.sequence is not self.training.x:
-            self._source = DataSource(self.training.x, self.random_state if self.as_in_keras else None)
+            stream = self.random_state if self.as_in_keras else None
+            self._source = DataSource(self.training.x, stream, kept_elsewhere=self.compared_parts)
         return self._source
 
     def not_here(self) -> None:
         """Leave the data as they were before the call: another process reads them."""
         if self._source is not None:
             self._source.give_back()
+
+    def data_preserved(self) -> AbstractContextManager[None]:
+        """Return a block in which what the training Sequence keeps may change; it is put back at its end."""
+        return nullcontext() if self._source is None else self._source.preserved()
 
     @property
     def follows_data(self) -> bool:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import tensorflow as tf
-
-from det_native.carried.names import CarriedNames
-from det_native.carried.namespaces import Namespace
-from det_native.carried.table import Kinds
-from det_native.carried.undo import Undo
-from det_native.keras.generations import internals
+from det_native.heap.call import CallSnapshot
 from det_native.keras.streams import GlobalState, go_on_from, seeded_state, swapped_state
 
 logger = logging.getLogger("det_native")
 
-_SPACE, _NAME = "the data", "x"
 _said: set[str] = set()
 
 
@@ -32,6 +25,8 @@ class DataSource:
         Of the global generators of Python and numpy, from which its items draw in turn, as in plain Keras.
     apart : bool
         Without a stream: whether the first item, which is read for its shape only, draws from separate random numbers.
+    kept_elsewhere : iterable of object
+        Objects that it may hold and that are not its own: the trained model, callbacks.
 
     Attributes
     ----------
@@ -40,12 +35,19 @@ class DataSource:
         As what was read last has left it.
     """
 
-    def __init__(self, sequence: Any, stream: GlobalState | None = None, *, apart: bool = True) -> None:
+    def __init__(
+        self,
+        sequence: Any,
+        stream: GlobalState | None = None,
+        *,
+        apart: bool = True,
+        kept_elsewhere: Iterable[Any] = (),
+    ) -> None:
         self.sequence = sequence
         self.stream = self._looked_from = stream
         self._apart = apart
-        self._names: CarriedNames | None = None
-        self._undo: Undo | None = None
+        self._kept = [*kept_elsewhere]
+        self._snapshot: CallSnapshot | None = None
         self._first: list[Any] = []
 
     @property
@@ -82,17 +84,11 @@ class DataSource:
             self.stream = ended[0]
         return item
 
-    def look(self) -> None:
+    def look(self) -> CallSnapshot:
         """Look at what the Sequence leads to, before anything of it is read; later differences to that are kept."""
-        if self._names is not None:
-            return
-        try:
-            space = Namespace({_NAME: self.sequence})
-            self._names = CarriedNames({_SPACE: space}, {_SPACE: [_NAME]}, {}, kinds=_kinds())
-            self._undo = Undo(self._names.parts)
-        except Exception as error:  # noqa: BLE001 (objects of users may raise anything when they are looked at)
-            logger.warning("What the %s keeps is not in checkpoints: %s", _kind(self.sequence), error)
-            self._names = CarriedNames({}, {}, {})
+        if self._snapshot is None:
+            self._snapshot = CallSnapshot({}, given={"x": self.sequence}, kept_elsewhere=self._kept, keep_small=True)
+        return self._snapshot
 
     @contextmanager
     def preserved(self) -> Iterator[None]:
@@ -102,42 +98,27 @@ class DataSource:
             yield
         finally:
             self._first[:] = first
-            if self._undo is not None:
-                self._undo.undo()
-                self.put_state(before)
+            self.look().undo()
+            self.put_state(before)
 
     def give_back(self) -> None:
         """Leave the Sequence as if its first item had not been read: another process reads it."""
-        if self._first and self._undo is not None:
-            self._undo.undo()
+        if self._first:
+            self.look().undo()
 
     def state(self) -> bytes:
         """Return what differs from the beginning."""
-        self.look()
-        if self._names is None:
-            return b""
-        saved = self._names.save()
-        self._tell(saved.lost)
-        return saved.data
+        changes = self.look().changes()
+        self._tell(changes.left_out)
+        return changes.data
 
     def put_state(self, state: bytes) -> None:
         """Put back what :meth:`state` has returned in a process with the same program."""
-        self.look()
-        if self._names is not None and state:
-            self._tell(self._names.restore(state))
+        if state:
+            self._tell(self.look().put(state))
 
-    def _tell(self, lost: Mapping[str, str]) -> None:
-        for name, why in lost.items():
-            if name not in _said:
-                _said.add(name)
-                what = f"what the {_kind(self.sequence)} keeps" if name == _NAME else f"`{name}`"
-                logger.warning("Of the training data, %s %s: a trial that goes on has it anew.", what, why)
-
-
-def _kind(value: Any) -> str:
-    return type(value).__qualname__
-
-
-def _kinds() -> Kinds:
-    tensors = (tf.Tensor, tf.Variable, tf.data.Dataset, tf.Module, tf.keras.callbacks.Callback)
-    return Kinds(as_users=(tf.keras.utils.Sequence,), fixed=(*tensors, *internals.tracked_kinds()))
+    def _tell(self, sentences: Iterable[str]) -> None:
+        for sentence in sentences:
+            if sentence not in _said:
+                _said.add(sentence)
+                logger.warning("Of the %s: %s", type(self.sequence).__qualname__, sentence)

@@ -121,6 +121,55 @@ def test_callbacks_and_the_files_that_they_write_go_on_after_a_killed_worker(
     )
 
 
+COUNTED = """
+seen, counts = [], {"steps": 0}
+
+class Counted(tf.keras.Sequential):
+    def train_step(self, data):
+        counts["steps"] += 1
+        return super().train_step(data)
+
+class Noting(tf.keras.callbacks.Callback):
+    def __init__(self):
+        super().__init__()
+        self.batches = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.batches.append(batch)
+        seen.append(float(logs["loss"]))
+
+noting = Noting()
+stopping = tf.keras.callbacks.EarlyStopping("val_loss", min_delta=9.0, patience=2, restore_best_weights=True)
+"""
+FIT_COUNTED = (
+    KERAS_FIT.replace("[Visit()]", "[Visit(), noting, stopping]")
+    .replace("tf.keras.Sequential(", "Counted(")
+    .replace("(0.01), loss)", "(0.01), loss, run_eagerly=True)")
+)
+
+
+@pytest.mark.long
+def test_what_a_training_has_changed_outside_of_its_model_comes_home_once_after_a_killed_worker(
+    keras_kernel: Kernel, keras_cluster: Cluster, gate: Gate
+) -> None:
+    keras_kernel.run(COUNTED)
+    experiment = keras_cluster.attach(keras_kernel.submit_with(FIT_COUNTED, stops="8", port=gate.port))
+    visitor = gate.next()
+    checkpoint_at(experiment, 6)  # in the middle of the second epoch
+    visitor.die(signal.SIGKILL)
+    gate.next().go()
+    assert ended(experiment, ExperimentState.COMPLETED).restarts == 1
+    keras_kernel.run("experiment.wait()\nmodel.get_weights()")
+    steps, losses, batches = keras_kernel.value("[counts['steps'], seen, noting.batches]")
+    [reported] = [trial.metrics("training") for trial in experiment.trials]
+    assert steps == len(losses) == len(batches) == len(reported) == BATCHES
+    assert batches == [0, 1, 2, 3, 4] * (BATCHES // 5)
+    assert keras_kernel.value("[stopping.best_epoch, stopping.wait, stopping.stopped_epoch, model.stop_training]") == [
+        *(0, 2, 2, True),
+    ]
+    assert keras_kernel.value("noting.model is model and stopping.model is model")
+
+
 GUESS = """
 class Guess(tf.keras.Sequential):
     def train_step(self, data):

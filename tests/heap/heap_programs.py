@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,11 @@ def parts(text: str) -> tuple[str, str, list[str], list[str]]:
     return begin, train, checks.splitlines(), sentences.splitlines()
 
 
-def run_all(paths: list[Path], results: Path) -> dict[str, dict[str, Any]]:
-    """Run programs; return for each what the worker and the notebook say."""
+def run_all(paths: list[Path], results: Path, imports: Sequence[str] = _FIRST_IMPORTS) -> dict[str, dict[str, Any]]:
+    """Run programs, in forks of a process with these imports; return for each what the worker and the notebook say."""
     for side, seed in (("worker", "1"), ("notebook", "2")):
         subprocess.run(
-            [sys.executable, __file__, side, str(results), *map(str, paths)],
+            [sys.executable, __file__, side, ",".join(imports), str(results), *map(str, paths)],
             env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
             check=True,
             timeout=120,
@@ -95,9 +96,9 @@ def _value(check: str, names: dict[str, Any]) -> str:
         return f"{_FAILED} {check!r}: {type(error).__name__}: {error}"
 
 
-def main(side: str, results: str, *paths: str) -> None:
+def main(side: str, imports: str, results: str, *paths: str) -> None:
     sys.path.insert(0, str(CASES))
-    for name in _FIRST_IMPORTS:
+    for name in imports.split(","):
         __import__(name)
     runs = [(program, role) for program in map(Path, paths) for role in _roles(side, program)]
     for path, role in runs:

@@ -224,21 +224,6 @@ def test_looking_at_a_sequence_for_the_cluster_leaves_it_as_it_was() -> None:
     assert np.array_equal(other[0][0], OwnStreams()[0][0])
 
 
-@pytest.mark.long
-def test_a_number_that_cannot_be_kept_is_told_and_the_rest_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    class Locked(OwnStreams):
-        def __getitem__(self, number: int) -> Any:
-            import threading
-
-            self.lock = threading.Lock()
-            return super().__getitem__(number)
-
-    whole, _ = trained(trainings_in(tmp_path), Locked, validated=False)
-    assert "what the" in caplog.text
-    assert "a trial that goes on has it anew" in caplog.text
-    assert whole.schedule.progress.batches == 9
-
-
 class GrowingStreams(OwnStreams):
     """Noise of its own, and one batch more after each time it was read."""
 

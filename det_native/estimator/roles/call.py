@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import tensorflow as tf
 
 from det_native.errors import CallTypeError, CallValueError
 from det_native.estimator.checks import check_spec
+from det_native.heap.call import CallSnapshot
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.manifests import Framework
@@ -28,6 +29,8 @@ class UnchangedCall:
     eval_spec : tf.estimator.EvalSpec
     context : EstimatorNativeContext or None
         What the ``init()`` before it has returned; none in a script that knows nothing of det_native.
+    snapshot : CallSnapshot or None
+        All that it can reach, as it was before it trained.
     """
 
     framework: ClassVar[Framework] = "tf_estimator"
@@ -39,6 +42,7 @@ class UnchangedCall:
     train_spec: Any
     eval_spec: Any
     context: Any = None
+    snapshot: CallSnapshot | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, tf.estimator.Estimator | tf.compat.v1.estimator.Estimator):

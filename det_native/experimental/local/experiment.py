@@ -193,8 +193,8 @@ class LocalExperiment:
         harness, of_user = harness_of(self._framework), alone and not isinstance(self._payload, type)
         with self._recorded(stage, steps, watch) as begun:
             if of_user:
-                harness.note_names(self._payload)
                 harness.build(self._payload)
+                harness.note_names(self._payload)
             if not self.in_processes:
                 try:
                     return self._run_here(begun, harness)

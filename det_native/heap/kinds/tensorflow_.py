@@ -1,24 +1,29 @@
-"""Variables of TensorFlow, and Keras's objects by their attributes; graphs and compiled functions are made again."""
+"""TensorFlow: variables, constants and pipelines; graphs, sessions and compiled functions belong to their process."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, Stays, State
 from det_native.heap.digests import digest
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, State, Stays
 from det_native.heap.kinds.instances import AttributesKind
+
+# Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
+_SMALL = 1 << 20
+
+
+def facts_of(value: Any, dtype: str) -> Any:
+    """Return what tells the content of a variable from another: its type, shape and a digest."""
+    content = digest(value.tobytes()) if hasattr(value, "tobytes") and value.dtype != object else repr(value)
+    return dtype, getattr(value, "shape", ()), content
 
 
 class VariableKind(Kind):
-    def take(self, obj: Any) -> State:
-        value = obj.numpy()
-        return (), (obj.dtype.name, value.shape, digest(value.tobytes()) if value.dtype != object else repr(value))
+    """A variable by its value; one of a graph has none without a session."""
 
-    def cheap(self, obj: Any) -> Any:
-        value = obj.numpy()
-        return sample(value.ravel().view("u1")) if value.nbytes and not value.dtype.hasobject else repr(value)
+    def take(self, obj: Any) -> State:
+        return (), facts_of(obj.numpy(), obj.dtype.name)
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return obj.numpy()
@@ -38,22 +43,24 @@ def make_variable(value: Any, trainable: bool, name: str, dtype: str) -> Any:
 
 
 class ConstantKind(Kind):
+    """A tensor, which nobody changes: another one takes its place."""
+
     in_place = False
 
     def take(self, obj: Any) -> State:
-        if obj.dtype.name in ("resource", "variant"):
+        if _is_handle(obj):
             return (), None
         value = obj.numpy()
-        return (), (
-            obj.dtype.name,
-            obj.shape.as_list(),
-            digest(value.tobytes()) if hasattr(value, "tobytes") else value,
-        )
+        if getattr(value, "nbytes", 0) > _SMALL and value.dtype != object:
+            value = value.ravel()[:: value.nbytes // _SMALL]
+        return (), (*obj.shape, facts_of(value, obj.dtype.name))
 
     def reduce(self, obj: Any) -> Any:
-        if obj.dtype.name in ("resource", "variant"):
-            return nothing, ()
-        return make_constant, (obj.numpy(), obj.dtype.name)
+        return (nothing, ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name))
+
+
+def _is_handle(tensor: Any) -> bool:
+    return tensor.dtype.name in ("resource", "variant")
 
 
 def nothing() -> None:
@@ -67,92 +74,22 @@ def make_constant(value: Any, dtype: str) -> Any:
     return tf.constant(value, dtype=dtype)
 
 
-_REMADE = frozenset(
-    "train_function test_function predict_function train_tf_function _distribute_strategy _distribution_strategy "
-    "_thread_local _cluster_coordinator _tb_graph _update_step_xla update_state result _obj_reference_counts_dict "
-    "_self_setattr_tracking _layer_call_argspecs _mesh _tensor_usage_count".split()
-)
-
-
-_REMADE_AS_NONE = "train_function test_function predict_function train_tf_function _cluster_coordinator _mesh".split()
-
-
-class KerasKind(AttributesKind):
-    """A layer, a model, an optimizer, a metric, a loss, a callback: its attributes, without what Keras makes again."""
-
-    def __init__(self) -> None:
-        super().__init__(_REMADE)
+class GeneratorKind(AttributesKind):
+    """``tf.random.Generator``: its state is a variable."""
 
     def reduce(self, obj: Any) -> Any:
-        if hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called"):
-            return NotImplemented  # a whole new model: Keras's own archive
-        children, names = self.take(obj)
-        return make_keras, (children[0],), dict(zip(names, children[1:], strict=True)), None, None, fill_keras
+        return make_generator, (obj.state.numpy(), int(obj.algorithm))
 
 
-def make_keras(cls: type) -> Any:
-    """Make an empty object of one of Keras's classes."""
-    made = cls.__new__(cls)
-    for name in _REMADE_AS_NONE:
-        vars(made).setdefault(name, None)
+def make_generator(state: Any, algorithm: int) -> Any:
+    """Make a generator of random numbers with this state."""
     import tensorflow as tf
 
-    vars(made)["_distribution_strategy"] = tf.distribute.get_strategy()
-    vars(made)["_self_setattr_tracking"] = True
-    vars(made)["_thread_local"] = threading.local()
-    return made
-
-
-def fill_keras(obj: Any, state: dict[str, Any]) -> None:
-    """Give it its attributes, past what Keras does when one is set."""
-    vars(obj).update((name, value) for name, value in state.items() if not isinstance(value, Left))
-
-
-class NodeKind(AttributesKind):
-    """A node of a functional model's graph, which knows its tensors by their identities in this process."""
-
-    def __init__(self) -> None:
-        super().__init__(frozenset({"flat_input_ids", "flat_output_ids", "_keras_inputs_ids_and_indices"}))
-
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        super().put(obj, children, facts, content)
-        fill_node(obj, {})
-
-    def reduce(self, obj: Any) -> Any:
-        children, names = self.take(obj)
-        return object.__new__, (type(obj),), dict(zip(names, children[1:], strict=True)), None, None, fill_node
-
-
-def fill_node(node: Any, state: dict[str, Any]) -> None:
-    """Give a node its attributes."""
-    import tensorflow as tf
-
-    vars(node).update(state)
-    node.flat_input_ids = [str(id(one)) for one in node._keras_inputs]
-    node.flat_output_ids = [str(id(one)) for one in tf.nest.flatten(node.outputs)]
-    tensors = {id(one) for one in node._keras_inputs}
-    flat = enumerate(node._flat_arguments)
-    node._keras_inputs_ids_and_indices = [(str(id(one)), n) for n, one in flat if id(one) in tensors]
-
-
-class FunctionalKind(KerasKind):
-    """A model with a graph, which counts its tensors by their identities in this process."""
-
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        super().put(obj, children, facts, content)
-        if not getattr(obj, "_nodes_by_depth", None):
-            return
-        counts: dict[str, int] = {}
-        for node in (node for nodes in obj._nodes_by_depth.values() for node in nodes):
-            for one in node._keras_inputs:
-                counts[str(id(one))] = counts.get(str(id(one)), 0) + 1
-        for one in obj._nested_outputs if isinstance(obj._nested_outputs, list) else [obj._nested_outputs]:
-            counts[str(id(one))] = counts.get(str(id(one)), 0) + 1
-        vars(obj)["_tensor_usage_count"] = counts
+    return tf.random.Generator.from_state(state, alg=algorithm)
 
 
 class DatasetKind(AttributesKind):
-    """A pipeline: what it was made of can be compared, but it lives outside of Python and stays."""
+    """A pipeline: its Python objects are compared, but it lives outside of Python and stays."""
 
     in_place = False
     stays = "a Dataset of TensorFlow"
@@ -184,21 +121,19 @@ BY_NAME |= {
     "tensorflow.python.framework.ops.EagerTensor": ConstantKind(),
     "tensorflow.python.framework.dtypes.DType": VALUE,
     "tensorflow.python.framework.tensor_shape.TensorShape": VALUE,
+    "tensorflow.python.framework.tensor_shape.Dimension": VALUE,
+    "tensorflow.python.framework.type_spec.TypeSpec": VALUE,
     "tensorflow.python.trackable.data_structures._DictWrapper": WrappedKind(),
     "tensorflow.python.trackable.data_structures._TupleWrapper": WrappedKind(),
     "tensorflow.python.trackable.data_structures.ListWrapper": AttributesKind(),
-    "tensorflow.python.ops.stateful_random_ops.Generator": AttributesKind(),
-    "keras.src.engine.base_layer.Layer": KerasKind(),
-    "keras.src.optimizers.optimizer._BaseOptimizer": KerasKind(),
-    "keras.src.engine.compile_utils.Container": KerasKind(),
-    "keras.src.callbacks.Callback": KerasKind(),
-    "keras.src.engine.keras_tensor.KerasTensor": AttributesKind(),
-    "keras.src.engine.node.Node": NodeKind(),
-    "keras.src.engine.functional.Functional": FunctionalKind(),
-    "tensorflow.python.framework.type_spec.TypeSpec": VALUE,
-    "tensorflow.python.framework.tensor_shape.Dimension": VALUE,
+    "tensorflow.python.ops.stateful_random_ops.Generator": GeneratorKind(),
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": DatasetKind(),
+    "tensorflow.python.data.ops.iterator_ops.OwnedIterator": Stays("an iterator of a Dataset"),
+    "tensorflow.python.ops.lookup_ops.LookupInterface": Stays("a table of TensorFlow", quiet=True),
+    "tensorflow.python.lib.io.file_io.FileIO": Stays("an open file", progress=lambda file: file.name),
     "tensorflow.python.trackable.base.Trackable": AttributesKind(),
+    "tensorflow_estimator.python.estimator.estimator.EstimatorV2": Stays("an Estimator", quiet=True),
+    "tensorflow_estimator.python.estimator.estimator.Estimator": Stays("an Estimator", quiet=True),
 }
 BY_PREFIX += [
     ("tensorflow.python.trackable.", AttributesKind()),

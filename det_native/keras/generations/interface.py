@@ -79,12 +79,3 @@ class Generation(Protocol):
 
     def reading_of(self, sequence: Any) -> dict[str, Any]:
         """Return how a Sequence says itself that it is read, as arguments for Keras's queues."""
-
-    def tracked_kinds(self) -> tuple[type, ...]:
-        """Return the classes of what has variables that are saved apart, where a callback has one."""
-
-    def write_tracked(self, folder: str, tracked: Mapping[str, Any]) -> None:
-        """Write the variables of such objects below a path."""
-
-    def read_tracked(self, folder: str, tracked: Mapping[str, Any]) -> None:
-        """Bring them to what :meth:`write_tracked` wrote."""

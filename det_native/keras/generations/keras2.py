@@ -311,22 +311,6 @@ def reading_of(sequence: Any) -> dict[str, Any]:
     return {}
 
 
-def tracked_kinds() -> tuple[type, ...]:
-    """Return what TensorFlow's own checkpoints save; variables are values for callbacks."""
-    optimizers = (tf.keras.optimizers.Optimizer, tf.keras.optimizers.legacy.Optimizer)
-    return (tf.Module, tf.keras.layers.Layer, *optimizers, tf.random.Generator)
-
-
-def write_tracked(folder: str, tracked: Mapping[str, Any]) -> None:
-    """Write the variables of objects below a path."""
-    tf.train.Checkpoint(**tracked).write(folder)
-
-
-def read_tracked(folder: str, tracked: Mapping[str, Any]) -> None:
-    """Bring them to what :func:`write_tracked` wrote."""
-    tf.train.Checkpoint(**tracked).read(folder).expect_partial()
-
-
 class Apart(Trackable):  # type: ignore[misc]  # TensorFlow has no types
     """A model as checkpoints see it, which does not itself note what of a checkpoint it has no place for.
 

@@ -196,39 +196,3 @@ def seed_as_plain(seed: int) -> None:
 def reading_of(sequence: Any) -> dict[str, Any]:
     """Return how a ``PyDataset`` says that it is read."""
     return {name: getattr(sequence, name) for name in QUEUE_DEFAULTS}
-
-
-def tracked_kinds() -> tuple[type, ...]:
-    """Return the classes of what has variables."""
-    keras = tf.keras
-    seeds, layers = keras.random.SeedGenerator, keras.layers.Layer
-    return (layers, keras.metrics.Metric, keras.optimizers.Optimizer, keras.Variable, seeds, tf.random.Generator)
-
-
-def write_tracked(folder: str, tracked: Mapping[str, Any]) -> None:
-    """Write the variables of objects below a path."""
-    arrays = {}
-    for name, value in tracked.items():
-        for index, array in enumerate(values_of(_variables(value))):
-            arrays[f"{name}/{index}"] = array
-    np.savez(f"{folder}.npz", **arrays)
-
-
-def read_tracked(folder: str, tracked: Mapping[str, Any]) -> None:
-    """Bring them to what :func:`write_tracked` wrote."""
-    with np.load(f"{folder}.npz") as arrays:
-        for name, value in tracked.items():
-            for index, variable in enumerate(_variables(value)):
-                if f"{name}/{index}" in arrays:
-                    variable.assign(arrays[f"{name}/{index}"])
-
-
-def _variables(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [variable for part in value.values() for variable in _variables(part)]
-    if isinstance(value, list | tuple):
-        return [variable for part in value for variable in _variables(part)]
-    if isinstance(value, tf.keras.Variable):
-        return [value]
-    state = getattr(value, "state", None)
-    return [state] if state is not None else list(value.variables)

@@ -76,10 +76,6 @@ class UserFiles:
         """Return the files of another folder, which is the trial's alone."""
         return UserFiles(root, name, earlier=self._earlier, whole=True)
 
-    def restored(self) -> list[Path]:
-        """Return what has been restored."""
-        return [self._root / name for name in self._restored]
-
     def begin(self) -> None:
         """Training begins: what is there now, and was not restored, is not kept unless it changes."""
         if not self._whole:

@@ -11,6 +11,7 @@ from det_harness.frameworks.estimator import saved_models
 from det_harness.frameworks.estimator.definition import Definition
 from det_harness.frameworks.estimator.exports import Exports
 from det_harness.frameworks.estimator.model_files import Events, ModelFiles
+from det_harness.frameworks.estimator.outside import KeptChanges
 from det_harness.frameworks.estimator.ranks import Ranks, write_own
 from det_harness.ranks import checkpoint_files
 from det_harness.trial import rng, state_files
@@ -59,6 +60,7 @@ class EstimatorCheckpoints:
         self._events = events
         self.own: Path | None = None
         self._hooks = definition.run_hooks
+        self._changes = KeptChanges(definition.snapshot)
         files = services.files
         self._files = [] if files is None else [files]
         if files is not None and services.tensorboard is not None and ranks.first:
@@ -77,6 +79,7 @@ class EstimatorCheckpoints:
         if folder is not None and progress is not None:
             self._services.schedule.restore(progress)
             self.own = checkpoint_files.own_folder(folder, self._ranks.communicator)
+            self._changes.open(self.own)
 
     def restore(self, folder: Path | None, restore_gradients: Callable[[Any], None]) -> None:
         """Bring files, exports and random numbers to where they were, and tell the hooks; begin without a folder."""
@@ -95,6 +98,15 @@ class EstimatorCheckpoints:
             hook.on_checkpoint_load(str(folder))
         if self.own is not None:
             rng.load(self.own)
+
+    def restore_changes(self) -> None:
+        """Bring what the training had changed in the program to where it was; hooks have begun."""
+        self._changes.restore()
+
+    def save_end(self) -> None:
+        """Keep what hooks have changed when the training ended."""
+        if self._ranks.first:
+            self._changes.save_end(self._services.checkpoints)
 
     def save(
         self,
@@ -127,6 +139,7 @@ class EstimatorCheckpoints:
             write_data(folder)
             rng.save(folder)
             write_own(folder, variables)
+            self._changes.save(folder)
             if gradients:
                 state_files.dump(folder, _GRADIENTS, gradients)
 

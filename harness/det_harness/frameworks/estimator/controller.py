@@ -109,6 +109,7 @@ class EstimatorController(TrainingPort):
                     raise
                 finally:
                     self._leave_model_dir()
+                self._checkpoints.save_end()
             return self.driver.finish()
 
     def stop_asked(self) -> bool:
@@ -130,6 +131,7 @@ class EstimatorController(TrainingPort):
     def session_begins(self, session: Any, saver: Any) -> None:
         """Take the session of the training, and what returns the saver of its variables."""
         self._session, self._saver = session, saver
+        self._checkpoints.restore_changes()
         self.gradients.begin(session)
         if self._variables is not None:
             self._variables.begin(session, self._checkpoints.own)

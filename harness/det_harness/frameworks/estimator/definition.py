@@ -15,6 +15,7 @@ from det_native.estimator.call import EstimatorCall
 from det_native.estimator.checks import check_estimator, check_serving, check_spec
 from det_native.estimator.hooks import RunHook
 from det_native.estimator.trial import EstimatorTrial
+from det_native.heap.call import CallSnapshot
 from det_native.schema.environment import TrialEnvironment
 
 _METHODS = ("build_estimator", "build_train_spec", "build_validation_spec", "build_serving_input_receiver_fns")
@@ -41,6 +42,8 @@ class Definition:
         Whether evaluations come with the estimator's saves, as seldom as the EvalSpec says.
     evaluates_every : float or None
         Seconds between two of these saves, where they go by time.
+    snapshot : CallSnapshot or None
+        All that the call can reach, as it was before it trained.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Definition:
     native: bool = False
     throttled: bool = False
     evaluates_every: float | None = None
+    snapshot: CallSnapshot | None = None
 
     @property
     def run_hooks(self) -> list[RunHook]:
@@ -120,4 +124,5 @@ def definition_of_call(call: EstimatorCall) -> Definition:
         native=True,
         throttled=call.evaluates_at_saves or call.evaluates_every is not None,
         evaluates_every=call.evaluates_every,
+        snapshot=call.snapshot,
     )

@@ -7,7 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.base import FrameworkHarness, controller_class_of
+from det_harness.frameworks.base import controller_class_of
+from det_harness.frameworks.estimator.outside import EstimatorsHarness
 from det_native.errors import ArgumentError
 from det_native.schema.environment import TrialEnvironment
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from det_harness.trial.services import Controller, Services
 
 
-class EstimatorHarness(FrameworkHarness):
+class EstimatorHarness(EstimatorsHarness):
     """See ``FrameworkHarness``."""
 
     def warm_up(self, device: str) -> None:
@@ -59,6 +60,7 @@ class EstimatorHarness(FrameworkHarness):
             made_by = controller_class_of(payload, self)
             controller: Controller = made_by(definition_of(payload, services.environment), services)
             return controller
+        self.note_names(payload)
         return EstimatorController(definition_of_call(payload), services)
 
     def loadable_path(self, directory: Path, load: Callable[[], Any], made: Path) -> Path:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from det_harness.frameworks.keras import callback_state, handles, model_state, warm_start
+from det_harness.frameworks.keras import model_state, outside, warm_start
 from det_harness.frameworks.keras.data import Feed, TrainFunction
 from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import AddedHooks
@@ -99,9 +99,10 @@ class KerasCheckpoints:
             self._gradients.restore(state_files.load(own, _GRADIENTS))
         files = self._services.files
         if files is not None:
-            handles.truncate_pending(files.restored())
             files.restore(folder)
-        callback_state.restore(own or folder, self._call.model, callbacks, self._call.names)
+        if self._call.snapshot is not None:
+            with self._call.data_preserved():  # which has gone on from its own state
+                outside.restore(own or folder, self._call.snapshot, callbacks)
 
     @property
     def logs(self) -> dict[str, float]:
@@ -164,15 +165,14 @@ class KerasCheckpoints:
 
         def write(folder: Path) -> None:
             self._save_model(folder, progress, logs)
-            self._save_callbacks(folder, callbacks, ended=True)
+            self._save_outside(folder, callbacks)
 
         self._services.checkpoints.save_end(write, metrics)
 
     def digest_of(self, callbacks: Sequence[Any]) -> bytes:
-        """Return what tells the present states of callbacks from others."""
-        with tempfile.TemporaryDirectory(prefix="det-callbacks-") as folder:
-            self._save_callbacks(Path(folder), callbacks, ended=True)
-            return callback_state.digest(Path(folder))
+        """Return what tells the present states of callbacks, and of what they have changed, from others."""
+        snapshot = self._call.snapshot
+        return b"" if snapshot is None else outside.digest(snapshot, callbacks)
 
     # -- what a model of graphs does in another way
 
@@ -187,15 +187,16 @@ class KerasCheckpoints:
         model_state.restore(folder, self._call, self._feed.first)
 
     def _save_rest(self, folder: Path, callbacks: Sequence[Any]) -> None:
-        self._save_callbacks(folder, callbacks)
+        self._save_outside(folder, callbacks)
         self._feed.save(folder, self._services.schedule.progress.batches)
         self._validation_feed.save(folder)
         gathered = self._gradients.state()
         if any(each is not None for each in gathered):
             state_files.dump(folder, _GRADIENTS, gathered)
 
-    def _save_callbacks(self, folder: Path, callbacks: Sequence[Any], *, ended: bool = False) -> None:
-        callback_state.save(folder, self._call.model, callbacks, self._call.names, ended=ended)
+    def _save_outside(self, folder: Path, callbacks: Sequence[Any]) -> None:
+        if self._call.snapshot is not None:
+            outside.save(folder, self._call.snapshot, callbacks)
 
     def _files_to_keep(self) -> list[UserFiles]:
         """Return the folders whose files go into the checkpoints: the first rank's, which the others find, too."""

@@ -22,6 +22,7 @@ from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import name_callback
 from det_harness.frameworks.keras.loop import TrainingCallbacks
 from det_harness.frameworks.keras.model_state import load_weights
+from det_harness.frameworks.keras.outside import snapshot_of
 from det_harness.frameworks.keras.randomness import RandomnessCheck
 from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.frameworks.keras.shares import Share
@@ -34,7 +35,7 @@ from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import epochs_in, in_whole_epochs
 from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Outcome, Services
-from det_native.keras import call_names, old_arguments, precision
+from det_native.keras import old_arguments, precision
 from det_native.keras.caches.reading import damage_behind
 from det_native.keras.context import Interception
 from det_native.keras.data import Kind
@@ -61,8 +62,8 @@ class KerasController(TrainingPort):
         self.call = call
         self.services = services
         call.context.use_environment(services.environment)
+        call.snapshot = call.snapshot or snapshot_of(call)  # a local call may be trained several times
         call.check(services.environment)
-        call.names = call_names.begin(call)
         if call.validation is None:
             services.reporter.no_validation()
         warning = old_arguments.warning_of(getattr(call.model, "optimizer", None))

@@ -7,7 +7,6 @@ import gc
 import io
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -25,16 +24,14 @@ def flush(values: dict[str, Any]) -> None:
                 each.flush()
 
 
-def truncate_pending(paths: Iterable[Path]) -> None:
-    """Let TensorFlow's files that are open for writing, but wait for their first write, truncate these paths now.
-
-    They would do it after the paths have been restored.
-    """
-    wanted = {os.path.realpath(path) for path in paths}
-    for each in gc.get_objects():
-        waits = issubclass(type(each), tf.io.gfile.GFile) and each.mode.startswith("w")
-        if waits and os.path.realpath(os.fspath(each.name)) in wanted:
-            each.write("")
+def go_on(files: Iterable[Any]) -> None:
+    """Have files that the program has opened again be written at their ends, as they have their content again."""
+    for file in files:
+        if isinstance(file, tf.io.gfile.GFile):
+            if file.mode.startswith("w"):  # it would truncate the file with its first write
+                vars(file).update(_FileIO__mode=f"a{'b' if 'b' in file.mode else ''}", _writable_file=None)
+        elif not _closed(file) and _has_path(file) and file.writable() and file.seekable():
+            file.seek(0, os.SEEK_END)
 
 
 def reduced(value: Any) -> Any:

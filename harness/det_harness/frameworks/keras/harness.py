@@ -102,22 +102,24 @@ class KerasHarness(FrameworkHarness):
         return export(loaded, target, format, options)
 
     def load_into(self, call: Any, directory: Path) -> None:
-        """Put what a training has made of the objects of a captured call into them: its model, its callbacks."""
-        from det_harness.frameworks.keras import callback_state
+        """Put what a training has made of a call into its model, and into all else that it has changed."""
+        from det_harness.frameworks.keras import outside
+        from det_harness.trial import heap_file
 
         if call.context.role in ("worker", "load"):  # an earlier call, which does not train here
             self.note_names(call)
         _state().load_into(call, directory)
         for folder in (after_training.weights_in(directory), directory):
-            if callback_state.is_in(folder):
-                callback_state.bring_home(folder, call.model, call.callbacks(), call.names)
+            if heap_file.is_in(folder) and call.snapshot is not None:
+                outside.bring_home(folder, call.snapshot, call.callbacks())
                 break
+        call.snapshot = None
 
     def note_names(self, call: Any) -> None:
-        """Look at what the callbacks of a call lead to, before it trains elsewhere."""
-        from det_native.keras import call_names
+        """Look at all that a call can reach in the program, before it trains."""
+        from det_harness.frameworks.keras.outside import snapshot_of
 
-        call.names = call_names.begin(call)
+        call.snapshot = snapshot_of(call)
 
     def past_result(self, call: Any, history: PastHistory) -> Any:
         """Return Keras's ``History``, which the model has then, too."""

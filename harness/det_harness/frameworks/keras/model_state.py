@@ -406,19 +406,3 @@ def _own_variables(model: Any) -> list[Any]:
         if generator is not None:
             found[id(generator.state)] = generator.state
     return list(found.values())
-
-
-def parts_of(model: Any) -> dict[tuple[str, int], Any]:
-    """Return what belongs to a model that is built, by names that are the same in every process of the trial."""
-    optimizer = model.optimizer
-    variables = getattr(optimizer, "variables", ())
-    groups = {
-        "counter": internals.counters_of(model),
-        "variable": model.variables,
-        "slot": variables() if callable(variables) else variables,
-        "metric": model.metrics,
-        "layer": internals.layers_of(model, include_self=False),
-        "optimizer": [optimizer],
-        "model": [model],
-    }
-    return {(kind, index): part for kind, parts in groups.items() for index, part in enumerate(parts)}

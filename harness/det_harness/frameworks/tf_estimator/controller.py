@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.estimator.exports import Results
+from det_harness.frameworks.estimator.outside import KeptChanges
 from det_harness.frameworks.tf_estimator import model_dir
 from det_harness.frameworks.tf_estimator.following import Follower
 from det_harness.frameworks.tf_estimator.joining import InRole
@@ -60,6 +61,7 @@ class RolesController:
         self._hook: StepHook | None = None
         self._pending: int | None = None
         self._exporters = [WatchedExporter(exporter) for exporter in call.eval_spec.exporters or ()]
+        self._changes = KeptChanges(call.snapshot)
         self._results = Results(self._exporters, Path(call.estimator.model_dir))
 
     def run(self) -> Outcome:
@@ -75,6 +77,7 @@ class RolesController:
         self._tell_length()
         with self.services.checkpoints.restore() as restored:
             self._restore(restored)
+            self._changes.open(restored)
         try:
             with self._ready():
                 result = tensorflows_own(self.call.estimator, self._train_spec(), self._eval_spec())
@@ -85,6 +88,7 @@ class RolesController:
         if self._in_role is not None:
             self._end_others(self._in_role)
         self._keep_exports()
+        self._changes.save_end(self.services.checkpoints)
         self.services.checkpoints.wait()
         return self._outcome(metrics, exports)
 
@@ -142,6 +146,10 @@ class RolesController:
             self.evaluated(step, metrics)
 
     # -- told from inside the call
+
+    def begun(self) -> None:
+        """Bring what the training had changed in the program to where it was; the user's hooks have begun."""
+        self._changes.restore()
 
     def trained(self, rows: list[tuple[int, dict[str, float | None]]]) -> None:
         """Report the metrics of steps."""
@@ -242,6 +250,7 @@ class RolesController:
 
         def write(folder: Path) -> None:
             model_dir.keep(self._folder, step, folder)
+            self._changes.save(folder)
             if self._exporters and self._in_role is None and not self.services.users_process:
                 write_exports(self._results.entries([each.made for each in self._exporters]), folder)
             if files is not None:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.base import FrameworkHarness
+from det_harness.frameworks.estimator.outside import EstimatorsHarness
 from det_native.runtime import active_host
 from det_native.schema.environment import TrialEnvironment
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from det_native.schema.job import Gang
 
 
-class RolesHarness(FrameworkHarness):
+class RolesHarness(EstimatorsHarness):
     """See ``FrameworkHarness``."""
 
     def warm_up(self, device: str) -> None:
@@ -54,6 +54,7 @@ class RolesHarness(FrameworkHarness):
         """Return what runs a captured call."""
         from det_harness.frameworks.tf_estimator.controller import RolesController
 
+        self.note_names(payload)
         return RolesController(payload, services)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:

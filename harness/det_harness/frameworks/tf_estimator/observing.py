@@ -19,6 +19,9 @@ _REPORT_INTERVAL = 0.25
 class Observer(Protocol):
     """What is told (a ``RolesController``)."""
 
+    def begun(self) -> None:
+        """The hooks of the training have begun, which begin anew after each evaluation."""
+
     def trained(self, rows: list[tuple[int, dict[str, float | None]]]) -> None:
         """Take the metrics of steps."""
 
@@ -62,6 +65,7 @@ class StepHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         self._step = self.seen = int(session.run(self._counter))
+        self._observer.begun()
 
     def before_run(self, run_context: Any) -> Any:
         self.seen = self._step + 1  # the user's hooks see the step before this one does

@@ -1,0 +1,108 @@
+"""What a call of ``fit`` may change outside of its model's weights: all that the program's names and the call lead to.
+
+In a checkpoint: ``heap.bin`` with what has changed since the call began, and ``callback_states.*`` with the states of
+callbacks that say themselves what they are (``get_state()`` of ``det_native.keras.Callback``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from det_harness.frameworks.keras import handles
+from det_harness.frameworks.keras.optimizers import optimizers_of
+from det_harness.trial import heap_file, state_files
+from det_native.heap import roots
+from det_native.heap.call import CallSnapshot
+from det_native.keras import pipelines
+from det_native.keras.callbacks import keeps_own_state
+from det_native.keras.native import FitCall
+
+logger = logging.getLogger("det_native")
+
+_OWN = "callback_states"
+# Parts of a compiled model that Keras builds with the first batch: of tf.keras 2, and of Keras 3.
+_BUILT_BY_FIT = ("compiled_loss", "compiled_metrics", "_compile_loss", "_compile_metrics", "_loss_tracker")
+
+
+def snapshot_of(call: FitCall) -> CallSnapshot:
+    """Return all that a call can reach, as it is when the call is submitted, or begins to train."""
+    namespace, frames = roots.roots_of_call()
+    given: dict[str, Any] = {"model": call.model, "callbacks": call.callbacks()}
+    for name in ("x", "validation_data"):
+        data = call.arguments[name]
+        if isinstance(data, tf.data.Dataset):
+            given[name], given[f"functions of {name}"] = data, pipelines.functions_of(data)
+        elif not isinstance(data, tuple | list):
+            given[name] = data
+    searcher = call.context.env.config.get("searcher") or {}
+    exact = searcher.get("name", "single") == "single"
+    return CallSnapshot(namespace, frames, given, _kept_by_checkpoints(call), exact=exact)
+
+
+def _kept_by_checkpoints(call: FitCall) -> Iterator[Any]:
+    """Yield what other files of a checkpoint have: weights, optimizers, running metrics."""
+    model = call.model
+    for variable in model.weights if model.built else ():
+        yield variable
+        inner = getattr(variable, "_variable", getattr(variable, "_value", None))  # mixed precision; Keras 3
+        if inner is not None:
+            yield inner
+    yield from optimizers_of(model)
+    for name in _BUILT_BY_FIT:
+        part = getattr(model, name, None)
+        if part is not None:
+            yield part
+    yield from filter(keeps_own_state, call.callbacks())
+
+
+def save(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> None:
+    """Write it into the folder of a checkpoint; who has something buffered is told to write it out."""
+    for holder in ({"files": snapshot.open_files()}, *map(vars, callbacks)):
+        handles.flush(holder)
+    heap_file.save(folder, snapshot, reopen=handles.reduced)
+    states = _own_states(callbacks)
+    if states:
+        state_files.dump(folder, _OWN, states, lambda path: f"What {path[0]}.get_state() returns")
+
+
+def digest(snapshot: CallSnapshot, callbacks: Sequence[Any]) -> bytes:
+    """Return what tells the present states from others."""
+    return heap_file.digest(snapshot) + repr(_own_states(callbacks)).encode()
+
+
+def restore(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> None:
+    """Bring everything to where :func:`save` found it; the callbacks' ``on_train_begin`` has been called."""
+    handles.go_on(snapshot.open_files())
+    heap_file.restore(heap_file.read(folder), snapshot)
+    _give_own(folder, callbacks, lambda callback, state: callback.load_state(state))
+
+
+def bring_home(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> None:
+    """Give the objects of the notebook what training elsewhere has made of them."""
+    heap_file.bring_home(heap_file.read(folder), snapshot)
+    _give_own(folder, callbacks, _load_state)
+
+
+def _own_states(callbacks: Sequence[Any]) -> dict[str, Any]:
+    kept = [callback for callback in callbacks if keeps_own_state(callback)]
+    return {f"{type(callback).__qualname__} {n}": callback.get_state() for n, callback in enumerate(kept)}
+
+
+def _give_own(folder: Path, callbacks: Sequence[Any], give: Callable[[Any, Any], None]) -> None:
+    if not (folder / f"{_OWN}.json").exists():
+        return
+    kept = [callback for callback in callbacks if keeps_own_state(callback)]
+    for callback, state in zip(kept, state_files.load(folder, _OWN).values(), strict=False):
+        give(callback, state)
+
+
+def _load_state(callback: Any, state: Any) -> None:
+    try:
+        callback.load_state(state)
+    except Exception as error:  # noqa: BLE001 (code of the user's; the weights are here, and the cell goes on)
+        logger.warning("%s.load_state() has failed, so the callback is as it was: %s", type(callback).__name__, error)
