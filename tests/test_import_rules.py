@@ -49,14 +49,15 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.pytorch": TRIAL | {"det_native.inspection", "det_native.proof"},
     "det_native.keras": TRIAL
     | {
-        "det_native.carried",
         "det_native.capture.first_imports",
+        "det_native.heap",
         "det_native.horovod",
         "det_native.inspection",
         "det_native.proof",
         "det_native.tensorboard",
     },
-    "det_native.estimator": TRIAL | {"det_native.horovod", "det_native.inspection", "det_native.keras"},
+    "det_native.estimator": TRIAL
+    | {"det_native.heap", "det_native.horovod", "det_native.inspection", "det_native.keras"},
     "det_native.tensorboard": TRIAL,
     "det_native.capture": {"det_native.schema", "det_native.callsite", "det_native.inspection"},
     "det_native.inspection": {"det_native.schema"},
@@ -115,6 +116,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "det_harness": {
         "det_native.carried",
+        "det_native.heap",
         "det_native.past_history",
         "det_native.inspection",
         "det_native.proof",
