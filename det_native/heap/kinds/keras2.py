@@ -47,7 +47,7 @@ def make_keras(cls: type) -> Any:
     """Make an empty object of one of Keras's classes."""
     import tensorflow as tf
 
-    made = cls.__new__(cls)
+    made: Any = object.__new__(cls)
     for name in _NONE_AT_FIRST:
         vars(made).setdefault(name, None)
     strategy = tf.distribute.get_strategy()

@@ -93,7 +93,11 @@ class TrackedKind(Composite):
 
 
 def _tracked(name: str) -> Callable[[type], Kind]:
-    return lambda cls: TrackedKind(BY_NAME[name](cls) if callable(BY_NAME[name]) else BY_NAME[name], cls)
+    def make(cls: type) -> Kind:
+        base = BY_NAME[name]
+        return TrackedKind(base if isinstance(base, Kind) else base(cls), cls)
+
+    return make
 
 
 BY_NAME |= {

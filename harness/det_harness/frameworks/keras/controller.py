@@ -62,7 +62,8 @@ class KerasController(TrainingPort):
         self.call = call
         self.services = services
         call.context.use_environment(services.environment)
-        call.snapshot = call.snapshot or snapshot_of(call)  # a local call may be trained several times
+        if call.model.built:  # before anything reads the data
+            self._look_at_program()
         call.check(services.environment)
         if call.validation is None:
             services.reporter.no_validation()
@@ -92,6 +93,7 @@ class KerasController(TrainingPort):
     def _run(self) -> Outcome:
         call = self.call
         self._prepare_model()
+        self._look_at_program()
         with ExitStack() as restored, writing_to(self.services.tensorboard):
             self.checkpoints.open(restored.enter_context(self.services.checkpoints.restore()))
             self.lengths_changed()
@@ -110,6 +112,11 @@ class KerasController(TrainingPort):
                 self._close()
         callbacks.finish()
         return self.driver.finish(call.model.history)
+
+    def _look_at_program(self) -> None:
+        """Note what the call can reach, once: a local one may be trained several times."""
+        if self.call.snapshot is None:
+            self.call.snapshot = snapshot_of(self.call)
 
     def epochs(self) -> int:
         """Return the number of the last epoch, counted as Keras's ``epochs`` does."""

@@ -6,7 +6,7 @@ import csv
 import gc
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -15,7 +15,7 @@ _CsvWriter: Any = type(csv.writer(io.StringIO()))
 _FORMAT = ("delimiter", "doublequote", "escapechar", "lineterminator", "quotechar", "quoting", "skipinitialspace")
 
 
-def flush(values: dict[str, Any]) -> None:
+def flush(values: Mapping[str, Any]) -> None:
     """Have what buffers among the values, or in a list or dictionary of them, write out what it has."""
     for value in values.values():
         inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()

@@ -78,7 +78,18 @@ def restore(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> N
     """Bring everything to where :func:`save` found it; the callbacks' ``on_train_begin`` has been called."""
     handles.go_on(snapshot.open_files())
     heap_file.restore(heap_file.read(folder), snapshot)
+    for callback in callbacks:
+        if isinstance(callback, tf.keras.callbacks.History):
+            _go_on_with(callback)
     _give_own(folder, callbacks, lambda callback, state: callback.load_state(state))
+
+
+def _go_on_with(history: Any) -> None:
+    """Have the ``History`` of this process go on with what that of the process before it had noted."""
+    noted = history.model.history
+    if noted is not None and noted is not history:
+        history.history, history.epoch = noted.history, noted.epoch
+        history.model.history = history
 
 
 def bring_home(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> list[str]:
