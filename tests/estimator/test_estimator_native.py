@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
+from det_harness.frameworks.base import harness_for
 from det_harness.frameworks.estimator import internals
 from estimator_runs import BATCH_SIZE, RECORDS, Run, Small, X, Y
 
@@ -224,6 +225,38 @@ def test_saving_listeners_are_told(tmp_path: Path) -> None:
     outcome = NativeRun(tmp_path, make, 9, min_checkpoint_period={"batches": 2}).run()
     assert (outcome.batches, outcome.stopped) == (4, True)
     assert told == ["begin", ("before", 2, 2), ("after", 2), ("before", 4, 4), ("after", 4), ("end", 4)]
+
+
+class Counting(tf.estimator.SessionRunHook):  # type: ignore[misc]
+    """Notes the batches, and the end."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self.batches.append(len(self.batches))
+
+    def end(self, session: Any) -> None:
+        self.ended = True
+
+
+def test_what_hooks_change_goes_on_after_a_stop_and_comes_home(tmp_path: Path) -> None:
+    calls: list[EstimatorCall] = []
+
+    def make(environment: TrialEnvironment) -> EstimatorCall:
+        calls.append(call_of(environment, hooks=[Counting()]))
+        return calls[-1]
+
+    run = NativeRun(tmp_path, make, 4)
+    run.run(stop_after=2)
+    run.run()
+    notebook = make(EMPTY)
+    harness_for(notebook).note_names(notebook)
+    harness_for(notebook).load_into(notebook, run.folder)
+    for call in calls[1:]:
+        [hook] = call.train_spec.hooks
+        assert hook.batches == [0, 1, 2, 3]
+        assert hook.ended
 
 
 @pytest.mark.parametrize(
