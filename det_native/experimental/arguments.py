@@ -53,8 +53,9 @@ MINIMAL_LOOP_NOTICE = (
 )
 
 _OFFICIAL = ("mode", "local", "test", "context_dir", "command", "master_url")
-#: What follows the configuration in ``init()`` and ``create()``, by name.
-NAMES = (*_OFFICIAL, "values", "include", "show")
+#: What follows the configuration in ``create()``, and in ``init()``, by name.
+NAMES_OF_CREATE = (*_OFFICIAL, "values", "include", "show")
+NAMES_OF_INIT = (*NAMES_OF_CREATE, "wait")
 _MODE_FIRST = ("mode", "context_dir", "command", "master_url")
 _LOCAL_FIRST = ("local", "test", "context_dir", "command", "master_url")
 

@@ -14,7 +14,7 @@ from det_native.capture.document_calls import FoundCall, Imports
 from det_native.capture.document_literals import Unread, read_parts, set_variable, unread_parts
 from det_native.capture.request import Request
 from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
-from det_native.experimental.arguments import NAMES, Mode, Place, arrange, resolve
+from det_native.experimental.arguments import NAMES_OF_CREATE, NAMES_OF_INIT, Mode, Place, arrange, resolve
 from det_native.experimental.document_place import with_slots
 from det_native.experimental.settings import Settings, check_before_fit, check_settings, check_supported, left_to_fit
 from det_native.experimental.unimported import MAIN, framework_in_text
@@ -169,7 +169,8 @@ class _Planner:
             keywords[name] = member if path.startswith("det_native.") and member in set(Mode) else keywords[name]
         first = dict(zip(leading, positional, strict=False))
         try:
-            check_names(call.kind, keywords, (*leading, *NAMES))
+            names = NAMES_OF_CREATE if call.kind == "create" else NAMES_OF_INIT
+            check_names(call.kind, keywords, (*leading, *names))
             return {**first, **arrange(call.kind, positional[len(leading) :], keywords)}
         except (ArgumentError, SignatureError) as error:
             self.result.problems.append(Problem(self._where(call), str(error)))

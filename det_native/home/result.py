@@ -68,6 +68,8 @@ class Result:
             except (MasterError, KeyboardInterrupt) as error:
                 self.done = isinstance(error, NotFoundError)
                 raise
+            finally:
+                self._release()
 
     def give_up(self, failure: DetError) -> None:
         """Bring the files of a training that has failed, and say in its error what there is of it."""
@@ -79,6 +81,12 @@ class Result:
                 bring_files(self.experiment)
             if len(failure.args) == 1 and self._objects:
                 failure.args = (f"{failure.args[0]}\n{self._advice()}",)
+            self._release()
+
+    def _release(self) -> None:
+        """Hold the call, and all of its data, no longer than it is needed."""
+        if self.done:
+            self.call = None
 
     @property
     def _objects(self) -> bool:

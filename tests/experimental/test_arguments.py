@@ -8,7 +8,15 @@ import pytest
 
 import det_native as det
 from det_native.errors import ArgumentError, SignatureError
-from det_native.experimental.arguments import NAMES, Mode, Place, any_documented_order, arrange, resolve
+from det_native.experimental.arguments import (
+    NAMES_OF_CREATE,
+    NAMES_OF_INIT,
+    Mode,
+    Place,
+    any_documented_order,
+    arrange,
+    resolve,
+)
 
 CLUSTER = (False, False)
 CLUSTER_TEST = (False, True)
@@ -134,4 +142,6 @@ def test_what_a_document_is_checked_for_is_the_signature(path: str, leading: int
     function: Any = det.experimental
     for part in path.split("."):
         function = getattr(function, part)
-    assert tuple(inspect.signature(function).parameters)[leading:] == NAMES
+    assert tuple(inspect.signature(function).parameters)[leading:] == (
+        NAMES_OF_CREATE if path == "create" else NAMES_OF_INIT
+    )

@@ -226,23 +226,23 @@ def test_mode_local_is_one_minimal_loop(capsys: pytest.CaptureFixture[str]) -> N
     assert len(experiment.checkpoints) == 1
 
 
-def test_the_users_generators_go_on_as_if_nothing_had_been_trained_where_nobody_waits() -> None:
+def test_generators_that_a_training_does_not_use_are_left_alone() -> None:
     line = Line()  # init() seeds them
     random.seed(1)
     np.random.seed(1)
     expected = random.Random(1).random(), np.random.RandomState(1).rand()
-    line.fit(wait=False)
+    line.fit()
     assert (random.random(), np.random.rand()) == expected
 
 
-def test_code_that_waits_for_a_training_draws_on_from_its_end() -> None:
+def test_code_after_a_training_draws_on_from_its_end() -> None:
     line, loader = Line(), loader_of(shuffle=True)
     torch.manual_seed(4)
     for _ in range(2):  # a pass draws its order, and a seed for workers
         list(loader)
     expected = torch.rand(2)
     torch.manual_seed(4)
-    line.alone(loader, wait=True)
+    line.alone(loader)
     assert torch.equal(torch.rand(2), expected)
 
 

@@ -27,7 +27,9 @@ pytestmark = pytest.mark.slow
 
 def test_a_loop_is_the_same_as_fit() -> None:
     fitted, looped = Line(), Line()
-    fitted.fit(loader_of(shuffle=True), wait=False)
+    before = torch.get_rng_state()
+    fitted.fit(loader_of(shuffle=True))
+    torch.set_rng_state(before)
     for batch in looped.loop(loader_of(shuffle=True)):
         assert looped.model.training
         looped.context.report({"loss": looped.step(batch)})

@@ -11,8 +11,8 @@ from keras_generation import only_keras_2
 
 import det_native as det
 from det_native.errors import ArgumentError, CheckpointError
-from det_native.keras.native import FitCall
 from det_native.home.loading import load_state
+from det_native.keras.native import FitCall
 
 pytestmark = pytest.mark.slow
 
