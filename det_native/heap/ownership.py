@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 from det_native.inspection.attributes import is_library_of_ours, is_own_module
@@ -11,9 +12,13 @@ from det_native.inspection.attributes import is_library_of_ours, is_own_module
 CAN_GO_ON = "_det_can_go_on"
 
 
-@functools.cache
 def is_users_module(name: str) -> bool:
     """Whether a module is the notebook, or a file that no package manager has installed."""
+    return _is_users_file(name, getattr(sys.modules.get(name), "__file__", None))
+
+
+@functools.cache
+def _is_users_file(name: str, file: str | None) -> bool:
     return is_own_module(name)
 
 

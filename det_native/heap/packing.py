@@ -6,8 +6,10 @@ import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from det_native.heap.edges import Kind, State, is_value, kind_of
-from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, reopened, short
+from det_native.heap.edges import State, is_value, kind_of
+from det_native.heap.kinds.instances import AttributesKind
+from det_native.heap.names import NamesKind
+from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, numbers_packed, reopened, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
@@ -117,7 +119,7 @@ class Packer:
         output = Output(self._limit)
         pickler = self._pickler(output)
         entries = [
-            (Address(number), facts, [*map(self._or_kept, children)], content)
+            (Address(number), facts, numbers_packed(children) or [*map(self._or_kept, children)], content)
             for number, (children, facts, content) in self._entries.items()
         ]
         run_with_deep_stack(lambda: pickler.dump_all(entries))
@@ -153,8 +155,7 @@ class Packer:
                 yield number, -2, children
 
     def _names_children(self, number: int) -> bool:
-        kind = self._snapshot.kinds[number]
-        return type(kind).difference is not Kind.difference
+        return isinstance(self._snapshot.kinds[number], NamesKind | AttributesKind)
 
     def _dump_child(self, child: Any) -> int:
         output = Output(0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pathlib
+import pickle
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import cloudpickle
@@ -169,6 +170,13 @@ def reopened(obj: Any, reopen: Reopen | None) -> Any:
         return reopen(obj)
     except Exception:  # noqa: BLE001 (a file of the user's class may raise anything)
         return NotImplemented
+
+
+def numbers_packed(children: Sequence[Any]) -> bytes | None:
+    """Return children as bytes if there are only numbers: a pickler that knows addresses would ask for each one."""
+    return (
+        pickle.dumps(children, protocol=5) if children and {int, float, bool}.issuperset(map(type, children)) else None
+    )
 
 
 def _hashes_state(held: Any) -> bool:

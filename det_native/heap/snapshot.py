@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,9 @@ from det_native.heap.edges import (
 )
 from det_native.heap.names import ROOTS
 from det_native.heap.ownership import is_users
+
+#: How PyTorch keeps what a user calls ``model.layer.weight``.
+_OF_A_MODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
 
 
 class Snapshot:
@@ -160,7 +164,8 @@ class Snapshot:
             parent = self.parents[number]
             steps.append(self.kinds[parent].step(self.label(number)))
             number = parent
-        return "".join(reversed(steps)).lstrip(".") or "an object without a name"
+        path = _OF_A_MODULE.sub(r".\1", "".join(reversed(steps)).lstrip("."))
+        return path or "an object without a name"
 
     def is_private(self, number: int) -> bool:
         """Whether an object lies behind a private attribute, where only a library looks."""

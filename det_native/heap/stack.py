@@ -9,8 +9,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_DEPTH = 200_000
-_STACK = 512 << 20
+#: Bytes of the stack, and the depth that fits into it; the second where memory for the first is refused.
+_SIZES = ((512 << 20, 200_000), (64 << 20, 25_000))
 
 
 def run_with_deep_stack(job: Callable[[], T]) -> T:
@@ -18,9 +18,9 @@ def run_with_deep_stack(job: Callable[[], T]) -> T:
     results: list[T] = []
     errors: list[BaseException] = []
 
-    def run() -> None:
+    def run(depth: int) -> None:
         limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, _DEPTH))
+        sys.setrecursionlimit(max(limit, depth))
         try:
             results.append(job())
         except BaseException as error:  # noqa: BLE001 (raised again below)
@@ -28,13 +28,19 @@ def run_with_deep_stack(job: Callable[[], T]) -> T:
         finally:
             sys.setrecursionlimit(limit)
 
-    before = threading.stack_size(_STACK)
-    try:
-        thread = threading.Thread(target=run, name="det-native-heap")
-        thread.start()
-    finally:
-        threading.stack_size(before)
-    thread.join()
+    for size, depth in _SIZES:
+        thread = threading.Thread(target=run, args=(depth,), name="det-native-heap")
+        before = threading.stack_size(size)
+        try:
+            thread.start()
+        except RuntimeError:
+            if size == _SIZES[-1][0]:
+                raise
+            continue
+        finally:
+            threading.stack_size(before)
+        thread.join()
+        break
     if errors:
         raise errors[0]
     return results[0]

@@ -45,6 +45,8 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
     for number, facts, children, content in entries:
         if isinstance(number, Left):
             continue
+        if isinstance(children, bytes):
+            children = pickle.loads(children)
         try:
             snapshot.kinds[number].put(snapshot.objects[number], children, facts, content)
         except Exception as error:  # noqa: BLE001 (an object of a library may refuse)

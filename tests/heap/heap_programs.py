@@ -1,5 +1,8 @@
 """Runs programs twice, in processes with other hash seeds: a worker trains and packs, a notebook puts that in place.
 
+Where a program says that it can go on (``#! goes on``), a worker is killed after it has trained once; another one puts
+in place what it had packed, and trains once more.
+
 A program is a file of ``cases/``: ``#! train`` begins what only the worker runs, ``#! check`` begins expressions, one a
 line, which have to give the same in both afterwards; ``#! left`` begins the sentences that name what stays.
 """
@@ -32,14 +35,24 @@ def parts(text: str) -> tuple[str, str, list[str], list[str]]:
 
 def run_all(paths: list[Path], results: Path, imports: Sequence[str] = _FIRST_IMPORTS) -> dict[str, dict[str, Any]]:
     """Run programs, in forks of a process with these imports; return for each what the worker and the notebook say."""
-    for role, seed in (("worker", "1"), ("notebook", "2")):
+    for side, seed in (("worker", "1"), ("notebook", "2")):
         subprocess.run(
-            [sys.executable, __file__, role, ",".join(imports), str(results), *map(str, paths)],
+            [sys.executable, __file__, side, ",".join(imports), str(results), *map(str, paths)],
             env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
             check=True,
             timeout=120,
         )
-    return {path.stem: {role: _read(results, path.stem, role) for role in ("worker", "notebook")} for path in paths}
+    return {
+        path.stem: {
+            role: _read(results, path.stem, role) for side in ("worker", "notebook") for role in _roles(side, path)
+        }
+        for path in paths
+    }
+
+
+def _roles(side: str, path: Path) -> list[str]:
+    goes_on = {"worker": ["killed"], "notebook": ["restarted"]}[side] if "#! goes on" in path.read_text() else []
+    return [side, *goes_on]
 
 
 def _read(results: Path, name: str, role: str) -> Any:
@@ -62,12 +75,16 @@ def _run(role: str, path: Path, results: Path) -> None:
     from det_native.heap.call import CallSnapshot
 
     snapshot = CallSnapshot(names)
-    if role == "worker":
+    said: dict[str, Any] = {}
+    if role in ("worker", "killed"):
         exec(compile(train, "<train>", "exec"), names)  # noqa: S102
         changes = snapshot.changes()
-        said: dict[str, Any] = {"data": changes.data, "sentences": changes.left_out}
+        said = {"data": changes.data, "sentences": changes.left_out}
     else:
-        said = {"sentences": snapshot.put(_read(results, path.stem, "worker")["data"])}
+        sender = "worker" if role == "notebook" else "killed"
+        said = {"sentences": snapshot.put(_read(results, path.stem, sender)["data"])}
+    if role in ("killed", "restarted"):
+        exec(compile(train, "<train>", "exec"), names)  # noqa: S102
     said["values"] = [_value(check, names) for check in checks]
     (results / f"{path.stem}.{role}").write_bytes(pickle.dumps(said))
 
@@ -79,11 +96,12 @@ def _value(check: str, names: dict[str, Any]) -> str:
         return f"{_FAILED} {check!r}: {type(error).__name__}: {error}"
 
 
-def main(role: str, imports: str, results: str, *paths: str) -> None:
+def main(side: str, imports: str, results: str, *paths: str) -> None:
     sys.path.insert(0, str(CASES))
     for name in imports.split(","):
         __import__(name)
-    for path in map(Path, paths):
+    runs = [(program, role) for program in map(Path, paths) for role in _roles(side, program)]
+    for path, role in runs:
         child = os.fork()
         if not child:
             output = os.open(f"{results}/{path.stem}.{role}.txt", os.O_WRONLY | os.O_CREAT)

@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+from changes_everywhere import program
 from heap_programs import CASES, parts, run_all
 
 pytestmark = pytest.mark.slow
 
-PROGRAMS = sorted(path for path in CASES.glob("*.py") if "#! train\n" in path.read_text())
+PROGRAMS = {path.stem: path.read_text() for path in sorted(CASES.glob("*.py"))} | {"everywhere": program()}
+PROGRAMS = {name: text for name, text in PROGRAMS.items() if "#! train\n" in text}
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run_all(PROGRAMS, tmp_path_factory.mktemp("programs"))
+    folder = tmp_path_factory.mktemp("programs")
+    for name, text in PROGRAMS.items():
+        (folder / f"{name}.py").write_text(text)
+    return run_all(sorted(folder.glob("*.py")), folder)
 
 
 @pytest.mark.parametrize(
     ("program", "place"),
     [
-        pytest.param(path, place, id=f"{path.stem}: {check[:60]}")
-        for path in PROGRAMS
-        for place, check in enumerate(parts(path.read_text())[2])
+        pytest.param(name, place, id=f"{name}: {check[:60]}")
+        for name, text in PROGRAMS.items()
+        for place, check in enumerate(parts(text)[2])
     ],
 )
 def test_a_value_is_the_same_in_the_notebook_as_on_the_worker(
-    results: dict[str, Any], program: Path, place: int
+    results: dict[str, Any], program: str, place: int
 ) -> None:
-    worker, notebook = (results[program.stem][role] for role in ("worker", "notebook"))
+    worker, notebook = (results[program][role] for role in ("worker", "notebook"))
     assert "failed" not in worker, worker["failed"]
     assert "failed" not in notebook, notebook["failed"]
     assert not worker["values"][place].startswith("Failed:")
     assert notebook["values"][place] == worker["values"][place]
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
-def test_what_stays_is_named_and_nothing_else(results: dict[str, Any], program: Path) -> None:
-    said = results[program.stem]
-    assert said["worker"]["sentences"] == parts(program.read_text())[3]
+@pytest.mark.parametrize(
+    "place", [pytest.param(place, id=check) for place, check in enumerate(parts(PROGRAMS["everywhere"])[2])]
+)
+def test_a_restarted_worker_has_what_the_killed_one_would_have(results: dict[str, Any], place: int) -> None:
+    killed, restarted = (results["everywhere"][role]["values"][place] for role in ("killed", "restarted"))
+    assert restarted == killed
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_stays_is_named_and_nothing_else(results: dict[str, Any], program: str) -> None:
+    said = results[program]
+    assert said["worker"]["sentences"] == parts(PROGRAMS[program])[3]
     assert said["notebook"]["sentences"] == []

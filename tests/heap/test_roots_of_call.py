@@ -52,7 +52,7 @@ def test_a_module_of_the_users_has_its_functions_among_them(
     main: dict[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "peat_training.py").write_text(
-        "from det_native.heap.roots import roots_of_call\ndef train():\n return roots_of_call()\n"
+        "import sys\ndef train():\n return sys.modules['__main__'].roots_of_call()\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "peat_training", raising=False)

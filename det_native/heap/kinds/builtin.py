@@ -6,6 +6,7 @@ import gc
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from operator import is_, ne
 from typing import Any
 
 from det_native.heap.digests import digest
@@ -18,6 +19,7 @@ from det_native.heap.edges import (
     State,
     Stays,
     has_attributes,
+    is_same_child,
     is_value,
     stable_digest,
 )
@@ -33,13 +35,20 @@ def _with_kept(before: Sequence[Any], children: Sequence[Any]) -> list[Any]:
 
 
 class ListKind(Kind):
-    """``list``."""
+    """``list``: of one that has only grown the new part travels."""
 
     def take(self, obj: list[Any]) -> State:
         return list.copy(obj), None
 
+    def difference(self, obj: Any, before: State | None, now: State, renewed: Callable[[Any], bool]) -> Difference:
+        old = before[0] if before else ()
+        grown = len(old) <= len(now[0]) and all(map(is_, old, now[0]))
+        if grown and (ATOMS.issuperset(map(type, old)) or not any(map(renewed, old))):
+            return now[0][len(old) :], None, len(old)
+        return now[0], None, 0
+
     def put(self, obj: list[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
-        list.__setitem__(obj, slice(None), _with_kept(list.copy(obj), children))
+        list.__setitem__(obj, slice(content, None), _with_kept(list.copy(obj)[content:], children))
 
 
 class TupleKind(Kind):
@@ -63,6 +72,12 @@ class DequeKind(Kind):
         deque.extend(obj, _with_kept(before, children))
 
 
+def _pairs(children: Sequence[Any]) -> dict[Any, Any]:
+    """Return keys with values, of children that are all keys and then all values."""
+    half = len(children) // 2
+    return dict(zip(children[:half], children[half:], strict=False))
+
+
 class DictKind(Kind):
     """Keys and values; a key that is no atom is a child as well, at its place."""
 
@@ -77,11 +92,26 @@ class DictKind(Kind):
         values = (key if type(key) in ATOMS else ("value", place) for place, key in enumerate(keys))
         return [*(("key", place) for place in range(half)), *values]
 
+    def difference(self, obj: Any, before: State | None, now: State, renewed: Callable[[Any], bool]) -> Difference:
+        old, new = _pairs(before[0] if before else ()), _pairs(now[0])
+        keys = [key for key in old if key in new]
+        # Of keys that are objects, and where the order has changed, all travels.
+        if before is None or not ATOMS.issuperset(map(type, (*old, *new))) or any(map(ne, keys, new)):
+            return *now, None
+        values = {
+            key: value
+            for key, value in new.items()
+            if key not in old or not is_same_child(old[key], value) or renewed(value)
+        }
+        return [*values, *values.values(), *now[0][2 * len(new) :]], now[1], [key for key in old if key not in new]
+
     def put(self, obj: dict[Any, Any], children: Sequence[Any], facts: Any, content: Any) -> None:
-        half = len(children) // 2
         before = dict(obj)
-        self.base.clear(obj)
-        for key, value in zip(children[:half], children[half:], strict=True):
+        if content is None:
+            self.base.clear(obj)
+        for key in content or ():
+            self.base.pop(obj, key, None)
+        for key, value in _pairs(children).items():
             if isinstance(key, Left):
                 continue
             if not isinstance(value, Left):
