@@ -224,11 +224,6 @@ def test_trackable_children_and_lookup_dependency(tmp_path: Path) -> None:
     assert float(other.optimizer.learning_rate) == 0.5
 
 
-def test_what_keras_sets_on_callbacks() -> None:
-    """``_supports_tf_logs``, ``_chief_worker_only``, and public ones."""
-    assert set(vars(tf.keras.callbacks.Callback())) <= internals.SET_BY_KERAS
-
-
 def test_each_private_name_is_named_by_a_test() -> None:
     used = set(re.findall(r"(?:\.|\")(_[a-zA-Z]\w+)", inspect.getsource(internals)))
     named = inspect.getsource(inspect.getmodule(made))  # type: ignore[arg-type]
