@@ -91,7 +91,7 @@ def test_a_model_that_waits_for_its_first_batch_is_built_by_its_call() -> None:
         experiment.load_into(waiting)
     call = call_of(waiting)
     drawn = np.random.get_state()[1].tolist()
-    assert load_state(experiment, call).batch == 15
+    assert load_state(experiment, call, experiment.detail())[0].batch == 15
     assert np.random.get_state()[1].tolist() == drawn
     assert call.model is waiting
     assert_equal(values_of(waiting), values_of(model))

@@ -66,7 +66,7 @@ def save(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> None
     heap_file.save(folder, snapshot, reopen=handles.reduced)
     states = _own_states(callbacks)
     if states:
-        state_files.dump(folder, _OWN, states, lambda path: f"What {path[0]}.get_state() returns")
+        state_files.dump(folder, _OWN, states, lambda path: f"What {path[0].rpartition(' ')[0]}.get_state() returns")
 
 
 def digest(snapshot: CallSnapshot, callbacks: Sequence[Any]) -> bytes:
