@@ -130,7 +130,7 @@ BY_NAME |= {
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": DatasetKind(),
     "tensorflow.python.data.ops.iterator_ops.OwnedIterator": Stays("an iterator of a Dataset"),
     "tensorflow.python.ops.lookup_ops.LookupInterface": Stays("a table of TensorFlow", quiet=True),
-    "tensorflow.python.lib.io.file_io.FileIO": Stays("an open file", progress=lambda file: file.name),
+    "tensorflow.python.lib.io.file_io.FileIO": Stays("an open file", quiet=True),
     "tensorflow.python.training.session_run_hook.SessionRunHook": AttributesKind(),
     "tensorflow.python.training.basic_session_run_hooks.CheckpointSaverListener": AttributesKind(),
     "tensorflow.python.trackable.base.Trackable": AttributesKind(),
