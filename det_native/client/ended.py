@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from det_native.errors import DetError
@@ -21,8 +21,13 @@ def tell(experiment: Any) -> None:
 class Result(Protocol):
     """What a training that this process has submitted makes of its objects."""
 
+    experiment: Any
+
     def bring(self) -> None:
         """Put it in place; does nothing the second time."""
+
+    def is_to_come_for(self, models: Sequence[Any]) -> bool:
+        """Whether one of these models is to get it."""
 
     def give_up(self, failure: DetError) -> None:
         """Note that it never comes, and say in the error what there is."""
@@ -42,3 +47,8 @@ def result_of(experiment: Any) -> Result | None:
     """Return what is to come of an experiment; None where this process has submitted nothing."""
     result: Result | None = getattr(experiment, "_result", None)
     return result or _results.get((experiment.source.url, experiment.id))
+
+
+def to_come_for(models: Sequence[Any]) -> list[Any]:
+    """Return the experiments whose results these models are to get, in the order in which they were submitted."""
+    return [result.experiment for result in list(_results.values()) if result.is_to_come_for(models)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, current_log, running_execution
+from det_native.client import ended
 from det_native.client.connect import connect, named_master
 from det_native.client.handles import Experiment
 from det_native.client.last import note_begun
@@ -178,6 +179,7 @@ def train_by_fit(
     other = answers().stand_in(record)
     if other is not None:
         return other
+    wait_for_earlier(call, settings)
     origin = begun.origin(record)
     if not settings.place.local:
         __tracebackhide__ = True
@@ -220,6 +222,16 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     harness_for(call).note_names(call)  # as it is on the worker when the training begins
     note_result(experiment, call, running_execution())
     return experiment
+
+
+def wait_for_earlier(call: Any, settings: Settings) -> None:
+    """Wait for trainings of a call's models that ``wait=False`` has left running: the call goes on from their end."""
+    __tracebackhide__ = True
+    for experiment in ended.to_come_for(getattr(call, "models", ())):
+        from det_native.home.waiting import wait_for_result
+
+        print(f"This call goes on from experiment {experiment.id}, which trains the same model: waiting for its end.")
+        wait_for_result(experiment, settings.show)
 
 
 def wait_for(experiment: Experiment, call: Any, settings: Settings) -> None:

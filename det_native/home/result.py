@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,6 +72,11 @@ class Result:
             finally:
                 self._release()
 
+    def is_to_come_for(self, models: Sequence[Any]) -> bool:
+        """Whether one of these models is to get it."""
+        own = () if self.done else getattr(self.call, "models", ())
+        return any(model is other for model in own for other in models)
+
     def give_up(self, failure: DetError) -> None:
         """Bring the files of a training that has failed, and say in its error what there is of it."""
         with self._lock:
@@ -126,7 +132,7 @@ class Result:
             raise
         except CheckpointError as error:
             if _is_search(detail):
-                return [f"{title}: {mismatch(experiment, call, error)}"]
+                return [f"{title}: {mismatch(experiment, call, error)}", *getattr(error, "__notes__", ())]
             raise
         finally:
             if isinstance(experiment, KerasExperiment):

@@ -98,6 +98,23 @@ before = [one.weight.sum().item() for one in models]
     assert error.startswith("ArgumentError: det.wait() takes experiments, not 3")
 
 
+def test_a_call_waits_for_an_earlier_training_of_its_model(kernel: Kernel, gate: Gate) -> None:
+    again = "history = context.fit(data, train_batch=train_batch, epochs=1)"
+    kernel.run(BEGIN.format("local=True"))
+    kernel.run(FIT.format(""))
+    kernel.run(again)
+    local = kernel.value(SEEN)
+    kernel.run(BEGIN.format(gate.port))
+    kernel.run(f"{FIT.format(', wait=False')}\nfirst = history.id")
+    visitor = gate.next()
+    waiting = kernel.begin(again)
+    kernel.says(waiting, "This call goes on from experiment ")
+    visitor.go()
+    gate.next().go()
+    assert "continues from experiment " in kernel.finish(waiting).text
+    assert kernel.value(SEEN) == local
+
+
 @pytest.mark.long
 def test_the_first_failure_is_raised_once_all_have_ended(kernel: Kernel) -> None:
     kernel.run(BEGIN.format("bad=True"))

@@ -8,9 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.base import FrameworkHarness, LoopController, controller_class_of
+from det_harness.frameworks.base import FrameworkHarness, LoopController, controller_class_of, with_notes
 from det_harness.frameworks.torch.random_streams import TorchStreams
 from det_native.callsite import asking_frame
+from det_native.errors import CheckpointError
 from det_native.imports import load_optimizers
 from det_native.schema.environment import TrialEnvironment
 
@@ -130,7 +131,10 @@ class TorchHarness(FrameworkHarness):
             else:
                 self.note_names(call)
         sentences = bring_changes(call.context, directory)  # first: the loop may have added layers
-        load_into(call.context, directory)
+        try:
+            load_into(call.context, directory)
+        except CheckpointError as error:
+            raise with_notes(error, sentences) from None
         self.note_end(call, directory)
         return sentences
 
