@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native import PyTorchNativeContext
     from det_native.pytorch.native_call import TorchCall
-    from det_native.pytorch.native_run import PyTorchRunContext
     from det_native.pytorch.training_call import TrainingCall
 
 __all__ = ["init"]
