@@ -32,7 +32,6 @@ from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
-from det_native.experimental.again import note_submitted, sentence_of_earlier
 from det_native.experimental.dry_run import begin_dry_run
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
@@ -161,9 +160,6 @@ def send_capture(
         fitted = fit_to_workers(session, bundle, capture.packages, config.environment.packages)
         bundle = fitted.bundle
         shown.add(fitted.rows, fitted.warnings)
-        here = master_name(settings)
-        if earlier := sentence_of_earlier(capture, config, here):
-            print(earlier)
         detail = send(session, config, bundle, shown, test=settings.place.test, key=key)
     except Scheduled:
         raise
@@ -172,7 +168,6 @@ def send_capture(
         raise
     experiment = Experiment(HttpSource(session), detail.id)
     note_begun(experiment)
-    note_submitted(capture, config, here, experiment)
     if config.proof == "error":
         begin_dry_run(session, detail.id, bundle, capture.seconds, shown)
     if settings.show == "view" and in_notebook():

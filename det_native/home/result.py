@@ -8,18 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from det_native.capture import submitted
 from det_native.capture.log import current_log
 from det_native.client import ended, rendering
 from det_native.client.addresses import is_loopback
 from det_native.client.handles import Experiment
 from det_native.client.keras_experiment import KerasExperiment, give_history
-from det_native.client.loaded import loaded_sentence, note_loaded_into
 from det_native.client.loading_into import detail_of
 from det_native.errors import CheckpointCorruptError, CheckpointError, DetError, MasterError, NotFoundError
 from det_native.home.files import bring_files
 from det_native.home.loading import load_state, mismatch
-from det_native.home.naming import names_of
-from det_native.home.trained import note_trained
+from det_native.past_history import encode
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState
 
@@ -125,7 +124,6 @@ class Result:
         log = current_log()
         if log is not None:
             log.before_loading()
-        names = names_of(call.models)
         try:
             checkpoint, left_out = load_state(experiment, call, detail)
         except CheckpointCorruptError:
@@ -139,16 +137,16 @@ class Result:
                 give_history(call.model, experiment)
             if log is not None and self.execution is not None:
                 log.note_loaded(self.execution)
-        note_trained(experiment, call, checkpoint)
-        note_loaded_into(experiment, names)
-        rendering.current().renew(experiment)
-        when = f" at batch {checkpoint.batch}" if stopped else ""
-        return [f"{title}{when}: {loaded_sentence(names)}.{_of_one_slot(call)}", *left_out]
+        submitted.note_loaded(experiment, _trained(experiment, checkpoint))
+        sentences = [f"{title} at batch {checkpoint.batch}: what it had trained by then is here."] if stopped else []
+        if (slots := call.context.env.slots) > 1:
+            of_one = "is the share of the first; reported metrics are of all."
+            sentences.append(f"{title} trained on {slots} slots: what its code has counted {of_one}")
+        return [*sentences, *left_out]
 
     def _advice(self) -> str:
         """Return what to do without the result."""
-        name = next(filter(None, names_of(self.call.models)), "")
-        sentence = f"{f'`{name}`' if name else 'The model'} stays as it was here."
+        sentence = "The model stays as it was here."
         best = None
         with suppress(DetError):
             best = self.experiment.top_checkpoint()
@@ -177,9 +175,8 @@ def _is_search(detail: rest.ExperimentDetail) -> bool:
     return searcher.get("name") != "single"
 
 
-def _of_one_slot(call: Any) -> str:
-    """Return a sentence for code on several slots: what it counts is one slot's share."""
-    slots = call.context.env.slots
-    if slots == 1:
-        return ""
-    return f" What its code has counted is the share of the first of {slots} slots; reported metrics are of all."
+def _trained(experiment: Experiment, checkpoint: rest.Checkpoint) -> submitted.Trained:
+    """Return what this process has of a training, for programs that are submitted later."""
+    rows = experiment.source.epochs(checkpoint.trial_id)
+    history = encode(rows, {} if rows else experiment.best_trial.history)
+    return submitted.Trained(int(experiment.id), checkpoint.uuid, checkpoint.batch, history)
