@@ -95,8 +95,8 @@ class Result:
 
     @property
     def _objects(self) -> bool:
-        """Whether objects of this process are trained."""
-        return bool(getattr(self.call, "trained_parts", ()))
+        """Whether the call has changed objects of this process; a trial class makes its own."""
+        return not isinstance(self.call, type)
 
     def _bring(self) -> None:
         detail = detail_of(self.experiment.source, self.experiment.id)
