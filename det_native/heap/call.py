@@ -110,7 +110,8 @@ class CallSnapshot:
         ----------
         data : bytes
         reopen : bool
-            Whether files that the other process had opened are opened here.
+            Whether this process goes on with the training: then files that the other process had opened are opened
+            here. In a notebook, names that the user has bound anew since the snapshot stay.
         """
         return put_changes(data, self._snapshot, exact=self._exact, reopen=reopen)
 

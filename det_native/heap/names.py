@@ -64,6 +64,12 @@ class NamesKind(Kind):
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return ""
 
+    def bound_since(self, obj: Any, children: Sequence[Any], facts: Any) -> set[str]:
+        """Return the names that have been bound or deleted since a state was taken."""
+        before, now = dict(zip(facts, children, strict=False)), self.names(obj)
+        both = before.keys() & now.keys()
+        return {name for name in before.keys() | now.keys() if name not in both or before[name] is not now[name]}
+
 
 class NamespaceKind(NamesKind):
     """The notebook's names."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from det_native.heap import pickling
 from det_native.heap.edges import Left
+from det_native.heap.names import FrameKind, NamespaceKind
 from det_native.heap.pickling import Fill, Way, make, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
@@ -47,8 +48,13 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
             continue
         if isinstance(children, bytes):
             children = pickle.loads(children)
+        kind, obj = snapshot.kinds[number], snapshot.objects[number]
+        if not reopen and isinstance(kind, NamespaceKind | FrameKind):
+            bound = kind.bound_since(obj, snapshot.children[number], snapshot.facts[number])
+            children = [Left() if name in bound else value for name, value in zip(facts, children, strict=True)]
+            content = [name for name in content if name not in bound]
         try:
-            snapshot.kinds[number].put(snapshot.objects[number], children, facts, content)
+            kind.put(obj, children, facts, content)
         except Exception as error:  # noqa: BLE001 (an object of a library may refuse)
             sentences.append(f"`{snapshot.path(number)}` cannot be set ({short(error)}): it stayed as it was.")
     sentences += [f"A new {type(obj).__qualname__} is incomplete: {reason}." for obj, reason in unpickler.failures]

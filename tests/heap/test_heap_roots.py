@@ -145,6 +145,23 @@ def test_a_module_of_a_library_keeps_what_is_its_own_affair(monkeypatch: pytest.
     assert (tempfile.TMP_MAX, tempfile._name_sequence) == own  # type: ignore[attr-defined]
 
 
+def test_names_that_were_bound_since_are_the_users() -> None:
+    def fill() -> Names:
+        return {"rows": [], "step": 0, "name": "worker's", "gone": 1, "kept": 1}
+
+    worker, home = fill(), fill()
+    snapshots = [CallSnapshot(names) for names in (worker, home)]
+    worker["rows"].append(1)
+    worker |= {"step": 1, "name": "peat", "gone": 2, "loss": 0.5, "new": worker["rows"]}
+    del worker["kept"]
+    rows = home["rows"]
+    home |= {"rows": [], "name": "mine", "loss": "mine", "kept": 3}
+    del home["gone"]
+    assert snapshots[1].put(snapshots[0].changes().data) == []
+    assert rows == [1]
+    assert home == {"rows": [], "step": 1, "name": "mine", "loss": "mine", "kept": 3, "new": rows}
+
+
 def test_a_worker_that_ran_fewer_cells_deletes_nothing() -> None:
     home: Names = {"plot": [1], "rows": [], "old": 1}
     sides = train(lambda: {"rows": [], "old": 1}, lambda names: names["rows"].append(names.pop("old")), notebook=home)
