@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from det_native.errors import DetError
-
-#: Called with the handle, in the thread of whoever has seen it; they may be called more than once.
-listeners: list[Callable[[Any], None]] = []
-
-
-def tell(experiment: Any) -> None:
-    """Tell that an experiment has ended."""
-    for listener in list(listeners):
-        listener(experiment)
 
 
 class Result(Protocol):
     """What a training that this process has submitted makes of its objects."""
 
+    experiment: Any
+
     def bring(self) -> None:
         """Put it in place; does nothing the second time."""
+
+    def bring_files(self) -> None:
+        """Put its files in place; does nothing the second time."""
 
     def give_up(self, failure: DetError) -> None:
         """Note that it never comes, and say in the error what there is."""
@@ -36,6 +31,15 @@ def keep(experiment: Any, result: Result) -> None:
     """Have those who wait for an experiment bring its result."""
     experiment._result = result
     _results[experiment.source.url, experiment.id] = result
+
+
+def pass_on(experiment: Any, handle: Any) -> Any:
+    """Have another handle of an experiment hold its result; return it."""
+    result = result_of(experiment)
+    if result is not None:
+        result.experiment = handle
+        keep(handle, result)
+    return handle
 
 
 def result_of(experiment: Any) -> Result | None:
