@@ -187,7 +187,7 @@ class ModuleKind(NamesKind):
 
     def bind(self, obj: types.ModuleType, values: Mapping[str, Any], gone: Sequence[str]) -> None:
         vars(obj).update(values)
-        for name in gone:
+        for name in gone if is_users_module(obj.__name__) else ():  # a library's that is no setting any more stays
             vars(obj).pop(name, None)
 
     def reduce(self, obj: types.ModuleType) -> Any:
