@@ -177,8 +177,8 @@ class LiveView:
                 self._follow()
                 self._push()
                 self._publish(update=True)
-                if isinstance(self._handle, Experiment):
-                    ended.tell(self._handle)
+                if (result := ended.result_of(self._handle)) is not None and self._handle.state.terminal:
+                    result.bring_files()
             except NotFoundError as error:
                 self._tell({}, lost=str(error))
                 return  # deleted: it does not come back

@@ -15,7 +15,7 @@ import det_native.display  # noqa: F401 (handles show themselves by what it regi
 from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.call import notebook_folder
-from det_native.capture.log import current_log
+from det_native.capture.log import current_log, running_execution
 from det_native.capture.model import Bundle, Capture
 from det_native.capture.stored import Stored
 from det_native.client import rendering
@@ -39,7 +39,8 @@ from det_native.experimental.scheduled import Scheduled, schedule_instead
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.frameworks import get_framework, resolve
-from det_native.home.files import note_files
+from det_native.home.files import FilesOfCall
+from det_native.home.result import note_result
 from det_native.schema import rest, routes
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
@@ -117,7 +118,7 @@ def submit(
     experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
         model_dir = getattr(getattr(payload, "estimator", None), "model_dir", None)
-        note_files(experiment, submitted=begun, model_dir=model_dir or "")
+        note_result(experiment, payload, FilesOfCall(begun, model_dir or ""), running_execution())
     return experiment
 
 

@@ -205,17 +205,15 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
 
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
-    from det_native.home.result import note_result
 
     experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
     if handle_of is not None:
-        experiment = handle_of(call, experiment)
+        experiment = ended.pass_on(experiment, handle_of(call, experiment))
     submitted.note(origin.record, experiment, master_name(settings))
     call.context.experiment = experiment
     note_begun(experiment)
     harness_for(call).build(call)
     harness_for(call).note_names(call)  # as it is on the worker when the training begins
-    note_result(experiment, call, running_execution())
     return experiment
 
 

@@ -60,7 +60,6 @@ def test_an_error_that_a_result_of_another_call_has_caused_says_how_to_send_its_
         "good = best > 0.5\nprint(good)",
         "scale = 2 if best > 0.5 else 1\nscale = 3",
         "while a.state != 'Completed':\n    break",
-        "settings = {}\nsettings['big'] = a.state == 'Completed'",
     ],
 )
 def test_what_the_training_does_not_depend_on_is_told_once(
