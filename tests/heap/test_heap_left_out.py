@@ -179,7 +179,6 @@ def test_a_file_that_is_written_on_stands_where_the_other_process_has_left_it(tm
         assert second.tell() == first.tell() == 5
 
 
-
 class Wants(dict[str, Any]):
     """Its pickle lacks an argument."""
 
