@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from det_native.errors import DetError
-
-#: Called with the handle, in the thread of whoever has seen it; they may be called more than once.
-listeners: list[Callable[[Any], None]] = []
-
-
-def tell(experiment: Any) -> None:
-    """Tell that an experiment has ended."""
-    for listener in list(listeners):
-        listener(experiment)
 
 
 class Result(Protocol):
@@ -29,6 +20,9 @@ class Result(Protocol):
     def is_to_come_for(self, models: Sequence[Any]) -> bool:
         """Whether one of these models is to get it."""
 
+    def bring_files(self) -> None:
+        """Put its files in place; does nothing the second time."""
+
     def give_up(self, failure: DetError) -> None:
         """Note that it never comes, and say in the error what there is."""
 
@@ -41,6 +35,15 @@ def keep(experiment: Any, result: Result) -> None:
     """Have those who wait for an experiment bring its result."""
     experiment._result = result
     _results[experiment.source.url, experiment.id] = result
+
+
+def pass_on(experiment: Any, handle: Any) -> Any:
+    """Have another handle of an experiment hold its result; return it."""
+    result = result_of(experiment)
+    if result is not None:
+        result.experiment = handle
+        keep(handle, result)
+    return handle
 
 
 def result_of(experiment: Any) -> Result | None:

@@ -205,22 +205,15 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
 
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
-    from det_native.home.result import note_result
-    from det_native.home.trained import continued
 
-    note_beginning(call)
-    continues = continued(call)
     experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
     if handle_of is not None:
-        experiment = handle_of(call, experiment)
+        experiment = ended.pass_on(experiment, handle_of(call, experiment))
     submitted.note(origin.record, experiment, master_name(settings))
-    if continues:
-        print(f"Experiment {experiment.id} {continues}.")
     call.context.experiment = experiment
     note_begun(experiment)
     harness_for(call).build(call)
     harness_for(call).note_names(call)  # as it is on the worker when the training begins
-    note_result(experiment, call, running_execution())
     return experiment
 
 
@@ -250,10 +243,3 @@ def wait_for(experiment: Experiment, call: Any, settings: Settings) -> None:
         from det_native.home.waiting import wait_for_result
 
         wait_for_result(experiment, settings.show)
-
-
-def note_beginning(call: Any) -> None:
-    """Note that a training begins, where that counts for the random numbers of the next one."""
-    note = getattr(call, "note_beginning", None)
-    if note is not None:
-        note()

@@ -134,7 +134,8 @@ class Packer:
             return child
         kind = kind_of(child)
         if kind.stays and kind.quiet:
-            return KeptValue(kind.stays)
+            opened_again = self._reopen is not None and self._reopen(child) is not NotImplemented
+            return child if opened_again else KeptValue(kind.stays)
         held = [*child.values()] if type(child) is dict else child if type(child) in (list, tuple) else ()
         if held and all(kind_of(value).stays and kind_of(value).quiet for value in held):
             return KeptValue("parts of the process")

@@ -162,7 +162,11 @@ class HeapUnpickler(pickle.Unpickler):
 
     def _make(self, function: Any, *arguments: Any) -> Any:
         made = make(function, *arguments)
-        if isinstance(made, Left) and not any(given is None or isinstance(given, Left) for given in arguments):
+        if (
+            isinstance(made, Left)
+            and function is not Left
+            and not any(given is None or isinstance(given, Left) for given in arguments)
+        ):
             cls = next((given for given in (*arguments, function) if isinstance(given, type)), type(made))
             self._addresses.sentences.append(f"A new {cls.__qualname__} cannot be made here: {made.what}.")
         return made

@@ -98,6 +98,26 @@ class WeakMapping(Kind):
         return ""
 
 
+class FileKind(Kind):
+    """An open file, by its place: what is in it comes with the files of the training."""
+
+    stays = "an open file"
+    quiet = True
+
+    def take(self, obj: Any) -> State:
+        return (), _place_in_file(obj)
+
+    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
+        closed, place = facts or (False, None)
+        if closed:
+            obj.close()
+        elif place is not None and not obj.closed and obj.seekable():
+            obj.seek(place)
+
+    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
+        return ""
+
+
 class BarKind(Kind):
     """A progress bar of tqdm's: how far it is, and whether it is closed."""
 
@@ -151,7 +171,7 @@ BY_NAME |= {
     "builtins.generator": Stays("a generator", progress=_place_in_code),
     "builtins.coroutine": Stays("a coroutine", progress=_place_in_code),
     "builtins.async_generator": Stays("a generator", progress=_place_in_code),
-    "_io._IOBase": Stays("an open file", progress=_place_in_file),
+    "_io._IOBase": FileKind(),
     "_io.StringIO": _IN_MEMORY,
     "_io.BytesIO": _IN_MEMORY,
     "asyncio.events.AbstractEventLoop": Stays("an event loop", quiet=True),

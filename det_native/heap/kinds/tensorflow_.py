@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, State, Stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, Stays
 from det_native.heap.kinds.instances import AttributesKind
 
 # Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
@@ -32,6 +33,8 @@ class VariableKind(Kind):
         obj.assign(content)
 
     def reduce(self, obj: Any) -> Any:
+        if not sys.modules["tensorflow"].executing_eagerly():
+            return Left, ("a variable of a graph",)
         return make_variable, (obj.numpy(), obj.trainable, obj.name.partition(":")[0], obj.dtype.name)
 
 
@@ -130,7 +133,7 @@ BY_NAME |= {
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": DatasetKind(),
     "tensorflow.python.data.ops.iterator_ops.OwnedIterator": Stays("an iterator of a Dataset"),
     "tensorflow.python.ops.lookup_ops.LookupInterface": Stays("a table of TensorFlow", quiet=True),
-    "tensorflow.python.lib.io.file_io.FileIO": Stays("an open file", progress=lambda file: file.name),
+    "tensorflow.python.lib.io.file_io.FileIO": Stays("an open file", quiet=True),
     "tensorflow.python.training.session_run_hook.SessionRunHook": AttributesKind(),
     "tensorflow.python.training.basic_session_run_hooks.CheckpointSaverListener": AttributesKind(),
     "tensorflow.python.trackable.base.Trackable": AttributesKind(),

@@ -131,7 +131,7 @@ class FrameworkHarness:
         return None
 
     def note_end(self, call: Any, directory: Path) -> None:
-        """Note what a later call has to know of the end of a training in the kernel; its last checkpoint is there."""
+        """Make of the kernel what a training leaves beside its objects; its last checkpoint is in `directory`."""
 
     def begins_with_seed(self, payload: Any) -> bool:
         """Whether the training of a trial class, or of a captured call, begins with random numbers of its seed."""
