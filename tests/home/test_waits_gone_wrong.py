@@ -65,6 +65,7 @@ def test_a_master_that_is_killed_is_started_again_and_the_wait_goes_on(tmp_path:
 def test_a_master_that_was_stopped_stays_so_and_the_result_can_be_had_later(
     kernel: Kernel, cluster: Cluster, gate: Gate
 ) -> None:
+    kernel.run("from det_native.client import http_source\nusual, http_source.PATIENCE = http_source.PATIENCE, 2")
     kernel.run(BEGIN.format(gate.port))
     waiting = kernel.begin(FIT.format(""))
     visitor = gate.next()
@@ -72,6 +73,9 @@ def test_a_master_that_was_stopped_stays_so_and_the_result_can_be_had_later(
     error = kernel.finish(waiting, fails=True).error
     assert error.startswith("MasterUnreachableError: No master answers at ")
     assert "may go on. det.experiment(" in error
+    error = kernel.run("det.wait([context.experiment])", fails=True).error
+    assert error.endswith("may go on. det.wait() waits again.")
+    kernel.run("http_source.PATIENCE = usual")
     visitor.go()
     cluster.start()
     before = kernel.value("loss_here()")
