@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from det_native.heap.edges import KEPT, Kind
 from det_native.heap.kinds.builtin import LIST
+from det_native.heap.kinds.torch_ import KEPT_TENSOR
 from det_native.heap.names import ENVIRONMENT, FRAME, NAMESPACE, ROOTS, SETTINGS
 from det_native.heap.packing import Packer
 from det_native.heap.pickling import Reopen
@@ -20,9 +21,6 @@ from det_native.heap.unpacking import put_changes
 
 #: Bytes of changes that come home by themselves; what exceeds it is named and stays on the worker.
 LIMIT = 1 << 30
-
-#: Stands for the settings of libraries among the roots.
-_SETTINGS = object()
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Changes:
     """
 
     data: bytes
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[str]
 
 
 class CallSnapshot:
@@ -63,7 +61,7 @@ class CallSnapshot:
         Whether both processes are to hold the same values at the beginning; with other hyperparameters or another
         seed they need not.
     keep_small : bool
-        Whether :meth:`undo` is to give back the content of small arrays, too.
+        Whether :meth:`undo` will be used: small arrays are copied.
     """
 
     def __init__(
@@ -77,17 +75,17 @@ class CallSnapshot:
         keep_small: bool = False,
     ) -> None:
         self._exact = exact
-        kept, read_as = _kept(kept_elsewhere)
+        kept = [*_kept(kept_elsewhere)]
         roots: dict[str, tuple[Any, Kind]] = {
             "names": (namespace, NAMESPACE),
             "environment": (os.environ, ENVIRONMENT),
-            "settings": (_SETTINGS, SETTINGS),
+            "settings": (object(), SETTINGS),
         }
         for place, frame in enumerate(frames):
             if frame.f_locals is not namespace:
                 roots[f"function {place} {frame.f_code.co_qualname}"] = frame, FRAME
-        roots |= {"given": (dict(given or {}), ROOTS), "kept elsewhere": (kept, LIST)}
-        self._snapshot = Snapshot(roots, read_as)
+        roots |= {"given": (dict(given or {}), ROOTS), "kept elsewhere": ([obj for obj, _ in kept], LIST)}
+        self._snapshot = Snapshot(roots, {id(obj): kind for obj, kind in kept})
         self._copies = Copies(self._snapshot) if keep_small else None
 
     def changes(self, limit: int = LIMIT, *, reopen: Reopen | None = None) -> Changes:
@@ -106,11 +104,7 @@ class CallSnapshot:
     def put(self, data: bytes, *, reopen: bool = False) -> list[str]:
         """Put in place what has changed in another process; return a sentence for each thing that stays as it is.
 
-        Parameters
-        ----------
-        data : bytes
-        reopen : bool
-            Whether files that the other process had opened are opened here.
+        With `reopen`, files that the other process had opened are opened here.
         """
         return put_changes(data, self._snapshot, exact=self._exact, reopen=reopen)
 
@@ -121,22 +115,16 @@ class CallSnapshot:
 
     def undo(self) -> None:
         """Give objects back what they held at the beginning; large arrays keep what they have."""
-        (self._copies or Copies(self._snapshot, keep=False)).undo()
+        if self._copies:
+            self._copies.undo()
 
 
-def _kept(objects: Iterable[Any]) -> tuple[list[Any], dict[int, Kind]]:
-    """Return what is kept elsewhere, and how each of it is read, by identity."""
+def _kept(objects: Iterable[Any]) -> Iterator[tuple[Any, Kind]]:
+    """Yield what is kept elsewhere, with how it is read."""
     torch = sys.modules.get("torch")
-    kept: list[Any] = []
-    kinds: dict[int, Kind] = {}
     for obj in objects:
-        kept.append(obj)
         if torch is None or not isinstance(obj, torch.Tensor) or obj.layout is not torch.strided:
-            kinds[id(obj)] = KEPT
+            yield obj, KEPT
             continue
-        from det_native.heap.kinds.torch_ import KEPT_TENSOR
-
-        kinds[id(obj)] = KEPT_TENSOR
-        kept.append(obj.untyped_storage())
-        kinds[id(kept[-1])] = KEPT
-    return kept, kinds
+        yield obj, KEPT_TENSOR
+        yield obj.untyped_storage(), KEPT
