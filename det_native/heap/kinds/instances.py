@@ -33,6 +33,12 @@ class AttributesKind(NamedKind):
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
         self._skipped, self.compared = skipped, compared
 
+    def read_state(self, obj: Any) -> State:
+        if self._skipped or slots_of(obj.__class__):
+            return super().read_state(obj)
+        attributes = _attributes_of(obj)
+        return [type(obj), *attributes.values()], (CLASS, *attributes)
+
     def read(self, obj: Any) -> dict[str, Any]:
         cls: Any = type(obj)
         values = {CLASS: cls, **_attributes_of(obj)}
