@@ -106,17 +106,20 @@ class Snapshot:
                 self._enter(holder, everything[holder])
 
     def _enter(self, number: int, children: Sequence[Any]) -> None:
-        numbers, objects, by_class = self.numbers, self.objects, KIND_OF_CLASS
+        numbers, objects, by_class, kept = self.numbers, self.objects, KIND_OF_CLASS, self._kept
         for place, child in enumerate(children):
             cls = type(child)
-            if cls in ATOMS or id(child) in numbers:
+            if cls in ATOMS:
+                continue
+            identity = id(child)
+            if identity in numbers:
                 continue
             kind = by_class.get(cls) or kind_of(child)
             if kind is VALUE:
                 continue
-            numbers[id(child)] = len(objects)
+            numbers[identity] = len(objects)
             objects.append(child)
-            self.kinds.append(self._kept.get(id(child), kind))
+            self.kinds.append(kept[identity] if identity in kept else kind)
             self.classes.append(cls)
             self.parents.append(number)
             self._places.append(place)

@@ -34,10 +34,11 @@ class AttributesKind(NamedKind):
         self._skipped, self.compared = skipped, compared
 
     def read_state(self, obj: Any) -> State:
-        if self._skipped or slots_of(obj.__class__):
+        cls: Any = type(obj)
+        if self._skipped or slots_of(cls):
             return super().read_state(obj)
         attributes = _attributes_of(obj)
-        return [type(obj), *attributes.values()], (CLASS, *attributes)
+        return [cls, *attributes.values()], (CLASS, *attributes)
 
     def read(self, obj: Any) -> dict[str, Any]:
         cls: Any = type(obj)
