@@ -24,6 +24,7 @@ from det_native.experimental.native import (
     submit,
     train_by_fit,
     wait_for,
+    wait_for_earlier,
 )
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, complete_for_fit
 from det_native.frameworks import translated
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native import PyTorchNativeContext
     from det_native.pytorch.native_call import TorchCall
-    from det_native.pytorch.native_run import PyTorchRunContext
     from det_native.pytorch.training_call import TrainingCall
 
 __all__ = ["init"]
@@ -217,6 +217,7 @@ class _Beginning:
         if other is not None:
             call.context.experiment = other
             return iter(())
+        wait_for_earlier(call, settings)
         origin = self.begun.origin(record)
         if not settings.place.local:
             from det_harness.frameworks.torch.changes_keeper import begin_loop

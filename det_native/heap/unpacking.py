@@ -48,6 +48,11 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
             continue
         if isinstance(children, bytes):
             children = pickle.loads(children)
+        kind, obj = snapshot.kinds[number], snapshot.objects[number]
+        if not reopen and isinstance(kind, NamespaceKind | FrameKind):
+            bound = kind.bound_since(obj, snapshot.children[number], snapshot.facts[number])
+            children = [Left() if name in bound else value for name, value in zip(facts, children, strict=True)]
+            content = [name for name in content if name not in bound]
         try:
             snapshot.kinds[number].write_state(snapshot.objects[number], children, facts, content)
         except Exception as error:  # noqa: BLE001 (an object of a library may refuse)

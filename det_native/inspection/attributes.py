@@ -7,7 +7,7 @@ import functools
 import sys
 import types
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from det_native.inspection.own_code import is_library_file
@@ -128,31 +128,6 @@ def changed_by_hooks(kind: type) -> frozenset[str]:
     hooks |= {name for name in methods if name.startswith("__")} - _MAKING
     used = _reached_from(hooks & set(methods), methods)
     return frozenset().union(*(_attributes_changed_in(methods[name].__code__) for name in used - _MAKING))
-
-
-def begins_anew(value: Any, hook: str, but: Collection[str] = ()) -> bool:
-    """Whether a method of an object sets all that its methods change anew.
-
-    Parameters
-    ----------
-    value : object
-    hook : str
-        The name of the method.
-    but : collection of str
-        Attributes that do not count.
-    """
-    kind: type = type(value)
-    changed = changed_by_use(kind) & {*getattr(value, "__dict__", {})}
-    return changed.difference(but) <= _set_by(kind, hook)
-
-
-@functools.lru_cache(maxsize=1024)
-def _set_by(kind: type, method: str) -> frozenset[str]:
-    """Return the attributes that a method, and those that it calls, assign."""
-    methods = _methods_of(kind)
-    codes = [methods[name].__code__ for name in _reached_from({method} & set(methods), methods)]
-    instructions = (instruction for code in codes for instruction in dis.get_instructions(code))
-    return frozenset(each.argval for each in instructions if each.opname == "STORE_ATTR")
 
 
 def _methods_of(kind: type) -> dict[str, types.FunctionType]:

@@ -115,5 +115,6 @@ def may_draw_each_pass(dataset: Any) -> bool:
 
 
 def bytes_held(dataset: Any) -> int:
-    """Return the size of the tensors that a step of a Dataset was made of."""
-    return sum(tensor.numpy().nbytes for tensor in getattr(dataset, "_tensors", ()) if hasattr(tensor, "numpy"))
+    """Return roughly the size of the tensors that a step of a Dataset was made of: texts and sparse rows have none."""
+    tensors = getattr(dataset, "_tensors", ())
+    return sum((tensor.dtype.size or 8) * (tensor.shape.num_elements() or 0) for tensor in tensors)

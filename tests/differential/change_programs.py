@@ -115,14 +115,24 @@ TORCH_WAYS = [
     Way("layer", "torch.nn.Linear(1, 1)", "torch.nn.init.constant_(T.weight, step + 2.0)", "T.weight.item()"),
     Way("frozen layer", "torch.nn.Linear(1, 1)", "T.weight.requires_grad_(step % 2 == 1)", "T.weight.requires_grad"),
     Way("gradient", "torch.nn.Linear(1, 1)", "T(torch.ones(1, 1)).sum().backward()", "T.weight.grad.item()"),
-    Way("torch generator", "torch.Generator().manual_seed(3)", "torch.rand(1, generator=T)", "torch.rand(1, generator=T).item()"),
+    Way(
+        "torch generator",
+        "torch.Generator().manual_seed(3)",
+        "torch.rand(1, generator=T)",
+        "torch.rand(1, generator=T).item()",
+    ),
     Way("buffer grown", "torch.nn.BatchNorm1d(2)", "T.running_mean = torch.ones(step + 3)", "T.running_mean.tolist()"),
     Way("averages", "{'w': torch.zeros(2)}", "T['w'] = 0.5 * T['w'] + step", "T['w'].tolist()"),
 ]
 
 KERAS_WAYS = [
     Way("variable", "tf.Variable(0.0)", "T.assign_add(1.0 + step)", "float(T)"),
-    Way("teacher", "dense()", "T.set_weights([weight + step + 1 for weight in T.get_weights()])", "[w.tolist() for w in T.get_weights()]"),
+    Way(
+        "teacher",
+        "dense()",
+        "T.set_weights([weight + step + 1 for weight in T.get_weights()])",
+        "[w.tolist() for w in T.get_weights()]",
+    ),
     Way("trainable", "dense()", "T.trainable = step % 2 == 0", "T.trainable"),
     Way("metric", "keras.metrics.Mean()", "T.update_state(float(step))", "float(T.result())"),
     Way("tensorflow tensor", "tf.constant(1.0)", "T = T + step", "float(T)"),

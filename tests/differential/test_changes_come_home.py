@@ -86,7 +86,8 @@ def differences(kernel: Kernel, framework: Framework, changes: Sequence[Change],
             named += 1
         else:
             wrong.append(f"{change.title}: {value} where plain has {plain}")
-    note(f"changes of a {framework} training, {mode}", tries=len(changes), lost=len(wrong), besides=f"{named} named in a line")
+    besides = f"{named} named in a line"
+    note(f"changes of a {framework} training, {mode}", tries=len(changes), lost=len(wrong), besides=besides)
     return wrong
 
 
@@ -128,7 +129,9 @@ def test_fifty_drawn_changes(kernel: Kernel, framework: Framework, mode: Mode) -
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", ["local", "cluster", "killed"])
 @pytest.mark.parametrize("framework", TRAININGS)
-def test_all_changes(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, framework: Framework, mode: Mode) -> None:
+def test_all_changes(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, framework: Framework, mode: Mode
+) -> None:
     every = [Change(number, way, place) for number, (way, place) in enumerate(all_changes(framework))]
     wrong = []
     for start in range(0, len(every), TOGETHER):

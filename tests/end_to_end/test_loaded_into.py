@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 SETTINGS = "settings = {}"
 LOADING = """
-from det_native.home.loading import load_state
+from det_native.home.result import load_state
 """
 HALVING = """
 class Halving(tf.keras.callbacks.Callback):
@@ -167,7 +167,7 @@ def test_of_a_search_the_weights_are_those_of_the_best_trial(torch_notebook: Ker
     kernel.run(TORCH_STATE)
     kernel.submit(TORCH_FIT)
     kernel.run("experiment.wait()")
-    kernel.run("loaded = load_state(experiment, call_of())")
+    kernel.run("loaded, _ = load_state(experiment, call_of(), experiment.detail())")
     assert kernel.value("loaded.trial_id") == kernel.value("experiment.best_trial.id")
     assert kernel.value("experiment.best_trial.hparams['lr']") == 0.1
     kernel.run("again = experiment.best_trial.checkpoints[-1].load()")

@@ -203,7 +203,7 @@ class Wide(Line):
 
 
 def test_what_a_training_has_changed_comes_home() -> None:
-    from det_native.home.loading import load_state
+    from det_native.home.result import load_state
 
     trained = Wide()
     experiment = trained.fit()
@@ -220,6 +220,7 @@ def test_what_a_training_has_changed_comes_home() -> None:
             epochs=2,
             callbacks=None,
         ),
+        experiment.detail(),
     )
     assert flat(waiting.optimizer.state_dict()) == flat(trained.optimizer.state_dict())
     assert waiting.optimizer.param_groups[1]["params"][0] is waiting.head[1].weight

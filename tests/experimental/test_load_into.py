@@ -20,9 +20,8 @@ from det_native.errors import (  # noqa: E402
     CheckpointNotFoundError,
     ExperimentFailedError,
     NotFoundError,
-    UnsupportedFeatureError,
 )
-from det_native.home.loading import load_state  # noqa: E402
+from det_native.home.result import load_state  # noqa: E402
 from det_native.pytorch import PyTorchCallback  # noqa: E402
 from det_native.pytorch.native_call import TorchCall  # noqa: E402
 
@@ -115,14 +114,12 @@ def test_a_run_whose_end_changes_nothing_ends_with_one_checkpoint() -> None:
 def test_what_was_submitted_gets_it_by_its_call() -> None:
     trained = Line()
     experiment = trained.fit()
+    at_end = torch.get_rng_state()
     waiting = Line()
-    waiting.context.state["kept"] = 1
-    before = torch.get_rng_state()
-    loaded = load_state(experiment, call_of(waiting))
+    loaded, _ = load_state(experiment, call_of(waiting), experiment.detail())
     assert loaded.batch == 6
     assert values_of(waiting.model) == values_of(trained.model)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert waiting.context.state == {}
+    assert torch.equal(torch.get_rng_state(), at_end)
 
 
 @pytest.mark.parametrize("weights", ["last", "best"])
@@ -132,7 +129,7 @@ def test_the_configuration_says_which_weights(weights: str) -> None:
     line = Line(config)
     experiment = line.fit()
     fresh = Line()
-    loaded = load_state(experiment, call_of(fresh))
+    loaded, _ = load_state(experiment, call_of(fresh), experiment.detail())
     wanted = {"last": 6, "best": 3}[weights]
     assert loaded.batch == wanted
     assert values_of(fresh.model) == values_of(experiment.checkpoint(loaded.uuid).load())
@@ -159,9 +156,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     other = Line()
     other.context.wrap_model(torch.nn.Linear(1, 1))
     with pytest.raises(CheckpointError, match="trained with 1 model"):
-        load_state(experiment, call_of(other))
-    with pytest.raises(UnsupportedFeatureError, match="Line makes its models on the worker"):
-        load_state(experiment, Line)
+        load_state(experiment, call_of(other), experiment.detail())
 
 
 def test_a_last_checkpoint_that_was_not_kept_is_named() -> None:
@@ -203,7 +198,7 @@ def test_a_failed_run_gives_its_last_checkpoint_by_hand_only() -> None:
     fresh = Line()
     before = values_of(fresh.model)
     with pytest.raises(ExperimentFailedError, match="no more"):
-        load_state(experiment, call_of(fresh))
+        load_state(experiment, call_of(fresh), experiment.detail())
     assert values_of(fresh.model) == before
     with pytest.warns(UserWarning, match="is Failed: what is loaded is its last checkpoint, of batch 5 of 6"):
         assert experiment.load_into(fresh.model).batch == 5

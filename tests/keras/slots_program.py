@@ -24,6 +24,7 @@ from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
 
+from det_native.heap import roots
 from det_native.keras import TFKerasNativeContext, TFKerasTrial
 from det_native.schema.environment import Ranks, TrialEnvironment
 from det_native.schema.job import Gang
@@ -273,6 +274,9 @@ def main(folder: Path, rank: int, size: int, names: list[str]) -> None:
             found = train(folder, communicator, name)
             (folder / f"{name}.{rank}.pkl").write_bytes(pickle.dumps(found))
 
+
+# Several trainings of this process: each goes on with what it is given.
+roots.roots_of_call = lambda frame=None: ({}, [])
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

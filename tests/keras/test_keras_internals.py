@@ -224,11 +224,6 @@ def test_trackable_children_and_lookup_dependency(tmp_path: Path) -> None:
     assert float(other.optimizer.learning_rate) == 0.5
 
 
-def test_what_keras_sets_on_callbacks() -> None:
-    """``_supports_tf_logs``, ``_chief_worker_only``, and public ones."""
-    assert set(vars(tf.keras.callbacks.Callback())) <= internals.SET_BY_KERAS
-
-
 def test_nothing_runs_where_a_model_is_built() -> None:
     """Keras ends the names of such graphs with ``_scratch_graph``."""
     ran: list[int] = []

@@ -143,7 +143,7 @@ class ModuleKind(MappingKind):
         return {
             name: value
             for name, value in list(vars(obj).items())
-            if name[:2] != "__" and not isinstance(value, types.ModuleType) and (users or _is_setting(value))
+            if name[:2] != "__" and not isinstance(value, types.ModuleType) and (users or _is_setting(name, value))
         }
 
     def write(self, obj: types.ModuleType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
@@ -153,9 +153,9 @@ class ModuleKind(MappingKind):
         return import_again, (obj.__name__,)
 
 
-def _is_setting(value: Any) -> bool:
-    """Whether a value may be a setting; a path, as of the folder for temporary files, belongs to the process."""
-    return type(value) in ATOMS and not (isinstance(value, str) and os.path.isabs(value))
+def _is_setting(name: str, value: Any) -> bool:
+    """Whether a library's name may be a setting; a path, as of the folder for temporary files, is of the process."""
+    return name[0] != "_" and type(value) in ATOMS and not (isinstance(value, str) and os.path.isabs(value))
 
 
 def import_again(name: str) -> types.ModuleType:

@@ -11,13 +11,10 @@ class Generation(Protocol):
 
     Attributes
     ----------
-    SET_BY_KERAS : frozenset of str
-        Attributes of callbacks that Keras sets itself.
     QUEUE_DEFAULTS : mapping
         Arguments of ``fit`` for how data are read that this generation's ``fit`` has not, with their defaults.
     """
 
-    SET_BY_KERAS: frozenset[str]
     QUEUE_DEFAULTS: Mapping[str, Any]
 
     def takes_several_batches(self, model: Any) -> bool:

@@ -15,9 +15,6 @@ import tensorflow as tf
 from tensorflow.python.ops import stateful_random_ops
 from tensorflow.python.trackable.base import Trackable
 
-# Attributes of callbacks that Keras sets itself.
-SET_BY_KERAS = frozenset({"model", "params", "validation_data", "_supports_tf_logs", "_chief_worker_only"})
-
 QUEUE_DEFAULTS: Mapping[str, Any] = {}
 
 # How the names of graphs end in which Keras finds out the shapes of what a layer gives; nothing runs in them.

@@ -12,8 +12,6 @@ import tensorflow as tf
 from det_native.inspection.libraries.keras import KERAS_3
 from det_native.inspection.streams import put_back
 
-# Attributes of callbacks that Keras sets itself.
-SET_BY_KERAS = frozenset({"model", "params", "validation_data", *vars(tf.keras.callbacks.Callback())})
 QUEUE_DEFAULTS: Mapping[str, Any] = {"max_queue_size": 10, "workers": 1, "use_multiprocessing": False}
 
 _GREATER = ("acc", "accuracy", "auc")

@@ -67,4 +67,4 @@ def _put(content: bytes, snapshot: CallSnapshot, *, reopen: bool) -> list[str]:
 
 def is_exact(environment: TrialEnvironment) -> bool:
     """Whether a trial is to begin with the values of the notebook: those of a search have other hyperparameters."""
-    return (environment.config.get("searcher") or {}).get("name", "single") == "single"
+    return bool((environment.config.get("searcher") or {}).get("name", "single") == "single")

@@ -62,7 +62,7 @@ class KerasController(TrainingPort):
         self.call = call
         self.services = services
         call.context.use_environment(services.environment)
-        if call.model.built:  # before anything reads the data
+        if call.model.built and tf.executing_eagerly():  # before anything reads the data; graphs get another optimizer
             self._look_at_program()
         call.check(services.environment)
         if call.validation is None:
