@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from det_native.heap.edges import KEPT, Kind
 from det_native.heap.kinds.builtin import LIST
@@ -23,17 +22,8 @@ from det_native.heap.unpacking import put_changes
 LIMIT = 1 << 30
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What has changed since a call began.
-
-    Attributes
-    ----------
-    data : bytes
-        For :meth:`CallSnapshot.put`.
-    left_out : list of str
-        A sentence for each thing that could not be packed.
-    """
+class Changes(NamedTuple):
+    """What has changed since a call began, and a sentence for each thing that could not be packed."""
 
     data: bytes
     left_out: list[str]
@@ -104,7 +94,12 @@ class CallSnapshot:
     def put(self, data: bytes, *, reopen: bool = False) -> list[str]:
         """Put in place what has changed in another process; return a sentence for each thing that stays as it is.
 
-        With `reopen`, files that the other process had opened are opened here.
+        Parameters
+        ----------
+        data : bytes
+        reopen : bool
+            Whether this process goes on with the training: then files that the other process had opened are opened
+            here. In a notebook, names that the user has bound anew since the snapshot stay.
         """
         return put_changes(data, self._snapshot, exact=self._exact, reopen=reopen)
 

@@ -42,6 +42,11 @@ class MappingKind(NamedKind):
         for name in gone:
             obj.pop(name, None)
 
+    def bound_since(self, obj: Any, children: Sequence[Any], facts: Any) -> set[str]:
+        """Return the names that have been bound or deleted since a state was read."""
+        before, now, unbound = dict(zip(facts, children, strict=True)), self.read(obj), object()
+        return {n for n in before.keys() | now.keys() if before.get(n, unbound) is not now.get(n, unbound)}
+
 
 class FrameKind(MappingKind):
     """The variables of a running function, those of its closure too."""

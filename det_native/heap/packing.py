@@ -6,7 +6,8 @@ import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from det_native.heap.edges import NamedKind, State, is_value, kind_of
+from det_native.heap.edges import KEPT, NamedKind, State, is_value, kind_of
+from det_native.heap.names import ROOTS
 from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, reopened, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
@@ -19,19 +20,16 @@ class Output:
     """What a pickler writes to: keeps the bytes as long as they are within a limit, and counts all."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self._limit, self.size = limit, 0
         self.parts: list[bytes] = []
-        self.size = 0
 
-    def write(self, data: Any) -> int:
+    def write(self, data: Any) -> None:
         """Take bytes of the pickler."""
-        count = memoryview(data).nbytes
-        self.size += count
+        self.size += memoryview(data).nbytes
         if self.size <= self._limit:
             self.parts.append(bytes(data))
         else:
             self.parts.clear()
-        return count
 
 
 class Packer:
@@ -50,7 +48,7 @@ class Packer:
 
     def __init__(self, snapshot: Snapshot, limit: int, *, exact: bool, reopen: Reopen | None) -> None:
         self._snapshot, self._limit, self._exact, self._reopen = snapshot, limit, exact, reopen
-        states = snapshot.changes(lambda obj: reopened(obj, reopen) is not NotImplemented)
+        states = snapshot.changes()
         self._replaced = {number for number in states if not snapshot.kinds[number].in_place}
         #: By number: children, facts, content.
         self._entries: dict[int, list[Any]] = {}
@@ -121,6 +119,8 @@ class Packer:
         if is_value(child) or id(child) in self._snapshot.numbers:
             return child
         held = [*child.values()] if type(child) is dict else child if type(child) in (list, tuple) else ()
+        if reopened(child, self._reopen) is not NotImplemented:
+            return child
         stays = all(kind.stays and kind.quiet for kind in map(kind_of, held or [child]))
         return KeptValue("a part of the process") if stays else child
 
@@ -186,29 +186,13 @@ class Packer:
 
     def _paths_of_new(self, wanted: set[int]) -> Mapping[int, str]:
         """Return how the user writes objects that the snapshot does not have."""
-        paths: dict[int, str] = {}
-        seen: set[int] = set()
-        queue = [
-            (child, self._child_path(number, place))
+        new = {
+            self._child_path(number, place): child
             for number, (children, _, _) in self._entries.items()
             for place, child in enumerate(children)
-        ]
-        for obj, path in queue:
-            if is_value(obj) or id(obj) in seen or id(obj) in self._snapshot.numbers:
-                continue
-            seen.add(id(obj))
-            if id(obj) in wanted:
-                paths[id(obj)] = path
-                if len(paths) == len(wanted):
-                    break
-            kind = kind_of(obj)
-            try:
-                children, facts = kind.read_state(obj)
-                labels = kind.labels(obj, children, facts)
-            except Exception:  # noqa: BLE001 (an object of a library may raise anything)
-                continue
-            queue += [(child, path + kind.step(label)) for child, label in zip(children, labels, strict=False)]
-        return paths
+        }
+        snapshot = Snapshot({"new": (new, ROOTS)}, dict.fromkeys(self._snapshot.numbers, KEPT))
+        return {identity: snapshot.path(snapshot.numbers[identity]) for identity in wanted & snapshot.numbers.keys()}
 
 
 def _numbers_packed(children: list[Any]) -> bytes | None:

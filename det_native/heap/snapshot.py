@@ -6,7 +6,7 @@ import gc
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
@@ -119,7 +119,7 @@ class Snapshot:
                 continue
             numbers[identity] = len(objects)
             objects.append(child)
-            self.kinds.append(kept[identity] if identity in kept else kind)
+            self.kinds.append(kept.get(identity, kind))
             self.classes.append(cls)
             self.parents.append(number)
             self._places.append(place)
@@ -189,14 +189,8 @@ class Snapshot:
 
     # Later.
 
-    def changes(self, travels: Callable[[Any], bool] = lambda obj: False) -> dict[int, State]:
-        """Return the objects whose state is another now, or that hold one that is replaced, each with that state.
-
-        Parameters
-        ----------
-        travels : callable
-            Whether an object that would stay in its process travels by value.
-        """
+    def changes(self) -> dict[int, State]:
+        """Return the objects whose state is another now, or that hold one that is replaced, each with that state."""
         changes: dict[int, State] = {}
         replaced: set[int] = set()
         for number, obj in enumerate(self.objects):
@@ -208,7 +202,7 @@ class Snapshot:
             if kind is UNREADABLE or self._is_as_before(number, state):
                 continue
             changes[number] = state
-            if not kind.in_place and (not kind.stays or travels(obj)):
+            if not kind.in_place and not kind.stays:
                 replaced.add(id(obj))
         while replaced:
             replaced = self._add_holders(replaced, changes)

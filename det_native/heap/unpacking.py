@@ -9,6 +9,7 @@ from typing import Any
 
 from det_native.heap import pickling
 from det_native.heap.edges import Missing
+from det_native.heap.names import FRAME, NAMESPACE, MappingKind
 from det_native.heap.pickling import Way, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
@@ -26,7 +27,7 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
     exact : bool
         Whether this process is to have held the same values.
     reopen : bool
-        Whether files that the other process had opened are opened here.
+        See :meth:`det_native.heap.call.CallSnapshot.put`.
 
     Returns
     -------
@@ -34,11 +35,9 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
         A sentence for each object that stays as it is.
     """
     (exact_there, ways), parts = pickle.loads(data)
-    addresses = Addresses(snapshot, exact=exact, exact_there=exact_there)
-    for way in ways:
-        addresses.add(way)
-    sentences = addresses.sentences
-    unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), addresses, snapshot, reopen=reopen)
+    unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), snapshot, reopen=reopen)
+    unpickler.follow(ways, exact=exact, exact_there=exact_there)
+    sentences = unpickler.sentences
     try:
         entries = run_with_deep_stack(unpickler.load_all)
     except Exception as error:  # noqa: BLE001 (a class of the user's may raise anything)
@@ -49,76 +48,69 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
         if isinstance(children, bytes):
             children = pickle.loads(children)
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
-        if not reopen and isinstance(kind, NamespaceKind | FrameKind):
+        if isinstance(kind, MappingKind) and kind in (NAMESPACE, FRAME) and not reopen:
             bound = kind.bound_since(obj, snapshot.children[number], snapshot.facts[number])
-            children = [Left() if name in bound else value for name, value in zip(facts, children, strict=True)]
+            children = [Missing() if name in bound else value for name, value in zip(facts, children, strict=True)]
             content = [name for name in content if name not in bound]
         try:
-            snapshot.kinds[number].write_state(snapshot.objects[number], children, facts, content)
+            kind.write_state(obj, children, facts, content)
         except Exception as error:  # noqa: BLE001 (an object of a library may refuse)
             sentences.append(f"`{snapshot.path(number)}` cannot be set ({short(error)}): it stayed as it was.")
     return sentences
 
 
-class Addresses:
-    """The objects of this process to which the addresses of another lead.
+class HeapUnpickler(pickle.Unpickler):
+    """Reads what :class:`det_native.heap.pickling.HeapPickler` has written.
 
     Attributes
     ----------
-    numbers : list of int or None
-    differing : set of int
-        Places of addresses whose objects held something else: they may be referred to, and keep their state.
     sentences : list of str
+        For each object that stays as it is.
     """
 
-    def __init__(self, snapshot: Snapshot, *, exact: bool, exact_there: bool) -> None:
-        self._snapshot, self._exact, self._exact_there = snapshot, exact, exact_there
-        self.numbers: list[int | None] = []
-        self.differing: set[int] = set()
+    def __init__(self, stream: io.BytesIO, snapshot: Snapshot, *, reopen: bool) -> None:
+        super().__init__(stream)
+        self._snapshot, self._reopen = snapshot, reopen
+        #: By place among the addresses: the number of the object here.
+        self._numbers: list[int | None] = []
+        #: Places of addresses whose objects held something else: they may be referred to, and keep their state.
+        self._differing: set[int] = set()
+        self._late: dict[int, Any] = {}
+        self._folder = f"{os.getcwd()}{os.sep}"
         self.sentences: list[str] = []
 
-    def add(self, way: Way) -> None:
-        """Follow the next address."""
-        self.numbers.append(self._follow(*way) if way[0] >= 0 else 0)
+    def follow(self, ways: list[Way], *, exact: bool, exact_there: bool) -> None:
+        """Find the objects of this process to which the addresses of the other one lead."""
+        for place, (before, label, name, fingerprint) in enumerate(ways):
+            number = self._find(before, label, name) if before >= 0 else 0
+            compared = fingerprint and (exact or not exact_there)
+            if number and compared and self._snapshot.fingerprint(number, exact=exact_there) != fingerprint:
+                path = self._path(before, label)
+                self._say(f"`{path}` stayed as it was: it held something else on the worker when the training began.")
+                self._differing.add(place)
+                number = number if isinstance(label, str) else None
+            self._numbers.append(number)
 
-    def _follow(self, before: int, label: Any, name: str, fingerprint: str) -> int | None:
+    def _find(self, before: int, label: Any, name: str) -> int | None:
         snapshot = self._snapshot
-        parent = self.numbers[before]
+        parent = self._numbers[before]
         if parent is None:
             return None
         number = snapshot.child(parent, label)
-        path = f"{snapshot.path(parent)}{snapshot.kinds[parent].step(label)}" if parent >= snapshot.first else label
         if number is None:
             reason = "is not here" if label is not None else "looks like another member of its set"
-            self.sentences.append(f"`{path}` {reason}: it stayed as it was.")
-            return None
-        if snapshot.class_name(number) != name:
+            self._say(f"`{self._path(before, label)}` {reason}: it stayed as it was.")
+        elif snapshot.class_name(number) != name:
             if not snapshot.kinds[number].quiet:
-                self.sentences.append(f"`{path}` is of the class {name} on the worker: it stayed as it was.")
-            return None
-        if fingerprint and self._differs(number, fingerprint):
-            self.sentences.append(
-                f"`{path}` stayed as it was: it held something else on the worker when the training began."
-            )
-            if not isinstance(label, str):
-                return None
-            self.differing.add(len(self.numbers))
+                self._say(f"`{self._path(before, label)}` is of the class {name} on the worker: it stayed as it was.")
+            number = None
         return number
 
-    def _differs(self, number: int, fingerprint: str) -> bool:
-        if self._exact_there and not self._exact:
-            return False
-        return self._snapshot.fingerprint(number, exact=self._exact_there) != fingerprint
-
-
-class HeapUnpickler(pickle.Unpickler):
-    """Reads what :class:`det_native.heap.pickling.HeapPickler` has written."""
-
-    def __init__(self, stream: io.BytesIO, addresses: Addresses, snapshot: Snapshot, *, reopen: bool) -> None:
-        super().__init__(stream)
-        self._addresses, self._snapshot, self._reopen = addresses, snapshot, reopen
-        self._late: dict[int, Any] = {}
-        self._folder = f"{os.getcwd()}{os.sep}"
+    def _path(self, before: int, label: Any) -> str:
+        snapshot, parent = self._snapshot, self._numbers[before] or 0
+        if parent < snapshot.first:
+            return str(label)
+        return f"{snapshot.path(parent)}{snapshot.kinds[parent].step(label)}"
 
     def load_all(self) -> Any:
         """Return what was packed, with the sets and dicts filled whose members compute their hash."""
@@ -138,8 +130,8 @@ class HeapUnpickler(pickle.Unpickler):
             return None
         if kind == "late":
             return self._late.setdefault(place, {} if more[0] == "dict" else set())
-        number = self._addresses.numbers[place]
-        if number is None or (kind == "target" and place in self._addresses.differing):
+        number = self._numbers[place]
+        if number is None or (kind == "target" and place in self._differing):
             return Missing("an object that is not here")
         return number if kind == "target" else self._snapshot.objects[number]
 
@@ -158,7 +150,8 @@ class HeapUnpickler(pickle.Unpickler):
             made = function(*arguments)
         except Exception as error:  # noqa: BLE001 (of a library)
             made = Missing(short(error))
-        if isinstance(made, Missing) and not any(given is None or isinstance(given, Missing) for given in arguments):
+        known = function is Missing or any(given is None or isinstance(given, Missing) for given in arguments)
+        if isinstance(made, Missing) and not known:
             cls = next((given for given in (*arguments, function) if isinstance(given, type)), type(made))
             self._say(f"A new {cls.__qualname__} cannot be made here: {made.what}.")
         return made
@@ -187,4 +180,4 @@ class HeapUnpickler(pickle.Unpickler):
         return self.make(function, *arguments) if self._reopen else Missing("an open file")
 
     def _say(self, sentence: str) -> None:
-        self._addresses.sentences.append(sentence)
+        self.sentences.append(sentence)

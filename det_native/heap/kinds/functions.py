@@ -9,7 +9,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from det_native.heap.edges import ATOMS, BY_NAME, VALUE, NamedKind, SimpleKind
+from det_native.heap.edges import ATOMS, BY_NAME, VALUE, NamedKind, SimpleKind, write_new
 from det_native.heap.names import MappingKind
 from det_native.heap.ownership import is_users, is_users_module
 
@@ -66,26 +66,18 @@ class FunctionKind(NamedKind):
     def reduce(self, obj: types.FunctionType) -> Any:
         if not is_users(obj) or (obj.__module__ != "__main__" and is_importable(obj)):
             return NotImplemented
-        names = None if is_users_module(obj.__module__) and obj.__module__ != "__main__" else obj.__globals__
-        made = (obj.__code__, obj.__module__, names, obj.__name__, obj.__closure__)
-        kept = ("__defaults__", "__kwdefaults__", "__doc__", "__annotations__", "__qualname__")
-        state = {name: getattr(obj, name) for name in kept} | vars(obj)
-        return make_function, made, state, None, None, fill_function
+        names = obj.__globals__ if obj.__module__ == "__main__" else obj.__module__
+        kept = ("__doc__", "__annotations__", "__qualname__")
+        state = {name: getattr(obj, name) for name in (*_OF_A_FUNCTION[1:], *kept)} | vars(obj)
+        made = (obj.__code__, names, obj.__name__, None, obj.__closure__)
+        return make_function, made, state, None, None, write_new
 
 
-def make_function(code: types.CodeType, module: str, names: Any, name: str, cells: Any) -> types.FunctionType:
+def make_function(code: types.CodeType, names: Any, *parts: Any) -> types.FunctionType:
     """Make a function of the user's again, over the notebook's own names or those of its module."""
-    if not isinstance(names, dict):
-        names = vars(import_again(module))
-    function = types.FunctionType(code, names, name, None, cells)
-    function.__module__ = module
+    function = types.FunctionType(code, vars(import_again(names)) if isinstance(names, str) else names, *parts)
+    function.__module__ = names if isinstance(names, str) else "__main__"
     return function
-
-
-def fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
-    """Give a function what may lead back to it."""
-    for name, value in state.items():
-        setattr(function, name, value)
 
 
 class CellKind(NamedKind):
@@ -104,13 +96,7 @@ class CellKind(NamedKind):
             del obj.cell_contents
 
     def reduce(self, obj: types.CellType) -> Any:
-        return types.CellType, (), self.read(obj), None, None, fill_cell
-
-
-def fill_cell(cell: types.CellType, state: Any) -> None:
-    """Give a cell what may lead back to it."""
-    for value in state.values():
-        cell.cell_contents = value
+        return types.CellType, (), self.read(obj), None, None, write_new
 
 
 class ClassKind(MappingKind):
@@ -147,7 +133,8 @@ class ModuleKind(MappingKind):
         }
 
     def write(self, obj: types.ModuleType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
-        super().write(vars(obj), values, gone)
+        # Of a library, what is no plain value any more stays.
+        super().write(vars(obj), values, gone if is_users_module(obj.__name__) else ())
 
     def reduce(self, obj: types.ModuleType) -> Any:
         return import_again, (obj.__name__,)
@@ -164,24 +151,6 @@ def import_again(name: str) -> types.ModuleType:
     return sys.modules[name]
 
 
-class PartialKind(NamedKind):
-    """``functools.partial``."""
-
-    def read(self, obj: functools.partial[Any]) -> Mapping[Any, Any]:
-        keywords = {("keyword", name): value for name, value in obj.keywords.items()}
-        return {("func",): obj.func, ("args",): obj.args, **keywords, **vars(obj)}
-
-    def step(self, label: Any) -> str:
-        return f".{label}" if isinstance(label, str) else f".{'.'.join(label)}"
-
-    def write(self, obj: functools.partial[Any], values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
-        now = {label: value for label, value in {**self.read(obj), **values}.items() if label not in gone}
-        keywords = {label[1]: value for label, value in now.items() if label[0] == "keyword"}
-        attributes = {label: value for label, value in now.items() if isinstance(label, str)}
-        partial: Any = obj
-        partial.__setstate__((now["func",], now["args",], keywords, attributes))
-
-
 def make_cached(function: Any, parameters: dict[str, Any]) -> Any:
     """Put a cache around a function again; it begins empty."""
     return functools.lru_cache(**parameters)(function)
@@ -192,7 +161,6 @@ BY_NAME |= {
     "builtins.cell": CellKind(),
     "builtins.type": ClassKind(),
     "builtins.module": ModuleKind(),
-    "functools.partial": PartialKind(),
     "functools._lru_cache_wrapper": SimpleKind(
         held=lambda obj: (obj.__wrapped__,), reduce=lambda obj: (make_cached, (obj.__wrapped__, obj.cache_parameters()))
     ),

@@ -11,7 +11,16 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, FALLBACK, Difference, Kind, Missing, NamedKind, State, kind_of, stable_digest
+from det_native.heap.edges import (
+    BY_NAME,
+    FALLBACK,
+    Difference,
+    Kind,
+    NamedKind,
+    State,
+    stable_digest,
+    write_new,
+)
 from det_native.heap.ownership import CAN_GO_ON, is_users
 
 CLASS = "__class__"
@@ -58,7 +67,11 @@ class AttributesKind(NamedKind):
                     slots[name].__delete__(obj)
             else:
                 _attributes_of(obj).pop(name, None)
-        fill_attributes(obj, values)
+        for name, value in values.items():
+            if name in slots:
+                slots[name].__set__(obj, value)
+            elif name != CLASS:
+                _attributes_of(obj)[name] = value
         self.repair(obj)
 
     def repair(self, obj: Any) -> None:
@@ -71,7 +84,7 @@ class AttributesKind(NamedKind):
 
     def reduced(self, obj: Any, make: Callable[[Any], Any] = object.__new__) -> Any:
         """Return what makes an empty object, and gives it the attributes afterwards."""
-        return make, (type(obj),), self.read(obj), None, None, fill_and_repair
+        return make, (type(obj),), self.read(obj), None, None, write_new
 
 
 class ExceptionKind(AttributesKind):
@@ -80,7 +93,7 @@ class ExceptionKind(AttributesKind):
     def reduce(self, obj: BaseException) -> Any:
         if not is_users(type(obj)):
             return NotImplemented
-        return type(obj).__new__, (type(obj), *obj.args), dict(vars(obj)), None, None, fill_attributes
+        return type(obj).__new__, (type(obj), *obj.args), dict(vars(obj)), None, None, write_new
 
 
 def _attributes_of(obj: Any) -> dict[str, Any]:
@@ -89,26 +102,6 @@ def _attributes_of(obj: Any) -> dict[str, Any]:
     except AttributeError:
         return {}
     return attributes if type(attributes) is dict else {}
-
-
-def fill_attributes(obj: Any, state: Mapping[str, Any]) -> None:
-    """Give an object attributes, past what its class does when one is set or when it is pickled."""
-    slots = _slots(obj)
-    for name, value in state.items():
-        if name == CLASS or isinstance(value, Missing):
-            continue
-        if name in slots:
-            slots[name].__set__(obj, value)
-        else:
-            _attributes_of(obj)[name] = value
-
-
-def fill_and_repair(obj: Any, state: Mapping[str, Any]) -> None:
-    """Give a new object its attributes."""
-    fill_attributes(obj, state)
-    kind = kind_of(obj)
-    if isinstance(kind, AttributesKind):
-        kind.repair(obj)
 
 
 def has_attributes(cls: type) -> bool:
@@ -244,4 +237,4 @@ def _kind_of_class(cls: type) -> Kind:
 
 
 FALLBACK.append(_kind_of_class)
-BY_NAME["builtins.BaseException"] = ExceptionKind()
+BY_NAME |= {"builtins.BaseException": ExceptionKind(), "functools.partial": ReduceKind}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -105,26 +106,10 @@ def view(owner: Any, dtype: Any, shape: Any, strides: Any, offset: int) -> Any:
     return numpy.ndarray(shape, dtype, owner.ravel(order="K").view("u1"), offset, strides)
 
 
-def _comparable(state: Any) -> Any:
-    """Return a state of a generator without arrays, so that two can be compared by ``==``."""
-    if isinstance(state, dict):
-        return {name: _comparable(value) for name, value in state.items()}
-    return ("array", state.dtype.str, state.tobytes()) if hasattr(state, "tobytes") else state
-
-
-def _usable(state: Any) -> Any:
-    import numpy
-
-    if isinstance(state, dict):
-        return {name: _usable(value) for name, value in state.items()}
-    is_array = isinstance(state, tuple) and state[:1] == ("array",)
-    return numpy.frombuffer(state[2], state[1]).copy() if is_array else state
-
-
-def _stream(bits: Callable[[Any], Any]) -> Kind:
+def _stream(read: Callable[[Any], Any], write: Callable[[Any, Any], Any]) -> Kind:
+    """Return the kind of a generator: its state has arrays, which cannot be compared by ``==``."""
     return SimpleKind(
-        lambda stream: _comparable(bits(stream).state),
-        lambda stream, state, _: setattr(bits(stream), "state", _usable(state)),
+        lambda stream: pickle.dumps(read(stream)), lambda stream, state, _: write(stream, pickle.loads(state))
     )
 
 
@@ -132,10 +117,13 @@ BY_NAME |= {
     "numpy.ndarray": with_attributes(ArrayKind()),
     "numpy.generic": VALUE,
     "numpy.dtype": VALUE,
-    "numpy.random._generator.Generator": _stream(lambda generator: generator.bit_generator),
-    "numpy.random.bit_generator.BitGenerator": _stream(lambda bits: bits),
-    "numpy.random.mtrand.RandomState": SimpleKind(
-        lambda stream: _comparable(stream.get_state(legacy=False)),
-        lambda stream, state, _: stream.set_state(_usable(state)),
+    "numpy.random._generator.Generator": _stream(
+        lambda stream: stream.bit_generator.state, lambda stream, state: setattr(stream.bit_generator, "state", state)
+    ),
+    "numpy.random.bit_generator.BitGenerator": _stream(
+        lambda stream: stream.state, lambda stream, state: setattr(stream, "state", state)
+    ),
+    "numpy.random.mtrand.RandomState": _stream(
+        lambda stream: stream.get_state(legacy=False), lambda stream, state: stream.set_state(state)
     ),
 }

@@ -18,6 +18,14 @@ def _place_in_file(file: Any) -> Any:
         return None
 
 
+def _write_place(file: Any, facts: Any, content: Any) -> None:
+    closed, place = facts or (False, None)
+    if closed:
+        file.close()
+    elif place is not None and not file.closed and file.seekable():
+        file.seek(place)
+
+
 def _place_in_code(generator: Any) -> Any:
     frames = (getattr(generator, f"{prefix}_frame", None) for prefix in ("gi", "cr", "ag"))
     frame = next((frame for frame in frames if frame is not None), None)
@@ -109,7 +117,8 @@ BY_NAME |= {
     "builtins.generator": _GENERATOR,
     "builtins.coroutine": stays("a coroutine", progress=_place_in_code),
     "builtins.async_generator": _GENERATOR,
-    "_io._IOBase": stays("an open file", progress=_place_in_file),
+    # What is in a file comes with the files of the training.
+    "_io._IOBase": SimpleKind(_place_in_file, _write_place, compared=False, stays="an open file", quiet=True),
     "_io.StringIO": _MEMORY_FILE,
     "_io.BytesIO": _MEMORY_FILE,
     "asyncio.events.AbstractEventLoop": stays("an event loop", quiet=True),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, NamedKind, SimpleKind, stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Missing, NamedKind, SimpleKind, stays
 from det_native.heap.kinds.instances import AttributesKind
 
 # Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
@@ -17,6 +18,12 @@ def facts_of(value: Any, dtype: str) -> Any:
     """Return what tells the content of a variable from another: its type, shape and a digest."""
     content = digest(value.tobytes()) if hasattr(value, "tobytes") and value.dtype != object else repr(value)
     return dtype, getattr(value, "shape", ()), content
+
+
+def _reduced_variable(obj: Any) -> Any:
+    if not sys.modules["tensorflow"].executing_eagerly():
+        return Missing, ("a variable of a graph",)
+    return make_variable, (obj.numpy(), obj.trainable, obj.name.partition(":")[0], obj.dtype.name)
 
 
 def make_variable(value: Any, trainable: bool, name: str, dtype: str) -> Any:
@@ -37,10 +44,6 @@ def _facts_of_constant(obj: Any) -> Any:
 
 def _is_handle(tensor: Any) -> bool:
     return tensor.dtype.name in ("resource", "variant")
-
-
-def nothing() -> None:
-    """Stand for a handle of the process."""
 
 
 def make_constant(value: Any, dtype: str) -> Any:
@@ -95,15 +98,12 @@ BY_NAME |= {
         lambda variable: facts_of(variable.numpy(), variable.dtype.name),  # one of a graph has none without a session
         lambda variable, facts, content: variable.assign(content),
         content=lambda variable: variable.numpy(),
-        reduce=lambda obj: (
-            make_variable,
-            (obj.numpy(), obj.trainable, obj.name.partition(":")[0], obj.dtype.name),
-        ),
+        reduce=_reduced_variable,
     ),
     # Nobody changes a tensor: another one takes its place.
     "tensorflow.python.framework.ops.EagerTensor": SimpleKind(
         _facts_of_constant,
-        reduce=lambda obj: (nothing, ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name)),
+        reduce=lambda obj: (type(None), ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name)),
     ),
     "tensorflow.python.trackable.data_structures._DictWrapper": WrappedKind(),
     "tensorflow.python.trackable.data_structures._TupleWrapper": WrappedKind(),
@@ -114,7 +114,7 @@ BY_NAME |= {
     ),
     "tensorflow.python.data.ops.iterator_ops.OwnedIterator": stays("an iterator of a Dataset"),
     "tensorflow.python.ops.lookup_ops.LookupInterface": stays("a table of TensorFlow", quiet=True),
-    "tensorflow.python.lib.io.file_io.FileIO": stays("an open file", progress=lambda file: file.name),
+    "tensorflow.python.lib.io.file_io.FileIO": stays("an open file", quiet=True),
     "tensorflow.python.training.session_run_hook.SessionRunHook": AttributesKind(),
     "tensorflow.python.training.basic_session_run_hooks.CheckpointSaverListener": AttributesKind(),
     "tensorflow.python.trackable.base.Trackable": AttributesKind(),
