@@ -26,9 +26,6 @@ _JOINING = frozenset({"os.path.join", "path.join", "join", "Path", "pathlib.Path
 _WRITING = re.compile(r"(to_|save|dump|write)\w*")
 #: What functions are called that read a path which they are given first.
 _READING = re.compile(r"(read|load|open|list)\w*")
-#: Modes in which a file is emptied before it is written to, and those in which what it has stays.
-_EMPTIES = re.compile(r"[wx][bt]?\+?[bt]?")
-_KEEPS = re.compile(r"a[bt]?\+?[bt]?|r[bt]?\+[bt]?")
 _PATH_KEYWORDS = frozenset({"buf", "excel_writer", "f", "file", "filename", "filepath", "fname", "path", "path_or_buf"})
 _PERCENT = re.compile(r"%(?:%|(?:\(\w+\))?[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[diouxXeEfFgGcrsa])")
 LONGEST = 400
@@ -205,12 +202,6 @@ def _with_fields(template: str) -> str | None:
     return "".join(text + ("" if name is None else HOLE) for text, name, _, _ in fields)
 
 
-def template_text(text: str) -> str:
-    """Return a text with holes for the fields that it has, if it is a template: ``gan_{epoch:02d}.png``, ``%d.png``."""
-    with_fields = _with_fields(text) or text
-    return _with_percents(with_fields)
-
-
 def _with_percents(template: str) -> str:
     """Return what ``template % (...)`` gives."""
     return _PERCENT.sub(lambda match: "%" if match[0] == "%%" else HOLE, template)
@@ -271,25 +262,6 @@ def _written(call: ast.Call) -> Iterator[ast.expr]:
         yield receiver
     elif _WRITING.match(name):
         yield from [*call.args[:2], *_named_paths(call)]
-
-
-def only_writes(call: ast.Call) -> bool:
-    """Whether a call says by its name, or by a mode, that it writes something and reads nothing of what was there."""
-    name = call_name(call)
-    modes = [*call.args[:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
-    texts = [mode.value for mode in modes if isinstance(mode, ast.Constant) and isinstance(mode.value, str)]
-    if any(_KEEPS.fullmatch(text) for text in texts):
-        return False
-    writes = _WRITING.match(name) is not None or name in {"write_text", "write_bytes"}
-    return writes or any(_EMPTIES.fullmatch(text) for text in texts)
-
-
-def only_reads(call: ast.Call) -> bool:
-    """Whether a call says by its name that it reads, and by no mode that it writes."""
-    modes = [*call.args[:2], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
-    texts = [mode.value for mode in modes if isinstance(mode, ast.Constant) and isinstance(mode.value, str)]
-    writes = any(_EMPTIES.fullmatch(text) or _KEEPS.fullmatch(text) for text in texts)
-    return _READING.match(call_name(call)) is not None and not writes
 
 
 def _made(tree: ast.Module) -> Iterator[ast.expr]:

@@ -13,16 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trained:
-    """The weights that the notebook has of a training: of which checkpoint, and its metrics by epoch, encoded.
-
-    `went_on` says that the notebook's random numbers are those at its end, from then on.
-    """
+    """The weights that the notebook has of a training: of which checkpoint, and its metrics by epoch, encoded."""
 
     experiment_id: int
     checkpoint: str
     batch: int
     history: bytes
-    went_on: bool = False
 
 
 @dataclass
@@ -92,7 +88,6 @@ class CapturedTraining:
             batch=self.trained.batch,
             history=self.hash,
             size=len(self.trained.history),
-            went_on=self.trained.went_on,
         )
 
     @property

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from det_native.errors import DetError
-
-#: Called with the handle, in the thread of whoever has seen it; they may be called more than once.
-listeners: list[Callable[[Any], None]] = []
-
-
-def tell(experiment: Any) -> None:
-    """Tell that an experiment has ended."""
-    for listener in list(listeners):
-        listener(experiment)
 
 
 class Result(Protocol):
     """What a training that this process has submitted makes of its objects."""
 
+    experiment: Any
+
     def bring(self) -> None:
         """Put it in place; does nothing the second time."""
+
+    def is_to_come_for(self, models: Sequence[Any]) -> bool:
+        """Whether one of these models is to get it."""
+
+    def bring_files(self) -> None:
+        """Put its files in place; does nothing the second time."""
 
     def give_up(self, failure: DetError) -> None:
         """Note that it never comes, and say in the error what there is."""
@@ -38,7 +37,21 @@ def keep(experiment: Any, result: Result) -> None:
     _results[experiment.source.url, experiment.id] = result
 
 
+def pass_on(experiment: Any, handle: Any) -> Any:
+    """Have another handle of an experiment hold its result; return it."""
+    result = result_of(experiment)
+    if result is not None:
+        result.experiment = handle
+        keep(handle, result)
+    return handle
+
+
 def result_of(experiment: Any) -> Result | None:
     """Return what is to come of an experiment; None where this process has submitted nothing."""
     result: Result | None = getattr(experiment, "_result", None)
     return result or _results.get((experiment.source.url, experiment.id))
+
+
+def to_come_for(models: Sequence[Any]) -> list[Any]:
+    """Return the experiments whose results these models are to get, in the order in which they were submitted."""
+    return [result.experiment for result in list(_results.values()) if result.is_to_come_for(models)]

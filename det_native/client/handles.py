@@ -196,7 +196,6 @@ class Experiment(ExperimentLife):
         """
         shown: set[str] = set()
         self._wait(timeout, shown, checked_show(show))
-        ended.tell(self)
         detail = waiting.patiently(self._source, self.detail)
         result = ended.result_of(self)
         try:

@@ -18,7 +18,6 @@ from det_native.errors import (
     ExperimentFailedError,
     MasterError,
     NotFoundError,
-    UnsupportedFeatureError,
 )
 from det_native.schema import rest
 from det_native.schema.config import WeightsAfter
@@ -133,16 +132,9 @@ def into_call(source: Source, experiment_id: int | str, checkpoint: rest.Checkpo
     ------
     CheckpointError
         If it is damaged, or does not fit.
-    UnsupportedFeatureError
-        If the call is of a trial class, which makes its objects itself.
     """
     from det_harness.program.load import load_into
 
-    if isinstance(call, type):
-        raise UnsupportedFeatureError(
-            f"{call.__name__} makes its models on the worker, so none of this process waits for weights: "
-            "experiment.top_checkpoint().load() makes them here."
-        )
     with files_of(source, experiment_id, checkpoint) as folder:
         return load_into(call, folder)
 

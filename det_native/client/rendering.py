@@ -63,9 +63,6 @@ class Renderer(Protocol[Handle]):
     def follow(self, handle: Handle, show: Show) -> ProgressView:
         """Show how a handle goes on: as a live view where that can be seen, a progress bar, or messages only."""
 
-    def renew(self, handle: Handle) -> None:
-        """Renew what views show of a handle, if there are any."""
-
     def line_in_place(self) -> LineInPlace:
         """Return what shows a line that can change."""
 
@@ -136,9 +133,6 @@ class PlainRenderer:
     def follow(self, handle: object, show: Show) -> ProgressView:
         """Show messages only."""
         return PlainProgress()
-
-    def renew(self, handle: object) -> None:
-        """Nothing is shown."""
 
     def line_in_place(self) -> LineInPlace:
         """Return what prints a line for each text."""

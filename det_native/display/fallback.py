@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from det_native.client.handles import Experiment
-from det_native.client.loaded import loaded_text
 from det_native.client.source import Source
 from det_native.client.trial import Trial
 from det_native.display.curves import Curve, Curves, logged_line, trial_title
@@ -37,7 +36,7 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     png = _draw(curves) if curves is not None and curves.lines else None
     if isinstance(handle, Experiment):
         detail = handle.detail()
-        note = loaded_text(handle) if detail.state.terminal else _as_of(handle, handle.id)
+        note = "" if detail.state.terminal else _as_of(handle, handle.id)
         trials = handle.source.trials(handle.id)
         failures = failures_of(trials)
         line = experiment_line(handle.id, detail, note, failures)

@@ -19,7 +19,6 @@ from typing import Any
 from det_native.client import ended
 from det_native.client.events import EventFeed
 from det_native.client.handles import Experiment
-from det_native.client.loaded import loaded_text
 from det_native.client.trial import Trial
 from det_native.display.environment import in_notebook, running_shell
 from det_native.display.fallback import last_state
@@ -68,12 +67,6 @@ def show_once(handle: Experiment | Trial) -> bool:
     """Show a handle as a live view unless one stands under the cell that runs now; return whether one does."""
     cell, shown = _cell(), _shown(handle)
     return any(view.shown == shown and view.cell == cell for view in _views) or show(handle)
-
-
-def renew(handle: Experiment | Trial) -> None:
-    """Renew what is saved of the views of a handle: more is known of it than its events tell."""
-    for view in views_of(handle):
-        view.renew()
 
 
 def views_of(handle: Experiment | Trial) -> list[LiveView]:
@@ -128,8 +121,6 @@ class LiveView:
         self.has_widget = widget
         self._widget = self._make_widget() if widget else None
         self._created = handle.detail().created if widget else ""
-        if self._widget is not None:
-            self._widget.loaded = self._loaded()
 
     def start(self) -> None:
         """Show the view, and follow what goes on in the background."""
@@ -169,10 +160,6 @@ class LiveView:
             return False  # the master is away: after the next cell then
         return True
 
-    def _loaded(self) -> str:
-        """Say into which models its weights were loaded; empty if that has not happened."""
-        return loaded_text(self._handle) if isinstance(self._handle, Experiment) else ""
-
     def _make_widget(self) -> Any:
         return make_widget(self._experiment_id, self._trial_id, self._source.url, self._take)
 
@@ -190,8 +177,8 @@ class LiveView:
                 self._follow()
                 self._push()
                 self._publish(update=True)
-                if isinstance(self._handle, Experiment):
-                    ended.tell(self._handle)
+                if (result := ended.result_of(self._handle)) is not None and self._handle.state.terminal:
+                    result.bring_files()
             except NotFoundError as error:
                 self._tell({}, lost=str(error))
                 return  # deleted: it does not come back
@@ -290,14 +277,6 @@ class LiveView:
             self._push()
         except UNREADABLE as error:
             self._tell({}, lost=str(error))
-
-    def renew(self) -> None:
-        """Renew what is told and saved of it, in the background where a front end is there to take it."""
-        if self._widget is not None:
-            self._widget.loaded = self._loaded()
-            self._spawn(self._renew, f"det-renew-{self._experiment_id}")
-        else:
-            self._renew()
 
     def _renew(self) -> None:
         with suppress(*UNREADABLE):

@@ -6,7 +6,6 @@ from base64 import b64encode
 from typing import Any
 
 from det_native.client.handles import Experiment, Trial
-from det_native.client.loaded import loaded_text
 from det_native.display.curves import curves_of
 from det_native.display.figure import draw
 from det_native.display.html import experiment_html, trial_html
@@ -22,7 +21,7 @@ def make_mimebundle(handle: Experiment | Trial) -> dict[str, Any]:
     curves = curves_of(handle)
     picture = draw(curves).png() if curves.lines else None
     if isinstance(handle, Experiment):
-        text, html = experiment_text(handle), experiment_html(handle, picture, note=loaded_text(handle))
+        text, html = experiment_text(handle), experiment_html(handle, picture)
     else:
         text, html = trial_text(handle), trial_html(handle, picture)
     bundle = {"text/plain": text, "text/html": html}

@@ -39,11 +39,10 @@ class DisplayRenderer:
     def line(self, handle: Experiment | Trial) -> str:
         """Return how a handle stands, in one line."""
         from det_native.client.handles import Experiment
-        from det_native.client.loaded import loaded_text
         from det_native.display.text import experiment_line, experiment_state, trial_line
 
         if isinstance(handle, Experiment):
-            return experiment_line(handle.id, handle.detail(), loaded_text(handle))
+            return experiment_line(handle.id, handle.detail())
         trial = handle.detail()
         shown_id = handle.source.shown_id(trial.experiment_id)
         return trial_line(trial, shown_id, handle.metric, state=experiment_state(handle, trial))
@@ -89,13 +88,6 @@ class DisplayRenderer:
             show_once(handle)
             return MessagesOnly()
         return self.progress(f"{'Experiment' if isinstance(handle, Experiment) else 'Trial'} {handle.id}")
-
-    def renew(self, handle: Experiment | Trial) -> None:
-        """Renew what views show of a handle, if there are any."""
-        if in_notebook():
-            from det_native.display.live import renew
-
-            renew(handle)
 
     def line_in_place(self) -> LineInPlace:
         """Return what shows a line that can change; outside of a notebook, a line for each text."""

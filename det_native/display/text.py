@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from det_native.client.handles import Experiment, Trial
-from det_native.client.loaded import loaded_text
 from det_native.client.pareto import compared
 from det_native.client.selection import best_trial
 from det_native.client.short_forms import batches_of, format_value, trial_words, whole_percent
@@ -158,7 +157,6 @@ def experiment_text(experiment: Experiment) -> str:
     trial = outputs_trial(trials, smaller_is_better=detail.smaller_is_better)
     outputs = output_facts(experiment.source, trial, several=len(trials) > 1)
     lines += [f"  {label}: {value}" for label, value in outputs.items()]
-    lines += [f"  {loaded}"] if (loaded := loaded_text(experiment)) else []
     hparams = hparam_texts(trials)
     lines += [f"  in all trials: {hparams.common}"] if hparams.common else []
     best = best_id(trials, detail) if len(trials) > 1 else None

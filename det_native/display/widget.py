@@ -127,7 +127,6 @@ def _widget_class() -> Any:
         feed = traitlets.Unicode().tag(sync=True)
         kernel_id = traitlets.Unicode().tag(sync=True)
         lost = traitlets.Unicode().tag(sync=True)
-        loaded = traitlets.Unicode().tag(sync=True)
         waiting = traitlets.Bool(False).tag(sync=True)
         experiment, trials, checkpoints, curves, logs, system, outputs = (
             traitlets.Any(None).tag(sync=True) for _ in PARTS

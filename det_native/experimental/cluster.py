@@ -15,7 +15,7 @@ import det_native.display  # noqa: F401 (handles show themselves by what it regi
 from det_native._version import PROTOCOL
 from det_native.capture.bundle import assemble
 from det_native.capture.call import notebook_folder
-from det_native.capture.log import current_log
+from det_native.capture.log import current_log, running_execution
 from det_native.capture.model import Bundle, Capture
 from det_native.capture.stored import Stored
 from det_native.client import rendering
@@ -32,7 +32,6 @@ from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
-from det_native.experimental.again import note_submitted, sentence_of_earlier
 from det_native.experimental.dry_run import begin_dry_run
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
@@ -40,7 +39,8 @@ from det_native.experimental.scheduled import Scheduled, schedule_instead
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.frameworks import get_framework, resolve
-from det_native.home.files import note_files
+from det_native.home.files import FilesOfCall
+from det_native.home.result import note_result
 from det_native.schema import rest, routes
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
@@ -118,7 +118,7 @@ def submit(
     experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
         model_dir = getattr(getattr(payload, "estimator", None), "model_dir", None)
-        note_files(experiment, submitted=begun, model_dir=model_dir or "")
+        note_result(experiment, payload, FilesOfCall(begun, model_dir or ""), running_execution())
     return experiment
 
 
@@ -161,9 +161,6 @@ def send_capture(
         fitted = fit_to_workers(session, bundle, capture.packages, config.environment.packages)
         bundle = fitted.bundle
         shown.add(fitted.rows, fitted.warnings)
-        here = master_name(settings)
-        if earlier := sentence_of_earlier(capture, config, here):
-            print(earlier)
         detail = send(session, config, bundle, shown, test=settings.place.test, key=key)
     except Scheduled:
         raise
@@ -172,7 +169,6 @@ def send_capture(
         raise
     experiment = Experiment(HttpSource(session), detail.id)
     note_begun(experiment)
-    note_submitted(capture, config, here, experiment)
     if config.proof == "error":
         begin_dry_run(session, detail.id, bundle, capture.seconds, shown)
     if settings.show == "view" and in_notebook():

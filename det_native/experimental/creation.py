@@ -122,10 +122,8 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
 
         return origin.answers.done(create_here(trial_class, framework, loaded, settings, origin))
     from det_native.experimental.cluster import submit
-    from det_native.home.result import note_result
 
     experiment: Experiment = origin.answers.done(submit("create", trial_class, loaded, framework, settings, origin))
-    note_result(experiment, trial_class, None)
     return experiment
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, current_log, running_execution
+from det_native.client import ended
 from det_native.client.connect import connect, named_master
 from det_native.client.handles import Experiment
 from det_native.client.last import note_begun
@@ -178,6 +179,7 @@ def train_by_fit(
     other = answers().stand_in(record)
     if other is not None:
         return other
+    wait_for_earlier(call, settings)
     origin = begun.origin(record)
     if not settings.place.local:
         __tracebackhide__ = True
@@ -203,23 +205,26 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
 
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
-    from det_native.home.result import note_result
-    from det_native.home.trained import continued
 
-    note_beginning(call)
-    continues = continued(call)
     experiment: Experiment = origin.answers.done(submit_fit(call, settings, origin))
     if handle_of is not None:
-        experiment = handle_of(call, experiment)
+        experiment = ended.pass_on(experiment, handle_of(call, experiment))
     submitted.note(origin.record, experiment, master_name(settings))
-    if continues:
-        print(f"Experiment {experiment.id} {continues}.")
     call.context.experiment = experiment
     note_begun(experiment)
     harness_for(call).build(call)
     harness_for(call).note_names(call)  # as it is on the worker when the training begins
-    note_result(experiment, call, running_execution())
     return experiment
+
+
+def wait_for_earlier(call: Any, settings: Settings) -> None:
+    """Wait for trainings of a call's models that ``wait=False`` has left running: the call goes on from their end."""
+    __tracebackhide__ = True
+    for experiment in ended.to_come_for(getattr(call, "models", ())):
+        from det_native.home.waiting import wait_for_result
+
+        print(f"This call goes on from experiment {experiment.id}, which trains the same model: waiting for its end.")
+        wait_for_result(experiment, settings.show)
 
 
 def wait_for(experiment: Experiment, call: Any, settings: Settings) -> None:
@@ -238,10 +243,3 @@ def wait_for(experiment: Experiment, call: Any, settings: Settings) -> None:
         from det_native.home.waiting import wait_for_result
 
         wait_for_result(experiment, settings.show)
-
-
-def note_beginning(call: Any) -> None:
-    """Note that a training begins, where that counts for the random numbers of the next one."""
-    note = getattr(call, "note_beginning", None)
-    if note is not None:
-        note()

@@ -95,17 +95,4 @@ class Origin:
             wider=wider,
         )
         capture.init_streams = self.streams
-        if begins_with := getattr(payload, "begins_with", None):
-            capture.call_streams = _in_short(begins_with)
         return capture
-
-
-def _in_short(states: dict[str, Any]) -> bytes:
-    """Return states in the form of checkpoints as a notebook sends them."""
-    from det_harness.trial import rng
-
-    from det_native.inspection.streams import current_streams, encoded
-
-    with rng.preserved():
-        rng.apply(states)
-        return encoded(current_streams())

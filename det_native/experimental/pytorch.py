@@ -24,6 +24,7 @@ from det_native.experimental.native import (
     submit,
     train_by_fit,
     wait_for,
+    wait_for_earlier,
 )
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, complete_for_fit
 from det_native.frameworks import translated
@@ -216,6 +217,7 @@ class _Beginning:
         if other is not None:
             call.context.experiment = other
             return iter(())
+        wait_for_earlier(call, settings)
         origin = self.begun.origin(record)
         if not settings.place.local:
             from det_harness.frameworks.torch.changes_keeper import begin_loop

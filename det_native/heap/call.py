@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from det_native.heap.edges import KEPT, Kind
 from det_native.heap.kinds.builtin import LIST
+from det_native.heap.kinds.torch_ import KEPT_TENSOR
 from det_native.heap.names import ENVIRONMENT, FRAME, NAMESPACE, ROOTS, SETTINGS
 from det_native.heap.packing import Packer
 from det_native.heap.pickling import Reopen
@@ -21,24 +21,12 @@ from det_native.heap.unpacking import put_changes
 #: Bytes of changes that come home by themselves; what exceeds it is named and stays on the worker.
 LIMIT = 1 << 30
 
-#: Stands for the settings of libraries among the roots.
-_SETTINGS = object()
 
-
-@dataclass(frozen=True)
-class Changes:
-    """What has changed since a call began.
-
-    Attributes
-    ----------
-    data : bytes
-        For :meth:`CallSnapshot.put`.
-    left_out : list of str
-        A sentence for each thing that could not be packed.
-    """
+class Changes(NamedTuple):
+    """What has changed since a call began, and a sentence for each thing that could not be packed."""
 
     data: bytes
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[str]
 
 
 class CallSnapshot:
@@ -63,7 +51,7 @@ class CallSnapshot:
         Whether both processes are to hold the same values at the beginning; with other hyperparameters or another
         seed they need not.
     keep_small : bool
-        Whether :meth:`undo` is to give back the content of small arrays, too.
+        Whether :meth:`undo` will be used: small arrays are copied.
     """
 
     def __init__(
@@ -77,17 +65,17 @@ class CallSnapshot:
         keep_small: bool = False,
     ) -> None:
         self._exact = exact
-        kept, read_as = _kept(kept_elsewhere)
+        kept = [*_kept(kept_elsewhere)]
         roots: dict[str, tuple[Any, Kind]] = {
             "names": (namespace, NAMESPACE),
             "environment": (os.environ, ENVIRONMENT),
-            "settings": (_SETTINGS, SETTINGS),
+            "settings": (object(), SETTINGS),
         }
         for place, frame in enumerate(frames):
             if frame.f_locals is not namespace:
                 roots[f"function {place} {frame.f_code.co_qualname}"] = frame, FRAME
-        roots |= {"given": (dict(given or {}), ROOTS), "kept elsewhere": (kept, LIST)}
-        self._snapshot = Snapshot(roots, read_as)
+        roots |= {"given": (dict(given or {}), ROOTS), "kept elsewhere": ([obj for obj, _ in kept], LIST)}
+        self._snapshot = Snapshot(roots, {id(obj): kind for obj, kind in kept})
         self._copies = Copies(self._snapshot) if keep_small else None
 
     def changes(self, limit: int = LIMIT, *, reopen: Reopen | None = None) -> Changes:
@@ -110,7 +98,8 @@ class CallSnapshot:
         ----------
         data : bytes
         reopen : bool
-            Whether files that the other process had opened are opened here.
+            Whether this process goes on with the training: then files that the other process had opened are opened
+            here. In a notebook, names that the user has bound anew since the snapshot stay.
         """
         return put_changes(data, self._snapshot, exact=self._exact, reopen=reopen)
 
@@ -121,22 +110,16 @@ class CallSnapshot:
 
     def undo(self) -> None:
         """Give objects back what they held at the beginning; large arrays keep what they have."""
-        (self._copies or Copies(self._snapshot, keep=False)).undo()
+        if self._copies:
+            self._copies.undo()
 
 
-def _kept(objects: Iterable[Any]) -> tuple[list[Any], dict[int, Kind]]:
-    """Return what is kept elsewhere, and how each of it is read, by identity."""
+def _kept(objects: Iterable[Any]) -> Iterator[tuple[Any, Kind]]:
+    """Yield what is kept elsewhere, with how it is read."""
     torch = sys.modules.get("torch")
-    kept: list[Any] = []
-    kinds: dict[int, Kind] = {}
     for obj in objects:
-        kept.append(obj)
         if torch is None or not isinstance(obj, torch.Tensor) or obj.layout is not torch.strided:
-            kinds[id(obj)] = KEPT
+            yield obj, KEPT
             continue
-        from det_native.heap.kinds.torch_ import KEPT_TENSOR
-
-        kinds[id(obj)] = KEPT_TENSOR
-        kept.append(obj.untyped_storage())
-        kinds[id(kept[-1])] = KEPT
-    return kept, kinds
+        yield obj, KEPT_TENSOR
+        yield obj.untyped_storage(), KEPT

@@ -24,17 +24,13 @@ def digest(data: Any) -> str:
 def digests(data: Any) -> tuple[str, ...]:
     """Return a digest of each block of bytes."""
     view = memoryview(data).cast("B")
-    sampled = view.nbytes > _WHOLE
-    return tuple(_of_block(view[start : start + _BLOCK], sampled=sampled) for start in range(0, view.nbytes, _BLOCK))
+    blocks = (view[start : start + _BLOCK] for start in range(0, view.nbytes, _BLOCK))
+    return tuple(map(digest if view.nbytes <= _WHOLE else _digest_of_sample, blocks))
 
 
-def _of_block(block: memoryview, *, sampled: bool) -> str:
-    if not sampled:
-        return digest(block)
-    seen = hashlib.sha1(block[:_SAMPLE], usedforsecurity=False)
-    seen.update(block[-_SAMPLE:])
-    seen.update(bytes(block[:: max(1, block.nbytes // _SAMPLE) | 1]))
-    return seen.hexdigest()[:20]
+def _digest_of_sample(block: memoryview) -> str:
+    step = max(1, block.nbytes // _SAMPLE) | 1
+    return digest(b"".join((block[:_SAMPLE], block[-_SAMPLE:], bytes(block[::step]))))
 
 
 def changed_blocks(data: Any, before: tuple[str, ...], now: tuple[str, ...]) -> Blocks:

@@ -1,17 +1,17 @@
-"""What has names: the notebook, running functions, the environment, modules, classes. Only names that differ travel."""
+"""The roots of a call: the notebook's names, running functions, the environment, settings of libraries."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, OF_DET_NATIVE, Difference, Kind, Left, State, is_same_child, kind_of
+from det_native.heap.edges import BY_NAME, NamedKind
 
 _SHELL = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open", "_", "__", "___", "_oh", "_dh", "_ih"})
+_PRINT_OPTION = "print option "
 
 
 def is_users_name(name: str) -> bool:
@@ -20,140 +20,71 @@ def is_users_name(name: str) -> bool:
     return name not in _SHELL and not name.startswith("__") and not history
 
 
-class NamesKind(Kind):
-    """What binds names to values. The other process may have fewer names or more: those are never compared."""
+class MappingKind(NamedKind):
+    """A mapping of names. The other process may have fewer or more: those are never compared.
 
-    def names(self, obj: Any) -> Mapping[str, Any]:
-        """Return the values by name."""
-        raise NotImplementedError
+    Parameters
+    ----------
+    is_read : callable, optional
+        Whether a name belongs to it.
+    """
 
-    def bind(self, obj: Any, values: Mapping[str, Any], gone: Sequence[str]) -> None:
-        """Bind some names, and delete others."""
-        raise NotImplementedError
+    compared = False
 
-    def others(self, obj: Any) -> Sequence[Any]:
-        """Return what is held without a name: it can be reached, and is never written."""
-        return ()
+    def __init__(self, is_read: Callable[[str], bool] | None = None) -> None:
+        self._is_read = is_read
 
-    def step(self, label: Any) -> str:
-        return f".{label}" if isinstance(label, str) else ""
+    def read(self, obj: Any) -> Mapping[Any, Any]:
+        return {name: value for name, value in dict(obj).items() if self._is_read is None or self._is_read(name)}
 
-    def take(self, obj: Any) -> State:
-        names = self.names(obj)
-        return [*names.values(), *self.others(obj)], (*names,)
-
-    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
-        return [*facts, *(("other", place) for place in range(len(children) - len(facts)))]
-
-    def difference(self, obj: Any, before: State | None, now: State, renewed: Callable[[Any], bool]) -> Difference:
-        held = dict(zip(before[1], before[0], strict=False)) if before else {}
-        values = {
-            name: value
-            for name, value in zip(now[1], now[0], strict=False)
-            if name not in held or not is_same_child(held[name], value) or renewed(value)
-        }
-        names = frozenset(now[1])
-        return [*values.values()], (*values,), [name for name in held if name not in names]
-
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        values = {name: value for name, value in zip(facts, children, strict=True) if not isinstance(value, Left)}
-        ours = {name for name, value in self.names(obj).items() if kind_of(value) is OF_DET_NATIVE}
-        values = {name: value for name, value in values.items() if name not in ours}
-        self.bind(obj, values, [name for name in content if name not in ours])
-
-    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
-        return ""
-
-
-class NamespaceKind(NamesKind):
-    """The notebook's names."""
-
-    def names(self, obj: dict[str, Any]) -> Mapping[str, Any]:
-        return {name: value for name, value in obj.items() if is_users_name(name)}
-
-    def bind(self, obj: dict[str, Any], values: Mapping[str, Any], gone: Sequence[str]) -> None:
+    def write(self, obj: Any, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         obj.update(values)
         for name in gone:
             obj.pop(name, None)
 
+    def bound_since(self, obj: Any, children: Sequence[Any], facts: Any) -> set[str]:
+        """Return the names that have been bound or deleted since a state was read."""
+        before, now, unbound = dict(zip(facts, children, strict=True)), self.read(obj), object()
+        return {n for n in before.keys() | now.keys() if before.get(n, unbound) is not now.get(n, unbound)}
 
-class FrameKind(NamesKind):
+
+class FrameKind(MappingKind):
     """The variables of a running function, those of its closure too."""
 
-    def names(self, obj: FrameType) -> Mapping[str, Any]:
+    def read(self, obj: FrameType) -> Mapping[Any, Any]:
         return dict(obj.f_locals)
 
-    def bind(self, obj: FrameType, values: Mapping[str, Any], gone: Sequence[str]) -> None:
-        variables = obj.f_locals
-        variables.update(values)
+    def write(self, obj: FrameType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         if sys.version_info >= (3, 13):  # what it returns writes through, and deletes nothing
+            obj.f_locals.update(values)
             return
-        for name in gone:
-            variables.pop(name, None)
+        super().write(obj.f_locals, values, gone)
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(obj), ctypes.c_int(1))
 
 
-class EnvironmentKind(NamesKind):
-    """The variables of ``os.environ``: what is as it was never travels."""
-
-    def names(self, obj: Any) -> Mapping[str, Any]:
-        return dict(os.environ)
-
-    def bind(self, obj: Any, values: Mapping[str, Any], gone: Sequence[str]) -> None:
-        os.environ.update(values)
-        for name in gone:
-            os.environ.pop(name, None)
-
-
-class SettingsKind(NamesKind):
+class SettingsKind(MappingKind):
     """Settings of libraries that live outside of what names lead to; of libraries that are not imported, none."""
 
-    def names(self, obj: Any) -> Mapping[str, Any]:
-        return {name: value for library in _SETTINGS for name, value in _read(library).items()}
+    def read(self, obj: Any) -> Mapping[Any, Any]:
+        values: dict[str, Any] = {}
+        if numpy := sys.modules.get("numpy"):
+            values |= {f"{_PRINT_OPTION}{name}": value for name, value in numpy.get_printoptions().items()}
+        if torch := sys.modules.get("torch"):
+            values["default dtype"] = torch.get_default_dtype()
+        if hooks := sys.modules.get("torch.utils.hooks"):
+            values["next hook"] = hooks.RemovableHandle.next_id
+        return values
 
-    def bind(self, obj: Any, values: Mapping[str, Any], gone: Sequence[str]) -> None:
-        for library, write in _SETTINGS.items():
-            if library in sys.modules:
-                write(sys.modules[library], {**_read(library), **values})
-
-
-def _read(library: str) -> dict[str, Any]:
-    module = sys.modules.get(library)
-    if module is None:
-        return {}
-    if library == "numpy":
-        return {f"print option {name}": value for name, value in module.get_printoptions().items()}
-    if library == "torch":
-        return {"default dtype": module.get_default_dtype()}
-    return {"next hook": module.RemovableHandle.next_id}
-
-
-def _write_numpy(numpy: Any, values: Mapping[str, Any]) -> None:
-    prefix = "print option "
-    numpy.set_printoptions(**{name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)})
+    def write(self, obj: Any, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
+        numpy, torch, hooks = map(sys.modules.get, ("numpy", "torch", "torch.utils.hooks"))
+        options = {n.removeprefix(_PRINT_OPTION): v for n, v in values.items() if n.startswith(_PRINT_OPTION)}
+        if numpy and options:
+            numpy.set_printoptions(**options)
+        if torch and "default dtype" in values:
+            torch.set_default_dtype(values["default dtype"])
+        if hooks and "next hook" in values:
+            hooks.RemovableHandle.next_id = max(values["next hook"], hooks.RemovableHandle.next_id)
 
 
-def _write_torch(torch: Any, values: Mapping[str, Any]) -> None:
-    torch.set_default_dtype(values["default dtype"])
-
-
-def _write_hooks(hooks: Any, values: Mapping[str, Any]) -> None:
-    hooks.RemovableHandle.next_id = max(values["next hook"], hooks.RemovableHandle.next_id)
-
-
-_SETTINGS = {"numpy": _write_numpy, "torch": _write_torch, "torch.utils.hooks": _write_hooks}
-
-
-class RootsKind(NamesKind):
-    """What everything is reached from, or what a call is given."""
-
-    def names(self, obj: dict[str, Any]) -> Mapping[str, Any]:
-        return obj
-
-    def bind(self, obj: dict[str, Any], values: Mapping[str, Any], gone: Sequence[str]) -> None:
-        obj.update(values)
-
-
-NAMESPACE, FRAME, ROOTS = NamespaceKind(), FrameKind(), RootsKind()
-ENVIRONMENT, SETTINGS = EnvironmentKind(), SettingsKind()
-BY_NAME["os._Environ"] = ENVIRONMENT
+NAMESPACE, ROOTS, FRAME, SETTINGS = MappingKind(is_users_name), MappingKind(), FrameKind(), SettingsKind()
+ENVIRONMENT = BY_NAME["os._Environ"] = MappingKind()

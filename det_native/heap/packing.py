@@ -6,44 +6,30 @@ import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from det_native.heap.edges import State, is_value, kind_of
-from det_native.heap.kinds.instances import AttributesKind
-from det_native.heap.names import NamesKind
-from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, numbers_packed, reopened, short
+from det_native.heap.edges import KEPT, NamedKind, State, is_value, kind_of
+from det_native.heap.names import ROOTS
+from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, reopened, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
-#: Where an object is among the changes: the number of what holds it, and its place in there.
-Place = tuple[int, int]
+# Places among the changes of an object that can be left out alone, beside those of children.
+_CONTENT, _CHILDREN = -1, -2
 
 
 class Output:
-    """What a pickler writes to: keeps the bytes as long as they are within a limit, and counts all.
-
-    Parameters
-    ----------
-    limit : int
-
-    Attributes
-    ----------
-    parts : list of bytes
-    size : int
-    """
+    """What a pickler writes to: keeps the bytes as long as they are within a limit, and counts all."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self._limit, self.size = limit, 0
         self.parts: list[bytes] = []
-        self.size = 0
 
-    def write(self, data: Any) -> int:
+    def write(self, data: Any) -> None:
         """Take bytes of the pickler."""
-        count = memoryview(data).nbytes
-        self.size += count
+        self.size += memoryview(data).nbytes
         if self.size <= self._limit:
             self.parts.append(bytes(data))
         else:
             self.parts.clear()
-        return count
 
 
 class Packer:
@@ -62,36 +48,36 @@ class Packer:
 
     def __init__(self, snapshot: Snapshot, limit: int, *, exact: bool, reopen: Reopen | None) -> None:
         self._snapshot, self._limit, self._exact, self._reopen = snapshot, limit, exact, reopen
-        states = snapshot.changes(self._travels)
+        states = snapshot.changes()
         self._replaced = {number for number in states if not snapshot.kinds[number].in_place}
         #: By number: children, facts, content.
         self._entries: dict[int, list[Any]] = {}
         self._sentences: dict[str, None] = {}
+        for number in snapshot.slow:
+            self._say_stays(number, "takes too long to compare")
         for number, state in states.items():
             self._add(number, state)
 
     def _add(self, number: int, state: State) -> None:
         snapshot = self._snapshot
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
-        if kind.stays and not kind.in_place:
-            if not kind.quiet and not snapshot.is_private(number):
-                self._say(f"`{snapshot.path(number)}` is {kind.stays}: it stayed as it was.")
-            return
         if not kind.in_place:
+            if kind.stays and not kind.quiet and not snapshot.is_private(number):
+                self._say_stays(number, f"is {kind.stays}")
             return
         before = snapshot.children[number], snapshot.facts[number]
         try:
             children, facts, content = kind.difference(obj, before, state, self._is_renewed)
         except Exception as error:  # noqa: BLE001 (an object of a library may raise anything)
-            self._say(f"`{snapshot.path(number)}` cannot be read ({short(error)}): it stayed as it was.")
+            self._say_stays(number, f"cannot be read ({short(error)})")
             return
         self._entries[number] = [list(children), facts, content]
 
-    def _travels(self, obj: Any) -> bool:
-        return reopened(obj, self._reopen) is not NotImplemented
-
     def _is_renewed(self, child: Any) -> bool:
         return self._snapshot.numbers.get(id(child)) in self._replaced
+
+    def _say_stays(self, number: int, reason: str, path: str = "") -> None:
+        self._say(f"`{path or self._snapshot.path(number)}` {reason}: it stayed as it was.")
 
     def _say(self, sentence: str) -> None:
         self._sentences[sentence] = None
@@ -101,7 +87,7 @@ class Packer:
         output, pickler = self._dump_what_can()
         while output.size > self._limit and self._drop_largest(output.size):
             output, pickler = self._dump_what_can()
-        self._say_what_is_left(pickler)
+        self._say_missing(pickler)
         return pickle.dumps(((self._exact, pickler.ways), output.parts), protocol=5), [*self._sentences]
 
     def _dump_what_can(self) -> tuple[Output, HeapPickler]:
@@ -110,16 +96,16 @@ class Packer:
         except Exception:  # noqa: BLE001 (found object by object below)
             for number, place, child in [*self._units()]:
                 try:
-                    self._dump_child(child)
+                    self._size_of(child)
                 except Exception as error:  # noqa: BLE001 (an object of a library may raise anything)
-                    self._leave(number, place, f"cannot be pickled ({short(error)})")
+                    self._leave_out(number, place, f"cannot be pickled ({short(error)})")
             return self._dump()
 
     def _dump(self) -> tuple[Output, HeapPickler]:
         output = Output(self._limit)
         pickler = self._pickler(output)
         entries = [
-            (Address(number), facts, numbers_packed(children) or [*map(self._or_kept, children)], content)
+            (Address(number), facts, _numbers_packed(children) or [*map(self._or_kept, children)], content)
             for number, (children, facts, content) in self._entries.items()
         ]
         run_with_deep_stack(lambda: pickler.dump_all(entries))
@@ -132,32 +118,27 @@ class Packer:
         """Return a child, or what stands for one that stays: what holds it here holds something else there."""
         if is_value(child) or id(child) in self._snapshot.numbers:
             return child
-        kind = kind_of(child)
-        if kind.stays and kind.quiet:
-            return KeptValue(kind.stays)
         held = [*child.values()] if type(child) is dict else child if type(child) in (list, tuple) else ()
-        if held and all(kind_of(value).stays and kind_of(value).quiet for value in held):
-            return KeptValue("parts of the process")
-        return child
+        if reopened(child, self._reopen) is not NotImplemented:
+            return child
+        stays = all(kind.stays and kind.quiet for kind in map(kind_of, held or [child]))
+        return KeptValue("a part of the process") if stays else child
 
     # What is too large.
 
     def _units(self) -> Iterator[tuple[int, int, Any]]:
-        """Yield what can be left out alone: number, place (-1 for the content), and the object."""
+        """Yield what can be left out alone: number, place, and the object."""
         for number, (children, _, content) in self._entries.items():
             if content:
-                yield number, -1, content
-            if self._names_children(number):
-                for place, child in enumerate(children):
-                    if not is_value(child):
-                        yield number, place, child
-            elif children:
-                yield number, -2, children
+                yield number, _CONTENT, content
+            if not isinstance(self._snapshot.kinds[number], NamedKind):
+                yield number, _CHILDREN, children
+                continue
+            for place, child in enumerate(children):
+                if not is_value(child):
+                    yield number, place, child
 
-    def _names_children(self, number: int) -> bool:
-        return isinstance(self._snapshot.kinds[number], NamesKind | AttributesKind)
-
-    def _dump_child(self, child: Any) -> int:
+    def _size_of(self, child: Any) -> int:
         output = Output(0)
         pickler = self._pickler(output)
         run_with_deep_stack(lambda: pickler.dump(child))
@@ -165,23 +146,24 @@ class Packer:
 
     def _drop_largest(self, total: int) -> bool:
         """Leave out the largest things until the rest should fit; return whether there was anything."""
-        units = [(self._dump_child(child), number, place) for number, place, child in self._units()]
+        units = [(self._size_of(child), number, place) for number, place, child in self._units()]
         for size, number, place in sorted(units, reverse=True):
             if number in self._entries:
-                self._leave(number, place, f"has {_amount(size)}, and {_amount(self._limit)} come home by themselves")
+                self._leave_out(
+                    number, place, f"has {_amount(size)}, and {_amount(self._limit)} come home by themselves"
+                )
                 total -= size
             if total <= self._limit:
                 break
         return bool(units)
 
-    def _leave(self, number: int, place: int, reason: str) -> None:
-        path = self._snapshot.path(number)
+    def _leave_out(self, number: int, place: int, reason: str) -> None:
         if place < 0:
-            del self._entries[number]
+            self._entries.pop(number, None)
+            self._say_stays(number, reason)
         else:
-            path = self._child_path(number, place)
+            self._say_stays(number, reason, self._child_path(number, place))
             self._entries[number][0][place] = KeptValue(reason)
-        self._say(f"`{path}` {reason}: it stayed as it was.")
 
     def _child_path(self, number: int, place: int) -> str:
         snapshot = self._snapshot
@@ -193,41 +175,30 @@ class Packer:
 
     # What is left out.
 
-    def _say_what_is_left(self, pickler: HeapPickler) -> None:
-        reasons = {id(obj): what for obj, what, quiet in pickler.left if not quiet}
-        if not reasons:
-            return
+    def _say_missing(self, pickler: HeapPickler) -> None:
+        reasons = {id(obj): what for obj, what, quiet in pickler.missing if not quiet}
         numbers = self._snapshot.numbers
         for identity in reasons.keys() & numbers.keys():
-            self._say(f"`{self._snapshot.path(numbers[identity])}` is {reasons.pop(identity)}: it stayed as it was.")
-        for identity, path in self._paths_of_new({*reasons}).items():
-            self._say(f"`{path}` is {reasons[identity]}: it stays on the worker.")
+            self._say_stays(numbers[identity], f"is {reasons.pop(identity)}")
+        if reasons:
+            for identity, path in self._paths_of_new({*reasons}).items():
+                self._say(f"`{path}` is {reasons[identity]}: it stays on the worker.")
 
     def _paths_of_new(self, wanted: set[int]) -> Mapping[int, str]:
         """Return how the user writes objects that the snapshot does not have."""
-        paths: dict[int, str] = {}
-        seen: set[int] = set()
-        queue = [
-            (child, self._child_path(number, place))
+        new = {
+            self._child_path(number, place): child
             for number, (children, _, _) in self._entries.items()
             for place, child in enumerate(children)
-        ]
-        for obj, path in queue:
-            if is_value(obj) or id(obj) in seen or id(obj) in self._snapshot.numbers:
-                continue
-            seen.add(id(obj))
-            if id(obj) in wanted:
-                paths[id(obj)] = path
-                if len(paths) == len(wanted):
-                    break
-            kind = kind_of(obj)
-            try:
-                children, facts = kind.take(obj)
-                labels = kind.labels(obj, children, facts)
-            except Exception:  # noqa: BLE001 (an object of a library may raise anything)
-                continue
-            queue += [(child, path + kind.step(label)) for child, label in zip(children, labels, strict=False)]
-        return paths
+        }
+        snapshot = Snapshot({"new": (new, ROOTS)}, dict.fromkeys(self._snapshot.numbers, KEPT))
+        return {identity: snapshot.path(snapshot.numbers[identity]) for identity in wanted & snapshot.numbers.keys()}
+
+
+def _numbers_packed(children: list[Any]) -> bytes | None:
+    """Return children as bytes if there are only numbers: a pickler that knows addresses would ask for each one."""
+    only = children and {int, float, bool}.issuperset(map(type, children))
+    return pickle.dumps(children, protocol=5) if only else None
 
 
 def _amount(size: int) -> str:

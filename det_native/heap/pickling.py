@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import pathlib
-import pickle
 import types
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 import cloudpickle
 
-from det_native.heap.edges import ATOMS, VALUE, Left, kind_of
+from det_native.heap.edges import ATOMS, VALUE, Missing, kind_of
 from det_native.heap.kinds.functions import is_importable
 from det_native.heap.snapshot import Snapshot
 
@@ -55,28 +54,22 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
     ----------
     ways : list of Way
         How the receiver gets from its roots to its objects.
-    left : list of (object, str, bool)
+    missing : list of (object, str, bool)
         What could not be pickled, with what it is, and whether nobody misses it.
     """
 
     def __init__(
-        self,
-        output: Any,
-        snapshot: Snapshot,
-        replaced: Collection[int],
-        *,
-        exact: bool = True,
-        reopen: Reopen | None = None,
+        self, output: Any, snapshot: Snapshot, replaced: Collection[int], *, exact: bool, reopen: Reopen | None
     ) -> None:
         super().__init__(output, protocol=5)
         self._snapshot, self._replaced, self._exact, self._reopen = snapshot, replaced, exact, reopen
         self._ways: dict[int, int] = {}
-        self._late: dict[int, int] = {}
+        #: Sets and dicts whose members compute their hash, by identity: their place, and themselves.
+        self._late: dict[int, tuple[int, Any]] = {}
         self._unfilled: list[Any] = []
-        self._held: list[Any] = []
         self._folder = f"{os.getcwd()}{os.sep}"
         self.ways: list[Way] = []
-        self.left: list[tuple[Any, str, bool]] = []
+        self.missing: list[tuple[Any, str, bool]] = []
 
     def persistent_id(self, obj: Any) -> Any:
         cls = type(obj)
@@ -87,7 +80,7 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         if cls is Address:
             return "target", self._way(obj.number, target=True)
         if cls is KeptValue:
-            return "kept", obj.what
+            return "missing", obj.what
         number = self._snapshot.numbers.get(id(obj))
         if number is not None:
             if number not in self._replaced:
@@ -96,28 +89,27 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
                 return None
         if cls in (set, dict) and _hashes_state(obj):
             return "late", self._put_off(obj), cls.__name__
-        if cls in _PLAIN or cls is Fill:
+        if cls in _PLAIN:
             return None
         kind = kind_of(obj)
         if not kind.stays or reopened(obj, self._reopen) is not NotImplemented:
             return None
-        self.left.append((obj, kind.stays, kind.quiet))
-        return "left", kind.stays, kind.quiet
+        self.missing.append((obj, kind.stays, kind.quiet))
+        return ("none", "") if kind.quiet else ("missing", kind.stays)
 
     def dump_all(self, obj: Any) -> None:
         """Pickle an object, then the members of sets and dicts that are filled when all objects have their state."""
         self.dump(obj)
         while self._unfilled:
             batch, self._unfilled = self._unfilled, []
-            self.dump([(self._late[id(held)], [*held.items()] if type(held) is dict else [*held]) for held in batch])
+            self.dump([(self._late[id(held)][0], [*held.items()] if type(held) is dict else [*held]) for held in batch])
         self.dump(None)
 
     def _put_off(self, obj: Any) -> int:
         if id(obj) not in self._late:
-            self._late[id(obj)] = len(self._late)
+            self._late[id(obj)] = len(self._late), obj
             self._unfilled.append(obj)
-            self._held.append(obj)
-        return self._late[id(obj)]
+        return self._late[id(obj)][0]
 
     def _way(self, number: int, *, target: bool = False) -> int:
         place = self._ways.get(number)
@@ -126,18 +118,15 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             before, label = -1, None
             if number:
                 before, label = self._way(snapshot.parents[number]), snapshot.label(number)
-            # A name leads to the same object whatever that holds; a place in a list need not.
-            checked = target or not isinstance(label, str | None)
-            fingerprint = snapshot.fingerprint(number, exact=self._exact) if checked else ""
             place = self._ways[number] = len(self.ways)
-            self.ways.append((before, label, snapshot.class_name(number), fingerprint))
-        elif target and not self.ways[place][3]:
-            self.ways[place] = (*self.ways[place][:3], snapshot.fingerprint(number, exact=self._exact))
+            self.ways.append((before, label, snapshot.class_name(number), ""))
+        before, label, name, fingerprint = self.ways[place]
+        # A name leads to the same object whatever that holds; a place in a list need not.
+        if not fingerprint and (target or not isinstance(label, str | None)):
+            self.ways[place] = before, label, name, snapshot.fingerprint(number, exact=self._exact)
         return place
 
     def reducer_override(self, obj: Any) -> Any:
-        if type(obj) is Fill:
-            return NotImplemented
         kind = kind_of(obj)
         try:
             if kind.stays:
@@ -145,7 +134,7 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
                 return open_again, (function, *arguments)
             reduced: Any = NotImplemented if kind is VALUE else kind.reduce(obj)
             if reduced is not NotImplemented:
-                return guarded(reduced)
+                return _guarded(reduced)
             if isinstance(obj, pathlib.PurePath):
                 return type(obj), (str(obj),)
             special = super().reducer_override(obj)
@@ -155,28 +144,19 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             reduced = by_class(obj) if by_class else obj.__reduce_ex__(5)
             if isinstance(reduced, str) and not is_importable(obj):
                 raise TypeError("no module has it")
-            return guarded(reduced)
+            return _guarded(reduced)
         except Exception as error:  # noqa: BLE001 (an object of a library may raise anything)
             what = f"of the class {type(obj).__qualname__}, which cannot be pickled ({short(error)})"
-            self.left.append((obj, what, False))
-            return Left, (what,)
+            self.missing.append((obj, what, False))
+            return Missing, (what,)
 
 
 def reopened(obj: Any, reopen: Reopen | None) -> Any:
     """Return how an object that stays in its process is opened in another; NotImplemented if it is not."""
-    if reopen is None:
-        return NotImplemented
     try:
-        return reopen(obj)
+        return reopen(obj) if reopen else NotImplemented
     except Exception:  # noqa: BLE001 (a file of the user's class may raise anything)
         return NotImplemented
-
-
-def numbers_packed(children: Sequence[Any]) -> bytes | None:
-    """Return children as bytes if there are only numbers: a pickler that knows addresses would ask for each one."""
-    return (
-        pickle.dumps(children, protocol=5) if children and {int, float, bool}.issuperset(map(type, children)) else None
-    )
 
 
 def _hashes_state(held: Any) -> bool:
@@ -189,61 +169,23 @@ def short(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".split("\n")[0][:200]
 
 
-def guarded(reduced: Any) -> Any:
+def _guarded(reduced: Any) -> Any:
     """Return how an object is made again, so that one that cannot be made is left out alone."""
     if isinstance(reduced, str):
         return reduced
     parts: list[Any] = [*reduced, *[None] * (6 - len(reduced))]
-    function, arguments, state, items, pairs, fill = parts
-    return make, (function, *arguments), state, items, pairs, None if state is None else Fill(fill)
+    function, arguments, state, items, pairs, write = parts
+    given = (None, None) if state is None else ((write, state), fill)
+    return make, (function, *arguments), given[0], items, pairs, given[1]
 
 
-def make(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call what makes an object."""
-    try:
-        return function(*arguments)
-    except Exception as error:  # noqa: BLE001 (of a library)
-        return Left(short(error))
+def make(function: Any, *arguments: Any) -> Any:
+    """Make a new object: stands for the method of :class:`det_native.heap.unpacking.HeapUnpickler`."""
 
 
-def open_again(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Open a file of another process."""
-    return make(function, *arguments)
+def fill(obj: Any, state: Any) -> None:
+    """Give a new object its state: stands for the method."""
 
 
-class Fill:
-    """Gives an object its state, as pickle does where nothing else is said.
-
-    Parameters
-    ----------
-    fill : callable, optional
-        What the object's class says.
-    failures : list of (object, str), optional
-        Takes the objects whose class refuses the state.
-    """
-
-    def __init__(self, fill: Callable[[Any, Any], Any] | None, failures: list[tuple[Any, str]] | None = None) -> None:
-        self._fill, self._failures = fill, failures if failures is not None else []
-
-    def __reduce__(self) -> Any:
-        return Fill, (self._fill,)
-
-    def __call__(self, obj: Any, state: Any) -> None:
-        if isinstance(obj, Left):
-            return
-        try:
-            self._give(obj, state)
-        except Exception as error:  # noqa: BLE001 (a class may refuse a state)
-            self._failures.append((obj, short(error)))
-
-    def _give(self, obj: Any, state: Any) -> None:
-        if self._fill is not None:
-            self._fill(obj, state)
-        elif hasattr(obj, "__setstate__"):
-            obj.__setstate__(state)
-        else:
-            attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
-            if attributes:
-                vars(obj).update(attributes)
-            for name, value in (slots or {}).items():
-                object.__setattr__(obj, name, value)
+def open_again(function: Any, *arguments: Any) -> Any:
+    """Open a file of another process: stands for the method."""

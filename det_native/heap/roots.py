@@ -10,42 +10,29 @@ from det_native.heap.ownership import is_users_module
 
 
 def roots_of_call(frame: FrameType | None = None) -> tuple[dict[str, Any], list[FrameType]]:
-    """Return the names of the program, and the frames of the user's functions around a call.
+    """Return the names of the program, and the frames of the user's functions around a call, the outermost first.
+
+    Frames of libraries and of this package are passed over; in a thread they are those of the thread's functions.
 
     Parameters
     ----------
     frame : frame, optional
         Where to start looking outwards; the caller's frame by default.
-
-    Returns
-    -------
-    namespace : dict
-        Of ``__main__``: the notebook's names, or those of the program on a worker.
-    frames : list of frame
-        The outermost first; the cell or script itself, whose variables are the namespace, is not among them. Frames of
-        libraries and of this package are passed over. In a thread they are those of the thread's functions.
     """
-    start = frame if frame is not None else sys._getframe(1)
-    namespace = _namespace_of(start)
-    frames: list[FrameType] = []
-    current: FrameType | None = start
+    around: list[FrameType] = []
+    current: FrameType | None = frame if frame is not None else sys._getframe(1)
     while current is not None:
-        if current.f_globals is namespace:
-            if current.f_locals is namespace:
-                break
-            frames.append(current)
-        else:
-            name = current.f_globals.get("__name__")
-            if isinstance(name, str) and name != "__main__" and is_users_module(name):
-                frames.append(current)
+        around.append(current)
         current = current.f_back
+    # In a thread the program need not be that of the process.
+    programs = (outer.f_globals for outer in around if outer.f_globals.get("__name__") == "__main__")
+    namespace = next(programs, vars(sys.modules["__main__"]))
+    frames: list[FrameType] = []
+    for outer in around:
+        if outer.f_locals is namespace:
+            break
+        name = outer.f_globals.get("__name__")
+        users = isinstance(name, str) and name != "__main__" and is_users_module(name)
+        if users or outer.f_globals is namespace:
+            frames.append(outer)
     return namespace, frames[::-1]
-
-
-def _namespace_of(frame: FrameType | None) -> dict[str, Any]:
-    """Return the names of the program that a frame belongs to: in a thread it need not be that of the process."""
-    while frame is not None:
-        if frame.f_globals.get("__name__") == "__main__":
-            return frame.f_globals
-        frame = frame.f_back
-    return vars(sys.modules["__main__"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import re
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
@@ -26,6 +27,8 @@ from det_native.heap.ownership import is_users
 
 #: How PyTorch keeps what a user calls ``model.layer.weight``.
 _OF_A_MODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
+#: Seconds after which an object is not read again: what takes so long would hold up the training each time.
+_SLOW_S = 20.0
 
 
 class Snapshot:
@@ -46,6 +49,8 @@ class Snapshot:
         The number of an object, by its identity.
     parents : list of int
         From which object one was reached first.
+    slow : list of int
+        Objects that are not compared, as it takes too long to read them.
     """
 
     def __init__(self, roots: Mapping[str, tuple[Any, Kind]], kept: Mapping[int, Kind] | None = None) -> None:
@@ -57,6 +62,7 @@ class Snapshot:
         self.numbers: dict[int, int] = {id(obj): number for number, obj in enumerate(self.objects)}
         self.children: list[Sequence[Any]] = []
         self.facts: list[Any] = []
+        self.slow: list[int] = []
         self._kept = dict(kept or {})
         self.first = len(self.objects)
         self._places: list[int] = [0, *range(len(names))]
@@ -74,38 +80,46 @@ class Snapshot:
     def _walk(self) -> None:
         objects, kinds, everything, facts = self.objects, self.kinds, self.children, self.facts
         unordered: list[int] = []
-        number = 0
+        clock = time.monotonic
+        number, now = 0, clock()
         while number < len(objects):
             kind = kinds[number]
             try:
-                children, fact = kind.take(objects[number])
+                children, fact = kind.read_state(objects[number])
             except Exception:  # noqa: BLE001 (an object of a library may raise anything)
+                kinds[number], children, fact = UNREADABLE, (), None
+            before, now = now, clock()
+            if now - before > _SLOW_S:
+                self.slow.append(number)
                 kinds[number], children, fact = UNREADABLE, (), None
             everything.append(children)
             facts.append(fact)
             number += 1
             if children and not ATOMS.issuperset(map(type, children)):
-                if kind.is_ordered or not kind.unordered(children, fact):
-                    self._enter(number - 1, children)
-                else:
+                if kind.unordered(children, fact):
                     unordered.append(number - 1)
+                else:
+                    self._enter(number - 1, children)
             # Another way to an object is better than the one through a set.
             while unordered and number == len(objects):
                 holder = unordered.pop(0)
                 self._enter(holder, everything[holder])
 
     def _enter(self, number: int, children: Sequence[Any]) -> None:
-        numbers, objects, by_class = self.numbers, self.objects, KIND_OF_CLASS
+        numbers, objects, by_class, kept = self.numbers, self.objects, KIND_OF_CLASS, self._kept
         for place, child in enumerate(children):
             cls = type(child)
-            if cls in ATOMS or id(child) in numbers:
+            if cls in ATOMS:
+                continue
+            identity = id(child)
+            if identity in numbers:
                 continue
             kind = by_class.get(cls) or kind_of(child)
             if kind is VALUE:
                 continue
-            numbers[id(child)] = len(objects)
+            numbers[identity] = len(objects)
             objects.append(child)
-            self.kinds.append(self._kept.get(id(child), kind))
+            self.kinds.append(kept.get(identity, kind))
             self.classes.append(cls)
             self.parents.append(number)
             self._places.append(place)
@@ -136,11 +150,9 @@ class Snapshot:
         return labels
 
     def _appearances(self, children: Iterable[Any]) -> list[Any]:
-        """Return labels for the members of a set: what they look like, None for those that look alike."""
-        looks = []
-        for child in children:
-            number = self.numbers.get(id(child))
-            looks.append(None if number is None else (self.class_name(number), self.fingerprint(number, exact=True)))
+        """Return labels for the members of a set: their class and fingerprint, None for those that look alike."""
+        numbers = (self.numbers.get(id(child)) for child in children)
+        looks = [None if n is None else (self.class_name(n), self.fingerprint(n, exact=True)) for n in numbers]
         counts = Counter(looks)
         return [look if counts[look] == 1 else None for look in looks]
 
@@ -177,37 +189,27 @@ class Snapshot:
 
     # Later.
 
-    def changes(self, travels: Callable[[Any], bool] = lambda obj: False) -> dict[int, State]:
-        """Return the objects whose state is another now, or that hold one that is replaced, each with that state.
-
-        Parameters
-        ----------
-        travels : callable
-            Whether an object that would stay in its process travels by value.
-        """
+    def changes(self) -> dict[int, State]:
+        """Return the objects whose state is another now, or that hold one that is replaced, each with that state."""
         changes: dict[int, State] = {}
         replaced: set[int] = set()
         for number, obj in enumerate(self.objects):
             kind = self.kinds[number]
-            state = self._changed_state(number)
-            if state is not None:
-                changes[number] = state
-                if not kind.in_place and (not kind.stays or travels(obj)):
-                    replaced.add(id(obj))
+            try:
+                state = kind.read_state(obj)
+            except Exception:  # noqa: BLE001 (an object of a library may raise anything)
+                continue
+            if kind is UNREADABLE or self._is_as_before(number, state):
+                continue
+            changes[number] = state
+            if not kind.in_place and not kind.stays:
+                replaced.add(id(obj))
         while replaced:
             replaced = self._add_holders(replaced, changes)
         return changes
 
-    def _changed_state(self, number: int) -> State | None:
-        if self.kinds[number] is UNREADABLE:
-            return None
-        try:
-            children, facts = self.kinds[number].take(self.objects[number])
-        except Exception:  # noqa: BLE001 (an object of a library may raise anything)
-            return None
-        if are_same_children(self.children[number], children) and are_equal(self.facts[number], facts):
-            return None
-        return children, facts
+    def _is_as_before(self, number: int, state: State) -> bool:
+        return are_same_children(self.children[number], state[0]) and are_equal(self.facts[number], state[1])
 
     def _add_holders(self, replaced: set[int], changes: dict[int, State]) -> set[int]:
         again = set()

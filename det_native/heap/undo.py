@@ -6,7 +6,6 @@ import contextlib
 import sys
 from typing import Any
 
-from det_native.heap.edges import Kind
 from det_native.heap.snapshot import Snapshot
 
 #: Bytes of an array of which a copy is kept.
@@ -14,39 +13,28 @@ _SMALL = 1 << 20
 
 
 class Copies:
-    """Keeps what a snapshot knows only by a digest.
+    """Keeps what a snapshot, of which nothing has changed yet, knows only by a digest."""
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        Of which nothing has changed yet.
-    keep : bool
-        False for one of which only is known what it knows itself.
-    """
-
-    def __init__(self, snapshot: Snapshot, *, keep: bool = True) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._contents: dict[int, Any] = {}
-        for number, kind in enumerate(snapshot.kinds) if keep else ():
-            obj = snapshot.objects[number]
-            if type(kind).content is Kind.content:
-                continue
+        for number, (kind, obj) in enumerate(zip(snapshot.kinds, snapshot.objects, strict=True)):
             with contextlib.suppress(Exception):  # an object of a library may raise anything
                 if _size(obj) <= _SMALL:
                     self._contents[number] = kind.content(obj, None, snapshot.facts[number])
 
     def undo(self) -> None:
-        """Give the objects back what they held."""
+        """Give the objects back what they held; large arrays keep what they have."""
         snapshot = self._snapshot
         for number, now in snapshot.changes().items():
             kind, obj = snapshot.kinds[number], snapshot.objects[number]
             before = snapshot.children[number], snapshot.facts[number]
             with contextlib.suppress(Exception):  # an object of a library may refuse
-                if type(kind).content is not Kind.content:
-                    if number in self._contents:
-                        kind.put(obj, *before, self._contents[number])
+                content = self._contents.get(number)
+                if content is not None:
+                    kind.write_state(obj, *before, content)
                 elif kind.in_place:
-                    kind.put(obj, *kind.difference(obj, now, before, lambda child: False))
+                    kind.write_state(obj, *kind.difference(obj, now, before, lambda child: False))
 
 
 def _size(obj: Any) -> int:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import os
 import pickle
 from typing import Any
 
 from det_native.heap import pickling
-from det_native.heap.edges import Left
-from det_native.heap.pickling import Fill, Way, make, short
+from det_native.heap.edges import Missing
+from det_native.heap.names import FRAME, NAMESPACE, MappingKind
+from det_native.heap.pickling import Way, short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
@@ -27,7 +27,7 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
     exact : bool
         Whether this process is to have held the same values.
     reopen : bool
-        Whether files that the other process had opened are opened here.
+        See :meth:`det_native.heap.call.CallSnapshot.put`.
 
     Returns
     -------
@@ -35,81 +35,28 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
         A sentence for each object that stays as it is.
     """
     (exact_there, ways), parts = pickle.loads(data)
-    addresses = Addresses(ways, snapshot, exact_there=exact_there, exact=exact)
-    unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), addresses, snapshot, reopen=reopen)
+    unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), snapshot, reopen=reopen)
+    unpickler.follow(ways, exact=exact, exact_there=exact_there)
+    sentences = unpickler.sentences
     try:
         entries = run_with_deep_stack(unpickler.load_all)
     except Exception as error:  # noqa: BLE001 (a class of the user's may raise anything)
         return [f"What the training changed cannot be read here ({short(error)}): everything stayed as it was."]
-    sentences = addresses.sentences
     for number, facts, children, content in entries:
-        if isinstance(number, Left):
+        if isinstance(number, Missing):
             continue
         if isinstance(children, bytes):
             children = pickle.loads(children)
+        kind, obj = snapshot.kinds[number], snapshot.objects[number]
+        if isinstance(kind, MappingKind) and kind in (NAMESPACE, FRAME) and not reopen:
+            bound = kind.bound_since(obj, snapshot.children[number], snapshot.facts[number])
+            children = [Missing() if name in bound else value for name, value in zip(facts, children, strict=True)]
+            content = [name for name in content if name not in bound]
         try:
-            snapshot.kinds[number].put(snapshot.objects[number], children, facts, content)
+            kind.write_state(obj, children, facts, content)
         except Exception as error:  # noqa: BLE001 (an object of a library may refuse)
             sentences.append(f"`{snapshot.path(number)}` cannot be set ({short(error)}): it stayed as it was.")
-    sentences += [f"A new {type(obj).__qualname__} is incomplete: {reason}." for obj, reason in unpickler.failures]
     return sentences
-
-
-class Addresses:
-    """The objects of this process to which the addresses of another lead.
-
-    Parameters
-    ----------
-    ways : list of Way
-    snapshot : Snapshot
-    exact_there, exact : bool
-        Whether each process is to have held the same values at the beginning.
-
-    Attributes
-    ----------
-    numbers : list of int or None
-    differing : set of int
-        Places of addresses whose objects held something else: they may be referred to, and keep their state.
-    sentences : list of str
-    """
-
-    def __init__(self, ways: list[Way], snapshot: Snapshot, *, exact_there: bool, exact: bool) -> None:
-        self._snapshot, self._exact_there, self._exact = snapshot, exact_there, exact
-        self.numbers: list[int | None] = []
-        self.differing: set[int] = set()
-        self.sentences: list[str] = []
-        for way in ways:
-            self.numbers.append(self._resolve(len(self.numbers), way) if way[0] >= 0 else 0)
-
-    def _resolve(self, place: int, way: Way) -> int | None:
-        before, label, name, fingerprint = way
-        snapshot = self._snapshot
-        parent = self.numbers[before]
-        if parent is None:
-            return None
-        number = snapshot.child(parent, label)
-        path = f"{snapshot.path(parent)}{snapshot.kinds[parent].step(label)}" if parent >= snapshot.first else label
-        if number is None or snapshot.class_name(number) != name:
-            reason = f"is of the class {name} on the worker"
-            if number is None:
-                reason = "is not here" if label is not None else "looks like another member of its set"
-            stays = number is not None and snapshot.kinds[number].quiet
-            if not stays:
-                self.sentences.append(f"`{path}` {reason}: it stayed as it was.")
-            return None
-        if fingerprint and self._differs(number, fingerprint):
-            self.sentences.append(
-                f"`{path}` stayed as it was: it held something else on the worker when the training began."
-            )
-            if not isinstance(label, str):
-                return None
-            self.differing.add(place)
-        return number
-
-    def _differs(self, number: int, fingerprint: str) -> bool:
-        if self._exact_there and not self._exact:
-            return False
-        return self._snapshot.fingerprint(number, exact=self._exact_there) != fingerprint
 
 
 class HeapUnpickler(pickle.Unpickler):
@@ -117,59 +64,120 @@ class HeapUnpickler(pickle.Unpickler):
 
     Attributes
     ----------
-    failures : list of (object, str)
-        New objects whose class refuses their state.
+    sentences : list of str
+        For each object that stays as it is.
     """
 
-    def __init__(self, stream: io.BytesIO, addresses: Addresses, snapshot: Snapshot, *, reopen: bool) -> None:
+    def __init__(self, stream: io.BytesIO, snapshot: Snapshot, *, reopen: bool) -> None:
         super().__init__(stream)
-        self._addresses, self._snapshot, self._reopen = addresses, snapshot, reopen
-        self.failures: list[tuple[Any, str]] = []
+        self._snapshot, self._reopen = snapshot, reopen
+        #: By place among the addresses: the number of the object here.
+        self._numbers: list[int | None] = []
+        #: Places of addresses whose objects held something else: they may be referred to, and keep their state.
+        self._differing: set[int] = set()
         self._late: dict[int, Any] = {}
         self._folder = f"{os.getcwd()}{os.sep}"
+        self.sentences: list[str] = []
+
+    def follow(self, ways: list[Way], *, exact: bool, exact_there: bool) -> None:
+        """Find the objects of this process to which the addresses of the other one lead."""
+        for place, (before, label, name, fingerprint) in enumerate(ways):
+            number = self._find(before, label, name) if before >= 0 else 0
+            compared = fingerprint and (exact or not exact_there)
+            if number and compared and self._snapshot.fingerprint(number, exact=exact_there) != fingerprint:
+                path = self._path(before, label)
+                self._say(f"`{path}` stayed as it was: it held something else on the worker when the training began.")
+                self._differing.add(place)
+                number = number if isinstance(label, str) else None
+            self._numbers.append(number)
+
+    def _find(self, before: int, label: Any, name: str) -> int | None:
+        snapshot = self._snapshot
+        parent = self._numbers[before]
+        if parent is None:
+            return None
+        number = snapshot.child(parent, label)
+        if number is None:
+            reason = "is not here" if label is not None else "looks like another member of its set"
+            self._say(f"`{self._path(before, label)}` {reason}: it stayed as it was.")
+        elif snapshot.class_name(number) != name:
+            if not snapshot.kinds[number].quiet:
+                self._say(f"`{self._path(before, label)}` is of the class {name} on the worker: it stayed as it was.")
+            number = None
+        return number
+
+    def _path(self, before: int, label: Any) -> str:
+        snapshot, parent = self._snapshot, self._numbers[before] or 0
+        if parent < snapshot.first:
+            return str(label)
+        return f"{snapshot.path(parent)}{snapshot.kinds[parent].step(label)}"
 
     def load_all(self) -> Any:
         """Return what was packed, with the sets and dicts filled whose members compute their hash."""
         entries = self.load()
         while (late := self.load()) is not None:
             for place, members in late:
-                try:
-                    self._late[place].update(members)
-                except Exception as error:  # noqa: BLE001 (a class of the user's may raise anything)
-                    self.failures.append((self._late[place], short(error)))
+                self.fill(self._late[place], (type(self._late[place]).update, members))
         return entries
 
     def persistent_load(self, reference: Any) -> Any:
         kind, place, *more = reference
         if kind == "within":
             return f"{self._folder}{place}"
-        if kind == "kept":
-            return Left(place)
+        if kind == "missing":
+            return Missing(place)
+        if kind == "none":
+            return None
         if kind == "late":
             return self._late.setdefault(place, {} if more[0] == "dict" else set())
-        if kind == "left":
-            return None if more[0] else Left(place)
-        number = self._addresses.numbers[place]
-        if number is None or (kind == "target" and place in self._addresses.differing):
-            return Left("an object that is not here")
+        number = self._numbers[place]
+        if number is None or (kind == "target" and place in self._differing):
+            return Missing("an object that is not here")
         return number if kind == "target" else self._snapshot.objects[number]
 
-    def _make(self, function: Any, *arguments: Any) -> Any:
-        made = make(function, *arguments)
-        if isinstance(made, Left) and not any(given is None or isinstance(given, Left) for given in arguments):
-            cls = next((given for given in (*arguments, function) if isinstance(given, type)), type(made))
-            self._addresses.sentences.append(f"A new {cls.__qualname__} cannot be made here: {made.what}.")
-        return made
-
     def find_class(self, module: str, name: str) -> Any:
-        if not self._reopen and (module, name) == (pickling.__name__, pickling.open_again.__name__):
-            return lambda *arguments: Left("an open file")
-        if (module, name) == (pickling.__name__, Fill.__name__):
-            return functools.partial(Fill, failures=self.failures)
-        if (module, name) == (pickling.__name__, make.__name__):
-            return self._make
+        if module == pickling.__name__:
+            return getattr(self, name)
         try:
             return super().find_class(module, name)
         except Exception as error:  # noqa: BLE001 (a module that is not here, or that fails)
-            self._addresses.sentences.append(f"{module}.{name} is not here ({short(error)}): its objects stay away.")
-            return Left(f"{module}.{name}")
+            self._say(f"{module}.{name} is not here ({short(error)}): its objects stay away.")
+            return Missing(f"{module}.{name}")
+
+    def make(self, function: Any, *arguments: Any) -> Any:
+        """Make a new object; what stands for it where that fails."""
+        try:
+            made = function(*arguments)
+        except Exception as error:  # noqa: BLE001 (of a library)
+            made = Missing(short(error))
+        known = function is Missing or any(given is None or isinstance(given, Missing) for given in arguments)
+        if isinstance(made, Missing) and not known:
+            cls = next((given for given in (*arguments, function) if isinstance(given, type)), type(made))
+            self._say(f"A new {cls.__qualname__} cannot be made here: {made.what}.")
+        return made
+
+    def fill(self, obj: Any, state: Any) -> None:
+        """Give a new object its state, as its class says or as pickle does where nothing else is said."""
+        write, given = state
+        if isinstance(obj, Missing):
+            return
+        try:
+            if write is not None:
+                write(obj, given)
+            elif hasattr(obj, "__setstate__"):
+                obj.__setstate__(given)
+            else:
+                attributes, slots = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+                if attributes:
+                    vars(obj).update(attributes)
+                for name, value in (slots or {}).items():
+                    object.__setattr__(obj, name, value)
+        except Exception as error:  # noqa: BLE001 (a class may refuse a state)
+            self._say(f"A new {type(obj).__qualname__} is incomplete: {short(error)}.")
+
+    def open_again(self, function: Any, *arguments: Any) -> Any:
+        """Open a file of the other process."""
+        return self.make(function, *arguments) if self._reopen else Missing("an open file")
+
+    def _say(self, sentence: str) -> None:
+        self.sentences.append(sentence)

@@ -36,19 +36,13 @@ class Placed:
 
     Attributes
     ----------
-    brought : list of Path
-        In their place, and as the trial wrote them.
     beside : dict of Path to Path
         Of files that had changed here: theirs, and where the trial's lie.
-    deleted : list of Path
-        Those that the trial has deleted.
     stayed : dict of str to str
         Paths of those that have not come, or could not be deleted, with the reason.
     """
 
-    brought: list[Path] = field(default_factory=list)
     beside: dict[Path, Path] = field(default_factory=dict)
-    deleted: list[Path] = field(default_factory=list)
     stayed: dict[str, str] = field(default_factory=dict)
 
 
@@ -80,7 +74,7 @@ def place_files(
     MasterUnreachableError
         If the master does not answer any more; what has come by then is complete.
     """
-    placed, room = Placed(), limit_bytes()
+    placed, room = Placed(), _limit_bytes()
     deleted = [artifact for artifact in artifacts if artifact.note == DELETED]
     for artifact in sorted(deleted, key=lambda artifact: artifact.path, reverse=True):  # files before their folders
         _delete(artifact.path.removeprefix(below), folder, submitted, placed)
@@ -93,23 +87,19 @@ def place_files(
         room -= artifact.size
         if room < 0:
             placed.stayed[path] = (
-                f"with it there would be more than {limit_bytes() / 1e6:.0f} MB, the limit ({LIMIT_VARIABLE})"
+                f"with it there would be more than {_limit_bytes() / 1e6:.0f} MB, the limit ({LIMIT_VARIABLE})"
             )
             continue
         try:
             _place(source, artifact, folder, path, submitted, title, placed)
         except MasterUnreachableError:
             raise
-        except UnsafePathError as error:
-            placed.stayed[path] = str(error)
-        except OSError as error:
+        except (OSError, DetError) as error:
             placed.stayed[path] = _reason(error)
-        except DetError as error:
-            placed.stayed[path] = str(error)
     return placed
 
 
-def limit_bytes() -> int:
+def _limit_bytes() -> int:
     """Return how many bytes of one experiment's files come by themselves."""
     try:
         return int(float(os.environ.get(LIMIT_VARIABLE) or DEFAULT_LIMIT_MB) * 1e6)
@@ -117,12 +107,7 @@ def limit_bytes() -> int:
         return int(DEFAULT_LIMIT_MB * 1e6)
 
 
-def was_placed(path: str) -> bool:
-    """Whether a file is as we have written it."""
-    return path in _written and _state(Path(path)) == _written[path]
-
-
-def beside(path: Path, title: str) -> Path:
+def _beside(path: Path, title: str) -> Path:
     """Return the path of a file that lies beside another: ``best (experiment 7).keras``."""
     stem, dot, ends = path.name.partition(".") if not path.name.startswith(".") else (path.name, "", "")
     return path.with_name(f"{stem} ({title}){dot}{ends}")
@@ -135,14 +120,11 @@ def _place(
     if target.is_symlink() and target.exists():
         target = target.resolve()
     if _has_content(target, artifact):
-        placed.brought.append(target)
         _remember(target)
         return
-    path = beside(target, title) if _is_others(target, submitted) else target
+    path = _beside(target, title) if _is_others(target, submitted) else target
     _write(source, artifact, path)
-    if path == target:
-        placed.brought.append(target)
-    else:
+    if path != target:
         placed.beside[target] = path
 
 
@@ -159,10 +141,7 @@ def _delete(name: str, folder: Path, submitted: float, placed: Placed) -> None:
             placed.stayed[name] = "the training deleted it, and it has changed here since the submit"
         else:
             path.unlink()
-            placed.deleted.append(path)
-    except UnsafePathError as error:
-        placed.stayed[name] = str(error)
-    except OSError as error:
+    except (OSError, UnsafePathError) as error:
         placed.stayed[name] = _reason(error)
 
 
@@ -175,7 +154,7 @@ def _is_others(path: Path, submitted: float) -> bool:
     if path.is_dir():
         return True
     # The time of the last change cannot be set by who copies a file with its times.
-    return max(status.st_mtime, status.st_ctime) > submitted and not was_placed(str(path))
+    return max(status.st_mtime, status.st_ctime) > submitted and _written.get(str(path)) != _state(path)
 
 
 def _write(source: Source, artifact: rest.Artifact, path: Path) -> None:
@@ -240,7 +219,9 @@ def _has_content(path: Path, artifact: rest.Artifact) -> bool:
     return digest.hexdigest() == artifact.sha256
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: Exception) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"the folder cannot be written: {error.strerror}"
     return str(error.strerror or error)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from det_native.capture import submitted
 from det_native.capture.log import current_log
-from det_native.client import ended, rendering
+from det_native.client import ended, loading_into, rendering
 from det_native.client.addresses import is_loopback
 from det_native.client.handles import Experiment
 from det_native.client.keras_experiment import KerasExperiment, give_history
-from det_native.client.loaded import loaded_sentence, note_loaded_into
-from det_native.client.loading_into import detail_of
 from det_native.errors import CheckpointCorruptError, CheckpointError, DetError, MasterError, NotFoundError
-from det_native.home.files import bring_files
-from det_native.home.loading import load_state, mismatch
-from det_native.home.naming import names_of
-from det_native.home.trained import note_trained
+from det_native.home.files import FilesOfCall
+from det_native.past_history import encode
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState
 
@@ -34,6 +32,8 @@ class Result:
     experiment : Experiment
     call : FitCall, TorchCall, EstimatorCall or type
         What was submitted, with the objects that are trained.
+    files : FilesOfCall or None
+        None once they have come.
     execution : int or None
         Index of the execution of the notebook that made the call.
     created : str
@@ -44,6 +44,7 @@ class Result:
 
     experiment: Experiment
     call: Any
+    files: FilesOfCall | None
     execution: int | None = None
     created: str = ""
     done: bool = False
@@ -64,12 +65,27 @@ class Result:
                 return
             self.done = True  # what is asked below may wait for the experiment, too
             try:
-                self._bring()
+                sentences = self._bring_objects()
+                self.bring_files()
             except (MasterError, KeyboardInterrupt) as error:
                 self.done = isinstance(error, NotFoundError)
                 raise
             finally:
                 self._release()
+        if sentences:
+            rendering.current().line_in_place().say("\n".join(sentences))
+
+    def bring_files(self) -> None:
+        """Put its files in place, as soon as somebody has seen its end."""
+        with self._lock:
+            if self.files is not None:
+                self.files.bring(self.experiment)
+                self.files = None
+
+    def is_to_come_for(self, models: Sequence[Any]) -> bool:
+        """Whether one of these models is to get it."""
+        own = () if self.done else getattr(self.call, "models", ())
+        return any(model is other for model in own for other in models)
 
     def give_up(self, failure: DetError) -> None:
         """Bring the files of a training that has failed, and say in its error what there is of it."""
@@ -78,8 +94,8 @@ class Result:
                 return
             self.done = True
             with suppress(DetError):
-                bring_files(self.experiment)
-            if len(failure.args) == 1 and self._objects:
+                self.bring_files()
+            if len(failure.args) == 1 and self._trains_objects:
                 failure.args = (f"{failure.args[0]}\n{self._advice()}",)
             self._release()
 
@@ -89,73 +105,104 @@ class Result:
             self.call = None
 
     @property
-    def _objects(self) -> bool:
-        """Whether objects of this process are trained."""
-        return bool(getattr(self.call, "trained_parts", ()))
+    def _trains_objects(self) -> bool:
+        """Whether the call has changed objects of this process; a trial class makes its own."""
+        return not isinstance(self.call, type)
 
-    def _bring(self) -> None:
-        detail = detail_of(self.experiment.source, self.experiment.id)
+    def _bring_objects(self) -> list[str]:
+        """Put what a call has trained and changed in place; return what is to be said of it."""
+        experiment, call = self.experiment, self.call
+        detail = loading_into.detail_of(experiment.source, experiment.id)
         if self.created and detail.created != self.created:
             raise NotFoundError(
-                f"Experiment {self.experiment.id} no longer exists, so its weights cannot be loaded: another "
-                "experiment has its number now."
+                f"Experiment {experiment.id} no longer exists, so its weights cannot be loaded: another experiment has "
+                "its number now."
             )
-        sentences: list[str] = []
-        if self._objects:
-            sentences = self._bring_objects(detail)
-        bring_files(self.experiment)
-        if sentences:
-            rendering.current().line_in_place().say("\n".join(sentences))
-
-    def _bring_objects(self, detail: rest.ExperimentDetail) -> list[str]:
-        """Put weights and names in place; return what is to be said of it."""
-        experiment, call = self.experiment, self.call
-        title = f"Experiment {experiment.id}"
-        stopped = detail.state is ExperimentState.CANCELED
-        if stopped:
-            title += " was stopped"
-            if not experiment.checkpoints:
-                return [f"{title} before its first checkpoint: everything stays as it was here."]
+        if not self._trains_objects:
+            return []
+        stopped, title = detail.state is ExperimentState.CANCELED, f"Experiment {experiment.id}"
+        if stopped and not experiment.checkpoints:
+            return [f"{title} was stopped before its first checkpoint: everything stays as it was here."]
         log = current_log()
         if log is not None:
             log.before_loading()
-        names = names_of(call.models)
         try:
             checkpoint, left_out = load_state(experiment, call, detail)
         except CheckpointCorruptError:
             raise
         except CheckpointError as error:
-            if _is_search(detail):
-                return [f"{title}: {mismatch(experiment, call, error)}"]
-            raise
+            if (detail.config.get("searcher") or {}).get("name") == "single":
+                raise
+            return [f"{title}: {self._mismatch(error)}", *getattr(error, "__notes__", ())]
         finally:
             if isinstance(experiment, KerasExperiment):
                 give_history(call.model, experiment)
             if log is not None and self.execution is not None:
                 log.note_loaded(self.execution)
-        note_trained(experiment, call, checkpoint)
-        note_loaded_into(experiment, names)
-        rendering.current().renew(experiment)
-        when = f" at batch {checkpoint.batch}" if stopped else ""
-        return [f"{title}{when}: {loaded_sentence(names)}.{_of_one_slot(call)}", *left_out]
+        rows = experiment.source.epochs(checkpoint.trial_id)
+        history = encode(rows, {} if rows else experiment.best_trial.history)
+        submitted.note_loaded(
+            experiment, submitted.Trained(int(experiment.id), checkpoint.uuid, checkpoint.batch, history)
+        )
+        sentences = []
+        if stopped:
+            sentences.append(f"{title} was stopped at batch {checkpoint.batch}: what it had trained by then is here.")
+        if (slots := call.context.env.slots) > 1:
+            sentences.append(
+                f"{title} trained on {slots} slots: what its code has counted is the share of the first; reported "
+                "metrics are of all."
+            )
+        return [*sentences, *left_out]
+
+    def _mismatch(self, error: CheckpointError) -> str:
+        """Return why the weights of a search do not come: its best trial may have other layers than the notebook."""
+        remedy = "its weights stay on the cluster; experiment.top_checkpoint().load() makes the model."
+        here, there = self.call.context.env.hparams, self.experiment.best_trial.hparams
+        names = sorted(name for name in here if name in there and here[name] != there[name])
+        if not names:
+            return f"The weights of the best trial do not fit ({error}): {remedy}"
+        best, own = (", ".join(f"{name} = {given[name]!r}" for name in names) for given in (there, here))
+        return f"The best trial has {best}, this notebook has {own}: {remedy}"
 
     def _advice(self) -> str:
         """Return what to do without the result."""
-        name = next(filter(None, names_of(self.call.models)), "")
-        sentence = f"{f'`{name}`' if name else 'The model'} stays as it was here."
-        best = None
+        sentence = "The model stays as it was here."
         with suppress(DetError):
-            best = self.experiment.top_checkpoint()
-        if best is not None:
-            call = f"det.experiment({self.experiment.id}).checkpoint({best.uuid[:8]!r}).load()"
-            sentence += f" The best checkpoint is {best.uuid[:8]}: {call}."
+            if best := self.experiment.top_checkpoint():
+                call = f"det.experiment({self.experiment.id}).checkpoint({best.uuid[:8]!r}).load()"
+                sentence += f" The best checkpoint is {best.uuid[:8]}: {call}."
         return sentence
 
 
-def note_result(experiment: Experiment, call: Any, execution: int | None) -> None:
+def load_state(experiment: Experiment, call: Any, detail: rest.ExperimentDetail) -> tuple[rest.Checkpoint, list[str]]:
+    """Put the state that local training would have left into the objects of a call; of what was stopped, the last one.
+
+    Returns
+    -------
+    rest.Checkpoint, list of str
+        What was loaded, and a sentence for each object that stays as it was.
+
+    Raises
+    ------
+    ExperimentFailedError
+        If the experiment has failed.
+    CheckpointError
+        If there is no such checkpoint any more, it is damaged, or it does not fit; nothing is changed then.
+    """
+    source, number = experiment.source, experiment.id
+    weights = loading_into.weights_setting(detail)
+    if detail.state is ExperimentState.CANCELED:
+        weights = "last"
+    else:
+        loading_into.refuse_unfinished(source, number, detail)
+    checkpoint = loading_into.checkpoint_to_load(source, number, detail, weights)
+    return checkpoint, loading_into.into_call(source, number, checkpoint, call)
+
+
+def note_result(experiment: Experiment, call: Any, files: FilesOfCall | None, execution: int | None = None) -> None:
     """Have the result of a call come home when somebody waits for its end."""
     _tell_of_trust(experiment.source.url)
-    ended.keep(experiment, Result(experiment, call, execution, experiment.detail().created))
+    ended.keep(experiment, Result(experiment, call, files, execution, experiment.detail().created))
 
 
 def _tell_of_trust(url: str) -> None:
@@ -164,16 +211,3 @@ def _tell_of_trust(url: str) -> None:
         return
     _trusted.append(url)
     print(f"This kernel loads Python objects that workers of {url} send: train only on a master that you trust.")
-
-
-def _is_search(detail: rest.ExperimentDetail) -> bool:
-    searcher = detail.config.get("searcher") or {}
-    return searcher.get("name") != "single"
-
-
-def _of_one_slot(call: Any) -> str:
-    """Return a sentence for code on several slots: what it counts is one slot's share."""
-    slots = call.context.env.slots
-    if slots == 1:
-        return ""
-    return f" What its code has counted is the share of the first of {slots} slots; reported metrics are of all."

@@ -12,7 +12,6 @@ from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.heap.call import CallSnapshot
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
-from det_native.pytorch.past_training import PastTraining
 from det_native.pytorch.wrapped_loader import Loading, WrappedLoader
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
@@ -35,8 +34,6 @@ class PyTorchRunContext(PyTorchTrialContext):
     state : dict
         Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
         continued from there. Anything picklable.
-    past : PastTraining or None
-        Its last training in this process.
     loaders : list of WrappedLoader
         The wrapped loaders, in the order in which they were wrapped.
     loading : Loading
@@ -53,7 +50,6 @@ class PyTorchRunContext(PyTorchTrialContext):
         self.metric_said = environment.metric is not None
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
-        self.past: PastTraining | None = None
         self.snapshot: CallSnapshot | None = None
         self._trained_by = ""
         self.loaders: list[WrappedLoader] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
@@ -16,7 +16,6 @@ from det_native.inspection.attributes import plain_settings
 from det_native.proof.inputs import Input, WithoutKeys, frozen
 from det_native.proof.modules import module_settings
 from det_native.pytorch.native_run import PyTorchRunContext
-from det_native.pytorch.past_training import PastTraining, next_training
 from det_native.pytorch.wrapping import foreign_optimizer
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallKind, Framework
@@ -41,10 +40,6 @@ class TrainingCall(ABC):
         ``train`` for every loop of the user's own.
     wait : bool or None
         Whether the call waits for its end on the cluster; None where the code that follows says it.
-    past : PastTraining or None
-        What it is for a later call, once it has begun.
-    begins_with : dict or None
-        States of the streams of random numbers with which it begins; None where it draws on.
     """
 
     framework: ClassVar[Framework] = "torch"
@@ -55,8 +50,6 @@ class TrainingCall(ABC):
     epochs: int | None = None
     kind: CallKind = "train"
     wait: bool | None = None
-    past: PastTraining | None = field(default=None, repr=False)
-    begins_with: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
     @abstractmethod
@@ -79,11 +72,6 @@ class TrainingCall(ABC):
     @abstractmethod
     def steps_per_epoch(self, environment: TrialEnvironment) -> int:
         """Return the batches of one epoch on each slot, for a configuration that is complete."""
-
-    def note_beginning(self) -> None:
-        """Note that the training begins now, and what it draws."""
-        self.past, self.begins_with = next_training(self.context.past, self.context.models)
-        self.context.past = self.past
 
     @property
     def schedulers(self) -> list[Any]:

@@ -131,8 +131,7 @@ class EarlierTraining(_Model):
     """A training call of the program before the recorded one, whose weights the notebook has by now.
 
     `checkpoint` is the uuid of the one that they are of, after `batch` batches; `history` has the training's metrics by
-    epoch, as ``det_native.past_history`` reads them. `went_on` says that the notebook has drawn random numbers from
-    where the training had come to.
+    epoch, as ``det_native.past_history`` reads them. `went_on` is of earlier versions.
     """
 
     site: CallSite

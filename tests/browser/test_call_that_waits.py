@@ -37,7 +37,6 @@ TRAINED = """trained = det.last_experiment().trials[0].checkpoints[-1].load()
 print('PREDICTED', trained.predict(x[:3], verbose=0).ravel().tolist())"""
 OTHER = "print('WENT ON', det.last_experiment().state)"
 SETUP, BEGIN, NEXT = range(3)
-LOADED = "weights loaded into `model`"
 
 
 def seen_below(screen: Screen, number: int) -> str:
@@ -74,14 +73,11 @@ def test_a_call_waits_under_the_curves_and_the_next_line_has_the_trained_model(s
     view = waits(screen, "predict.ipynb", epochs=6, pace=0.2, then=TRAINED)
     keep(screen, "call-waits")
     wait_until(lambda: "*" not in screen.prompt(BEGIN), "the cell has run")
-    assert LOADED in seen_below(screen, BEGIN)
     expect(view.locator(".det-badge")).to_have_text("Completed")
-    expect(view.locator(".det-facts")).to_contain_text(LOADED)
     expect(view.get_by_role("button", name="Leave it running")).to_be_hidden()
     screen.run(NEXT)
     assert predicted(screen, BEGIN) == predicted(screen, NEXT)
     screen.save()
-    assert LOADED in Path(screen.lab.root, "predict.ipynb").read_text()
 
 
 def test_the_buttons_work_while_the_call_waits(screen: Screen, master: MasterAnswers, keep: Keep) -> None:

@@ -11,11 +11,9 @@ import pytest
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
-from det_native.client.loaded import note_loaded_into
 from det_native.display.curves import Curves
 from det_native.display.fallback import last_state
 from det_native.display.figure import CurvesFigure, draw
-from det_native.display.mimebundle import make_mimebundle
 from det_native.local.curves import BUCKETS
 from det_native.local.store import LocalStore
 from det_native.schema import rest
@@ -44,21 +42,6 @@ def test_what_has_ended_is_said_without_a_time() -> None:
     assert base64.b64decode(bundle["image/png"]).startswith(PNG)
     assert bundle["image/png"] in bundle["text/html"]
     assert not AS_OF.search(bundle["text/html"])
-
-
-def test_the_models_that_have_its_weights_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("det_native.client.loaded._names", {})
-    experiment = write_experiment(name="digits")
-    note_loaded_into(experiment, ["generator", "<b>"])
-    said = "weights loaded into `generator` and `<b>`"
-    same = Experiment(experiment.source, experiment.id)
-    bundle = last_state(same)
-    assert bundle["text/plain"].endswith(f"best val_loss 1 ({said})")
-    assert "weights loaded into `generator` and `&lt;b&gt;`" in bundle["text/html"]
-    assert said in str(same)
-    bundle = make_mimebundle(same)
-    assert f"\n  {said}" in bundle["text/plain"]
-    assert "weights loaded into `generator` and `&lt;b&gt;`" in bundle["text/html"]
 
 
 def test_what_goes_on_is_said_with_the_time() -> None:

@@ -273,30 +273,6 @@ def test_the_front_end_is_told_everything_and_then_what_changes_also_while_a_cel
     assert states == ["COMPLETED"]
 
 
-def test_every_view_is_told_which_models_have_the_weights(watched: Kernel) -> None:
-    display = shown(watched.run("w = GoingOn('loaded')\nw.experiment"))
-    watched.run("w.finish.set()")
-    ends(watched)
-    place = len(watched.published)
-    watched.run(
-        "from det_native.client import rendering\nfrom det_native.client.handles import Experiment\n"
-        "from det_native.client.loaded import note_loaded_into\n"
-        "same = Experiment(w.experiment.source, w.experiment.id)\nnote_loaded_into(same, ['model'])\n"
-        "rendering.current().renew(same)"
-    )
-    words = "weights loaded into `model`"
-    assert state_of(watched.until(tells("loaded"), place))["loaded"] == words
-    updated = watched.until(lambda each: each["msg_type"] == "update_display_data", place)
-    assert updated["content"]["transient"] == display["content"]["transient"]
-    assert words in updated["content"]["data"]["text/html"]
-    place = len(watched.published)
-    watched.run("same")
-    opened = watched.until(lambda each: each["msg_type"] == "comm_open", place)
-    later = watched.until(tells("loaded"), place) if "loaded" not in opened["content"]["data"]["state"] else opened
-    assert state_of(later)["loaded"] == words
-    ends(watched)
-
-
 def test_an_action_is_answered_and_a_refusal_is_said(watched: Kernel) -> None:
     display = shown(watched.run("c = GoingOn('acted on')\nc.experiment"))
     comm = display["content"]["data"][WIDGET_TYPE]["model_id"]

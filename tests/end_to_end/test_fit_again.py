@@ -135,9 +135,8 @@ def test_a_model_of_keras_goes_on_by_fits_in_a_loop_and_in_later_cells(
 ) -> None:
     kernel = keras_notebook
     kernel.run(KERAS_MODEL.replace("LOCAL", "False"))
-    shown = kernel.run(KERAS_LOOP).text
+    kernel.run(KERAS_LOOP)
     first = kernel.value("history.id") - 2
-    assert f"Experiment {first + 2} continues from experiment {first + 1}, batch 4." in shown
     for cell in (KERAS_UNFREEZE, KERAS_KEPT, KERAS_ON, "unused = model(x[:1])", KERAS_SET_BACK):
         kernel.run(cell)
     trained = kernel.value(KERAS_STATE)

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 SETTINGS = "settings = {}"
 LOADING = """
-from det_native.home.loading import load_state
+from det_native.home.result import load_state
 """
 HALVING = """
 class Halving(tf.keras.callbacks.Callback):
@@ -108,7 +108,7 @@ def test_a_model_of_keras_has_what_a_local_run_leaves(keras_notebook: Kernel, ke
     kernel.run("experiment.wait()")
     kernel.run("feature = tf.keras.Model(model.inputs, model.layers[0].output)")
     kernel.run("drawn = np.random.get_state()[1].tolist()")
-    kernel.run(f"loaded = load_state(context.experiment, {KERAS_CALL}, context.experiment.detail())[0]")
+    kernel.run(f"loaded = load_state(context.experiment, {KERAS_CALL})")
     assert kernel.value("loaded.batch") == 15
     assert kernel.value("drawn == np.random.get_state()[1].tolist()")
     assert kernel.value("all((a == b).all() for a, b in zip(feature.get_weights(), model.get_weights()))")
@@ -140,7 +140,7 @@ def test_modules_of_pytorch_have_what_a_local_run_leaves(torch_notebook: Kernel)
     number = kernel.submit(TORCH_FIT)
     kernel.run("experiment.wait()")
     kernel.run("held, drawn = model[0], torch.get_rng_state().tolist()")
-    kernel.run("loaded = load_state(context.experiment, call_of(), context.experiment.detail())[0]")
+    kernel.run("loaded = load_state(context.experiment, call_of())")
     assert kernel.value("held is model[0] and drawn == torch.get_rng_state().tolist()")
     trained = kernel.value("state_of(model, optimizer)")
     assert trained[-2] == {"seen": 15}
@@ -167,7 +167,7 @@ def test_of_a_search_the_weights_are_those_of_the_best_trial(torch_notebook: Ker
     kernel.run(TORCH_STATE)
     kernel.submit(TORCH_FIT)
     kernel.run("experiment.wait()")
-    kernel.run("loaded = load_state(experiment, call_of(), experiment.detail())[0]")
+    kernel.run("loaded, _ = load_state(experiment, call_of(), experiment.detail())")
     assert kernel.value("loaded.trial_id") == kernel.value("experiment.best_trial.id")
     assert kernel.value("experiment.best_trial.hparams['lr']") == 0.1
     kernel.run("again = experiment.best_trial.checkpoints[-1].load()")

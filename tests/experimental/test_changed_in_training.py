@@ -203,7 +203,7 @@ class Wide(Line):
 
 
 def test_what_a_training_has_changed_comes_home() -> None:
-    from det_native.home.loading import load_state
+    from det_native.home.result import load_state
 
     trained = Wide()
     experiment = trained.fit()

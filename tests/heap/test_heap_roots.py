@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import tempfile
 import types
 from typing import Any
 
@@ -127,6 +128,38 @@ def test_a_module_of_the_user_comes_home_name_by_name(monkeypatch: pytest.Monkey
     sides = train(lambda: {"peat": module()}, change)
     here = sides.notebook["peat"]
     assert (here.rows, here.count, here.new is here.rows) == ([1], 1, True)
+
+
+def test_a_module_of_a_library_keeps_what_is_its_own_affair(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(names: Names) -> None:
+        monkeypatch.setattr(tempfile, "template", "peat")
+        monkeypatch.setattr(tempfile, "TMP_MAX", object())
+        monkeypatch.setattr(tempfile, "_name_sequence", 5)
+
+    data = train(lambda: {"tempfile": tempfile}, change).data
+    monkeypatch.undo()
+    own = tempfile.TMP_MAX, tempfile._name_sequence  # type: ignore[attr-defined]
+    monkeypatch.setattr(tempfile, "template", "tmp")  # undone at the end
+    CallSnapshot({"tempfile": tempfile}).put(data)
+    assert tempfile.template == "peat"
+    assert (tempfile.TMP_MAX, tempfile._name_sequence) == own  # type: ignore[attr-defined]
+
+
+def test_names_that_were_bound_since_are_the_users() -> None:
+    def fill() -> Names:
+        return {"rows": [], "step": 0, "name": "worker's", "gone": 1, "kept": 1}
+
+    worker, home = fill(), fill()
+    snapshots = [CallSnapshot(names) for names in (worker, home)]
+    worker["rows"].append(1)
+    worker |= {"step": 1, "name": "peat", "gone": 2, "loss": 0.5, "new": worker["rows"]}
+    del worker["kept"]
+    rows = home["rows"]
+    home |= {"rows": [], "name": "mine", "loss": "mine", "kept": 3}
+    del home["gone"]
+    assert snapshots[1].put(snapshots[0].changes().data) == []
+    assert rows == [1]
+    assert home == {"rows": [], "step": 1, "name": "mine", "loss": "mine", "kept": 3, "new": rows}
 
 
 def test_a_worker_that_ran_fewer_cells_deletes_nothing() -> None:

@@ -34,7 +34,7 @@ def test_each_value_of_a_keras_program_is_the_same_in_the_notebook_as_on_the_wor
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
-def test_keras_keeps_its_own_machinery_and_only_a_file_is_named(results: dict[str, Any], program: Path) -> None:
+def test_keras_keeps_its_own_machinery_in_silence(results: dict[str, Any], program: Path) -> None:
     said = results[program.stem]
     assert said["worker"]["sentences"] == parts(program.read_text())[3]
     assert said["notebook"]["sentences"] == []

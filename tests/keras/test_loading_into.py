@@ -11,7 +11,7 @@ from keras_generation import only_keras_2
 
 import det_native as det
 from det_native.errors import ArgumentError, CheckpointError
-from det_native.home.loading import load_state
+from det_native.home.result import load_state
 from det_native.keras.native import FitCall
 
 pytestmark = pytest.mark.slow
@@ -117,7 +117,7 @@ def test_a_model_that_is_trained_on_a_sequence_has_its_metrics_and_is_evaluated(
     fresh.compile("sgd", "mse", metrics=["mae"])
     context = det.experimental.keras.init(CONFIG, local=True)
     call = FitCall.of(context, context.wrap_model(fresh), "fit", (Items(),), {"epochs": 3})
-    load_state(det.experiment(experiment.id), call)
+    load_state(det.experiment(experiment.id), call, experiment.detail())
     assert fresh.metrics_names == model.metrics_names
     assert fresh.evaluate(X, Y, verbose=0) == model.evaluate(X, Y, verbose=0)
 
@@ -138,7 +138,7 @@ def test_what_layers_draw_begins_after_a_compilation_as_in_the_process_that_trai
     for anew in (True, False):
         model, fresh = dropping(), dropping()
         experiment = trained(model, shuffle=False)
-        load_state(experiment, call_of(fresh))
+        load_state(experiment, call_of(fresh), experiment.detail())
         assert history(fresh, anew=anew) == history(model, anew=anew)
 
 
@@ -181,7 +181,7 @@ def test_optimizers_of_a_step_of_ones_own_are_made_and_filled() -> None:
     model.compile(loss="mse")
     fresh.compile(loss="mse")
     experiment = trained(model)
-    load_state(experiment, call_of(fresh))
+    load_state(experiment, call_of(fresh), experiment.detail())
     both = [(each.first_optimizer, each.second_optimizer) for each in (fresh, model)]
     assert_equal(values_of(fresh, *both[0]), values_of(model, *both[1]))
     assert int(fresh.second_optimizer.iterations) == 15

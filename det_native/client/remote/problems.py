@@ -10,7 +10,6 @@ from det_native.errors import AuthenticationError, MasterError, MasterUnreachabl
 # What ssh prints besides the reason.
 _NOISE = re.compile(r"^(Warning: |debug\d:|Pseudo-terminal|@+$|\*\* )")
 _CHANGED_LINE = re.compile(r"Offending \S+ key in (\S+)")
-_LAST_WORD = "kex_exchange_identification:"
 
 
 def problem_of(text: str, target: Target) -> MasterError:

@@ -261,7 +261,6 @@ class LocalExperiment:
                 test=self._settings.place.test,
                 reporter=reporter,
                 seeded=harness.begins_with_seed(self._payload),
-                begins_with=getattr(self._payload, "begins_with", None),
                 part=getattr(self._payload, "part", "batch"),
             ) as run,
         ):

@@ -15,7 +15,6 @@ from det_native.experimental.local.calls import after_search, search_of
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import Sample, config_of_call, sample_of_call, searches
 from det_native.experimental.local.search import LocalSearch
-from det_native.experimental.native import note_beginning
 from det_native.experimental.proof import note_trained
 from det_native.experimental.settings import Settings
 from det_native.schema.environment import Ranks
@@ -122,7 +121,6 @@ def _begun(
 ) -> tuple[LocalExperiment, Sample, int, LocalSearch | None]:
     """Return the experiment of a call, the sample of its one trial, the batches of an epoch, and its search if any."""
     note_trained(call)
-    note_beginning(call)
     config = config_of_call(settings, call)
     search = search_of(config, settings) if searches(config, settings) else None
     sample = sample_of_call(config, call)

@@ -1,27 +1,7 @@
 """The kinds: importing this package fills the table."""
 
-from det_native.heap.kinds import (
-    builtin,
-    functions,
-    instances,
-    keras2,
-    keras3,
-    numpy_,
-    pandas_,
-    process,
-    tensorflow_,
-    torch_,
-)
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = [
-    "builtin",
-    "functions",
-    "instances",
-    "keras2",
-    "keras3",
-    "numpy_",
-    "pandas_",
-    "process",
-    "tensorflow_",
-    "torch_",
-]
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

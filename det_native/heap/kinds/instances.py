@@ -2,101 +2,89 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import hashlib
 import io
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from det_native.heap.edges import (
-    _FALLBACK,
     BY_NAME,
+    FALLBACK,
     Difference,
     Kind,
-    Left,
+    NamedKind,
     State,
-    has_attributes,
-    is_same_child,
-    slots_of,
     stable_digest,
+    write_new,
 )
 from det_native.heap.ownership import CAN_GO_ON, is_users
 
-_UNSET = object()
+CLASS = "__class__"
 # Flags of classes of which the sources of CPython say: made by a class statement; not to be changed.
 _HEAP = 1 << 9
 _IMMUTABLE = 1 << 8
 
 
-class AttributesKind(Kind):
-    """All of an object is in its attributes, and in its class, which may change. Slots are named by tuples.
+class AttributesKind(NamedKind):
+    """All of an object is in its attributes and slots, and in its class, which may change.
 
     Parameters
     ----------
-    kept : frozenset of str
+    skipped : frozenset of str
         Attributes that are the process's own: never read, and an object keeps its own.
+    compared : bool
     """
 
-    def __init__(self, kept: frozenset[str] = frozenset()) -> None:
-        self._kept = kept
+    def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
+        self._skipped, self.compared = skipped, compared
 
-    def take(self, obj: Any) -> State:
-        names: list[Any] = []
-        children = [type(obj)]
+    def read_state(self, obj: Any) -> State:
+        cls: Any = type(obj)
+        if self._skipped or slots_of(cls):
+            return super().read_state(obj)
         attributes = _attributes_of(obj)
-        if attributes:
-            names += attributes
-            children += attributes.values()
-        for name, slot in slots_of(type(obj)):
-            value = _slot_value(slot, obj)
-            if value is not _UNSET:
-                names.append((name,))
-                children.append(value)
-        if self._kept:
-            chosen = [place for place, name in enumerate(names) if name not in self._kept]
-            children = [children[0], *(children[place + 1] for place in chosen)]
-            names = [names[place] for place in chosen]
-        return children, names
+        return [cls, *attributes.values()], (CLASS, *attributes)
 
-    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
-        return [("class",), *(name if isinstance(name, str) else name[0] for name in facts)]
+    def read(self, obj: Any) -> dict[str, Any]:
+        cls: Any = type(obj)
+        values = {CLASS: cls, **_attributes_of(obj)}
+        for name, slot in slots_of(cls):
+            with contextlib.suppress(AttributeError):  # not set
+                values[name] = slot.__get__(obj)
+        return {n: v for n, v in values.items() if n not in self._skipped} if self._skipped else values
 
-    def step(self, label: Any) -> str:
-        return f".{label}" if isinstance(label, str) else ""
+    def write(self, obj: Any, values: Mapping[str, Any], gone: Sequence[str]) -> None:
+        if values.get(CLASS, type(obj)) is not type(obj):
+            object.__setattr__(obj, CLASS, values[CLASS])
+        slots = _slots(obj)
+        for name in gone:
+            if name in slots:
+                with contextlib.suppress(AttributeError):  # not set
+                    slots[name].__delete__(obj)
+            else:
+                _attributes_of(obj).pop(name, None)
+        for name, value in values.items():
+            if name in slots:
+                slots[name].__set__(obj, value)
+            elif name != CLASS:
+                _attributes_of(obj)[name] = value
+        self.repair(obj)
+
+    def repair(self, obj: Any) -> None:
+        """Make again what is skipped, where it follows from the attributes."""
 
     def reduce(self, obj: Any) -> Any:
         if not is_users(type(obj)) and not getattr(type(obj), CAN_GO_ON, False):
             return NotImplemented
-        children, names = self.take(obj)
-        return object.__new__, (type(obj),), dict(zip(names, children[1:], strict=True)), None, None, fill_attributes
+        return self.reduced(obj)
 
-    def difference(self, obj: Any, before: State | None, now: State, renewed: Callable[[Any], bool]) -> Difference:
-        held = dict(zip(before[1], before[0][1:], strict=True)) if before else {}
-        values = {
-            name: value
-            for name, value in zip(now[1], now[0][1:], strict=True)
-            if name not in held or not is_same_child(held[name], value) or renewed(value)
-        }
-        names = frozenset(now[1])
-        return [now[0][0], *values.values()], [*values], [name for name in held if name not in names]
-
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        if isinstance(children[0], type) and type(obj) is not children[0]:
-            object.__setattr__(obj, "__class__", children[0])
-        slots = dict(slots_of(type(obj)))
-        for name in content or ():
-            if isinstance(name, str):
-                _attributes_of(obj).pop(name, None)
-            elif name[0] in slots and _slot_value(slots[name[0]], obj) is not _UNSET:
-                slots[name[0]].__delete__(obj)
-        for name, value in zip(facts, children[1:], strict=True):
-            if isinstance(value, Left):
-                continue
-            if isinstance(name, str):
-                _attributes_of(obj)[name] = value
-            elif name[0] in slots:
-                slots[name[0]].__set__(obj, value)
+    def reduced(self, obj: Any, make: Callable[[Any], Any] = object.__new__) -> Any:
+        """Return what makes an empty object, and gives it the attributes afterwards."""
+        return make, (type(obj),), self.read(obj), None, None, write_new
 
 
 class ExceptionKind(AttributesKind):
@@ -105,7 +93,7 @@ class ExceptionKind(AttributesKind):
     def reduce(self, obj: BaseException) -> Any:
         if not is_users(type(obj)):
             return NotImplemented
-        return type(obj).__new__, (type(obj), *obj.args), dict(vars(obj)), None, None, fill_attributes
+        return type(obj).__new__, (type(obj), *obj.args), dict(vars(obj)), None, None, write_new
 
 
 def _attributes_of(obj: Any) -> dict[str, Any]:
@@ -116,20 +104,28 @@ def _attributes_of(obj: Any) -> dict[str, Any]:
     return attributes if type(attributes) is dict else {}
 
 
-def fill_attributes(obj: Any, state: dict[Any, Any]) -> None:
-    """Give a new object of the user's its attributes, past what its class does when it is pickled."""
-    for name, value in state.items():
-        if isinstance(name, str):
-            _attributes_of(obj)[name] = value
-        elif not isinstance(value, Left):
-            object.__setattr__(obj, name[0], value)
+def has_attributes(cls: type) -> bool:
+    """Whether objects of a class may have attributes of their own."""
+    return cls.__dictoffset__ != 0 or bool(slots_of(cls))
 
 
-def _slot_value(slot: Any, obj: Any) -> Any:
-    try:
-        return slot.__get__(obj)
-    except AttributeError:
-        return _UNSET
+def _slots(obj: Any) -> dict[str, Any]:
+    cls: Any = type(obj)
+    return dict(slots_of(cls))
+
+
+@functools.cache
+def slots_of(cls: Any) -> Sequence[tuple[str, Any]]:
+    """Return the slots of a class with their descriptors."""
+    slots = []
+    for base in cls.__mro__:
+        names = vars(base).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name.startswith("__") and not name.endswith("__"):
+                name = f"_{base.__name__.lstrip('_')}{name}"
+            if name not in ("__dict__", "__weakref__") and hasattr(vars(base).get(name), "__set__"):
+                slots.append((name, vars(base)[name]))
+    return slots
 
 
 class Composite(Kind):
@@ -139,33 +135,30 @@ class Composite(Kind):
     ----------
     base : Kind
         Of what the class has without them.
-    cls : type
     """
 
-    def __init__(self, base: Kind, cls: type) -> None:
+    def __init__(self, base: Kind) -> None:
         self._base, self._attributes = base, AttributesKind()
-        self.in_place, self.is_ordered = base.in_place, base.is_ordered
+        self.in_place = base.in_place
 
-    def take(self, obj: Any) -> State:
-        inner, inner_facts = self._base.take(obj)
-        outer, names = self._attributes.take(obj)
+    def read_state(self, obj: Any) -> State:
+        inner, inner_facts = self._base.read_state(obj)
+        outer, names = self._attributes.read_state(obj)
         return [*inner, *outer], (len(inner), inner_facts, names)
 
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
         count, inner, names = facts
-        outer = self._attributes.labels(obj, children[count:], names)
-        return [*self._base.labels(obj, children[:count], inner), *(("attribute", label) for label in outer)]
+        return [*self._base.labels(obj, children[:count], inner), *(("attribute", name) for name in names)]
 
     def unordered(self, children: Sequence[Any], facts: Any) -> int:
         return self._base.unordered(children[: facts[0]], facts[1])
 
     def step(self, label: Any) -> str:
-        attribute = type(label) is tuple and label[0] == "attribute"
-        return self._attributes.step(label[1]) if attribute else self._base.step(label)
+        return f".{label[1]}" if type(label) is tuple and label[0] == "attribute" else self._base.step(label)
 
-    def difference(self, obj: Any, before: State | None, now: State, renewed: Callable[[Any], bool]) -> Difference:
+    def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         inner, outer = self._parts(now)
-        held = self._parts(before) if before else (None, None)
+        held = self._parts(before)
         children, facts, content = self._base.difference(obj, held[0], inner, renewed)
         attributes, names, gone = self._attributes.difference(obj, held[1], outer, renewed)
         return [*children, *attributes], (len(children), facts, names), (content, gone)
@@ -175,10 +168,16 @@ class Composite(Kind):
         children, (count, facts, names) = state
         return (children[:count], facts), (children[count:], names)
 
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
+    def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         count, inner, names = facts
-        self._base.put(obj, children[:count], inner, content[0])
-        self._attributes.put(obj, children[count:], names, content[1])
+        self._base.write_state(obj, children[:count], inner, content[0])
+        self._attributes.write_state(obj, children[count:], names, content[1])
+
+
+def with_attributes(kind: Kind) -> Callable[[type], Kind]:
+    """Return what chooses between a kind and one that has a class's attributes, too."""
+    own = ("builtins", "collections", "array")
+    return lambda cls: Composite(kind) if has_attributes(cls) and cls.__module__ not in own else kind
 
 
 class _Shallow(pickle.Pickler):
@@ -193,19 +192,14 @@ class _Shallow(pickle.Pickler):
 
 
 class ReduceKind(Kind):
-    """An object of an extension: what the collector sees that it holds, and a digest of its pickle without that.
-
-    Parameters
-    ----------
-    cls : type
-    """
+    """An object of an extension: what the collector sees that it holds, and a digest of its pickle without that."""
 
     def __init__(self, cls: type) -> None:
-        self.in_place = "__setstate__" in {name for base in cls.__mro__[:-1] for name in vars(base)}
+        self.in_place = hasattr(cls, "__setstate__")
         # Pickles of libraries may have in them what differs from process to process.
-        self._compared = cls.__module__ in ("builtins", "itertools")
+        self.compared = cls.__module__ in ("builtins", "itertools")
 
-    def take(self, obj: Any) -> State:
+    def read_state(self, obj: Any) -> State:
         children = [child for child in gc.get_referents(obj) if not isinstance(child, type | str)]
         into = io.BytesIO()
         try:
@@ -218,7 +212,7 @@ class ReduceKind(Kind):
         reduced = obj.__reduce_ex__(4)
         return reduced[2] if len(reduced) > 2 else None
 
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
+    def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         if content is not None:
             obj.__setstate__(content)
         elif hasattr(obj, "__next__"):  # an iterator at its end has no place
@@ -226,19 +220,21 @@ class ReduceKind(Kind):
                 pass
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
-        return stable_digest(facts) if exact and self._compared else ""
+        return stable_digest(facts) if exact and self.compared else ""
 
 
-def _fallback(cls: type) -> Kind:
-    python = bool(cls.__flags__ & _HEAP) and not cls.__flags__ & _IMMUTABLE and type(cls).__name__ != "pybind11_type"
-    beyond = [base for base in cls.__mro__[:-1] if not base.__flags__ & _HEAP or base.__flags__ & _IMMUTABLE]
-    if python and not beyond:
+def _kind_of_class(cls: type) -> Kind:
+    bases = cls.__mro__[:-1]
+    plain = [bool(base.__flags__ & _HEAP) and not base.__flags__ & _IMMUTABLE for base in bases]
+    if not plain[0] or type(cls).__name__ == "pybind11_type":
+        return ReduceKind(cls)
+    own = {name for base in bases for name in vars(base)}
+    if all(plain):
         return AttributesKind()
-    plain = not {name for base in cls.__mro__[:-1] for name in vars(base)} & {"__reduce__", "__reduce_ex__"}
-    if has_attributes(cls) and plain and python:
-        return Composite(ReduceKind(cls), cls) if hasattr(cls, "__setstate__") else AttributesKind()
-    return ReduceKind(cls)
+    if not has_attributes(cls) or own & {"__reduce__", "__reduce_ex__"}:
+        return ReduceKind(cls)
+    return Composite(ReduceKind(cls)) if "__setstate__" in own else AttributesKind()
 
 
-_FALLBACK.append(_fallback)
-BY_NAME["builtins.BaseException"] = ExceptionKind()
+FALLBACK.append(_kind_of_class)
+BY_NAME |= {"builtins.BaseException": ExceptionKind(), "functools.partial": ReduceKind}

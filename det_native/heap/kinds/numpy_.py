@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import changed_blocks, digests, write_blocks
-from det_native.heap.edges import BY_NAME, VALUE, Kind, Left, State, StateKind, has_attributes, stable_digest
-from det_native.heap.kinds.instances import Composite
+from det_native.heap.edges import BY_NAME, VALUE, Kind, Missing, SimpleKind, State, stable_digest
+from det_native.heap.kinds.instances import with_attributes
 
 
 class ArrayKind(Kind):
     """``numpy.ndarray``. Facts are (dtype, shape), with (strides, offset) of a view, or digests of an owner."""
 
-    def take(self, obj: Any) -> State:
+    def read_state(self, obj: Any) -> State:
         owner = _owner(obj)
         start = _address(owner)
         if obj.dtype.hasobject:
@@ -32,7 +33,7 @@ class ArrayKind(Kind):
             return obj.copy()
         return changed_blocks(_bytes(obj), before[2] if before and before[:2] == now[:2] else (), now[2])
 
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
+    def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         import numpy
 
         if obj.shape != facts[1]:
@@ -43,7 +44,7 @@ class ArrayKind(Kind):
         try:
             if obj.dtype == object:
                 for index, child in zip(numpy.ndindex(obj.shape), children, strict=True):
-                    if not isinstance(child, Left):
+                    if not isinstance(child, Missing):
                         obj[index] = child
             elif isinstance(content, list):
                 _write(obj, content)
@@ -73,9 +74,7 @@ def _address(owner: Any) -> Any:
 
     if isinstance(owner, numpy.ndarray):
         return int(owner.__array_interface__["data"][0])
-    if hasattr(owner, "untyped_storage"):
-        return int(owner.untyped_storage().data_ptr())
-    return None
+    return int(owner.untyped_storage().data_ptr()) if hasattr(owner, "untyped_storage") else None
 
 
 def _bytes(array: Any) -> Any:
@@ -104,47 +103,27 @@ def view(owner: Any, dtype: Any, shape: Any, strides: Any, offset: int) -> Any:
         import torch
 
         owner = torch.empty(0, dtype=torch.uint8).set_(owner.untyped_storage()).numpy()
-    flat = owner.ravel(order="K").view("u1") if isinstance(owner, numpy.ndarray) else owner
-    return numpy.ndarray(shape, dtype, flat, offset, strides)
+    return numpy.ndarray(shape, dtype, owner.ravel(order="K").view("u1"), offset, strides)
 
 
-def _comparable(state: Any) -> Any:
-    """Return a state of a generator without arrays, so that two can be compared by ``==``."""
-    if isinstance(state, dict):
-        return {name: _comparable(value) for name, value in state.items()}
-    return (
-        ("array", state.dtype.str, state.tobytes()) if hasattr(state, "tobytes") and hasattr(state, "shape") else state
+def _stream(read: Callable[[Any], Any], write: Callable[[Any, Any], Any]) -> Kind:
+    """Return the kind of a generator: its state has arrays, which cannot be compared by ``==``."""
+    return SimpleKind(
+        lambda stream: pickle.dumps(read(stream)), lambda stream, state, _: write(stream, pickle.loads(state))
     )
-
-
-def _usable(state: Any) -> Any:
-    import numpy
-
-    if isinstance(state, dict):
-        return {name: _usable(value) for name, value in state.items()}
-    is_array = isinstance(state, tuple) and state[:1] == ("array",)
-    return numpy.frombuffer(state[2], state[1]).copy() if is_array else state
-
-
-def _stream(bits: Callable[[Any], Any]) -> Kind:
-    return StateKind(
-        lambda generator: _comparable(bits(generator).state),
-        lambda generator, state: setattr(bits(generator), "state", _usable(state)),
-    )
-
-
-def _of_class(cls: type) -> Kind:
-    return Composite(ArrayKind(), cls) if has_attributes(cls) else ArrayKind()
 
 
 BY_NAME |= {
-    "numpy.ndarray": _of_class,
+    "numpy.ndarray": with_attributes(ArrayKind()),
     "numpy.generic": VALUE,
     "numpy.dtype": VALUE,
-    "numpy.random._generator.Generator": _stream(lambda generator: generator.bit_generator),
-    "numpy.random.bit_generator.BitGenerator": _stream(lambda bits: bits),
-    "numpy.random.mtrand.RandomState": StateKind(
-        lambda stream: _comparable(stream.get_state(legacy=False)),
-        lambda stream, state: stream.set_state(_usable(state)),
+    "numpy.random._generator.Generator": _stream(
+        lambda stream: stream.bit_generator.state, lambda stream, state: setattr(stream.bit_generator, "state", state)
+    ),
+    "numpy.random.bit_generator.BitGenerator": _stream(
+        lambda stream: stream.state, lambda stream, state: setattr(stream, "state", state)
+    ),
+    "numpy.random.mtrand.RandomState": _stream(
+        lambda stream: stream.get_state(legacy=False), lambda stream, state: stream.set_state(state)
     ),
 }

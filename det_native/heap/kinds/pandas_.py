@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, Kind, State
+from det_native.heap.edges import BY_NAME, Kind, SimpleKind, State
 
 
 class TableKind(Kind):
     """``DataFrame`` and ``Series``."""
 
-    def take(self, obj: Any) -> State:
+    def read_state(self, obj: Any) -> State:
         import numpy
 
         children: list[Any] = []
@@ -31,7 +31,7 @@ class TableKind(Kind):
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return obj.copy(deep=False)
 
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
+    def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         obj._update_inplace(content)
         if hasattr(content, "name"):
             obj.name = content.name
@@ -47,20 +47,8 @@ def _axis(index: Any) -> tuple[str, str, tuple[str, ...]]:
     return str(index.dtype), digest(values), (*map(str, index.names),)
 
 
-class IndexKind(Kind):
-    """``Index``."""
-
-    in_place = False
-
-    def take(self, obj: Any) -> State:
-        return (), _axis(obj)
-
-
-BY_NAME |= {
-    "pandas.DataFrame": TableKind(),
-    "pandas.Series": TableKind(),
-    "pandas.Index": IndexKind(),
-    "pandas.core.frame.DataFrame": TableKind(),
-    "pandas.core.series.Series": TableKind(),
-    "pandas.core.indexes.base.Index": IndexKind(),
-}
+_TABLE, _INDEX = TableKind(), SimpleKind(_axis)
+for _name in ("DataFrame", "Series", "core.frame.DataFrame", "core.series.Series"):
+    BY_NAME[f"pandas.{_name}"] = _TABLE
+for _name in ("Index", "core.indexes.base.Index"):
+    BY_NAME[f"pandas.{_name}"] = _INDEX

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, State, Stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Missing, NamedKind, SimpleKind, stays
 from det_native.heap.kinds.instances import AttributesKind
 
 # Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
@@ -19,20 +20,10 @@ def facts_of(value: Any, dtype: str) -> Any:
     return dtype, getattr(value, "shape", ()), content
 
 
-class VariableKind(Kind):
-    """A variable by its value; one of a graph has none without a session."""
-
-    def take(self, obj: Any) -> State:
-        return (), facts_of(obj.numpy(), obj.dtype.name)
-
-    def content(self, obj: Any, before: Any, now: Any) -> Any:
-        return obj.numpy()
-
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.assign(content)
-
-    def reduce(self, obj: Any) -> Any:
-        return make_variable, (obj.numpy(), obj.trainable, obj.name.partition(":")[0], obj.dtype.name)
+def _reduced_variable(obj: Any) -> Any:
+    if not sys.modules["tensorflow"].executing_eagerly():
+        return Missing, ("a variable of a graph",)
+    return make_variable, (obj.numpy(), obj.trainable, obj.name.partition(":")[0], obj.dtype.name)
 
 
 def make_variable(value: Any, trainable: bool, name: str, dtype: str) -> Any:
@@ -42,29 +33,17 @@ def make_variable(value: Any, trainable: bool, name: str, dtype: str) -> Any:
     return tf.Variable(value, trainable=trainable, name=name, dtype=dtype)
 
 
-class ConstantKind(Kind):
-    """A tensor, which nobody changes: another one takes its place."""
-
-    in_place = False
-
-    def take(self, obj: Any) -> State:
-        if _is_handle(obj):
-            return (), None
-        value = obj.numpy()
-        if getattr(value, "nbytes", 0) > _SMALL and value.dtype != object:
-            value = value.ravel()[:: value.nbytes // _SMALL]
-        return (), (*obj.shape, facts_of(value, obj.dtype.name))
-
-    def reduce(self, obj: Any) -> Any:
-        return (nothing, ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name))
+def _facts_of_constant(obj: Any) -> Any:
+    if _is_handle(obj):
+        return None
+    value = obj.numpy()
+    if getattr(value, "nbytes", 0) > _SMALL and value.dtype != object:
+        value = value.ravel()[:: value.nbytes // _SMALL]
+    return (*obj.shape, facts_of(value, obj.dtype.name))
 
 
 def _is_handle(tensor: Any) -> bool:
     return tensor.dtype.name in ("resource", "variant")
-
-
-def nothing() -> None:
-    """Stand for a handle of the process."""
 
 
 def make_constant(value: Any, dtype: str) -> Any:
@@ -94,18 +73,16 @@ class DatasetKind(AttributesKind):
     in_place = False
     stays = "a Dataset of TensorFlow"
 
-    def __init__(self) -> None:
-        super().__init__(frozenset({"_graph_attr", "_variant_tensor_attr", "_options_attr"}))
 
-
-class WrappedKind(Kind):
+class WrappedKind(NamedKind):
     """What TensorFlow puts around a dict or a tuple that is an attribute."""
 
-    def take(self, obj: Any) -> State:
-        return (obj.__wrapped__,), None
+    def read(self, obj: Any) -> Mapping[Any, Any]:
+        return {("wrapped",): obj.__wrapped__}
 
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.__wrapped__ = children[0]
+    def write(self, obj: Any, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
+        for value in values.values():
+            obj.__wrapped__ = value
 
     def reduce(self, obj: Any) -> Any:
         return unwrapped, (obj.__wrapped__,)
@@ -117,32 +94,41 @@ def unwrapped(value: Any) -> Any:
 
 
 BY_NAME |= {
-    "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": VariableKind(),
-    "tensorflow.python.framework.ops.EagerTensor": ConstantKind(),
-    "tensorflow.python.framework.dtypes.DType": VALUE,
-    "tensorflow.python.framework.tensor_shape.TensorShape": VALUE,
-    "tensorflow.python.framework.tensor_shape.Dimension": VALUE,
-    "tensorflow.python.framework.type_spec.TypeSpec": VALUE,
+    "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": SimpleKind(
+        lambda variable: facts_of(variable.numpy(), variable.dtype.name),  # one of a graph has none without a session
+        lambda variable, facts, content: variable.assign(content),
+        content=lambda variable: variable.numpy(),
+        reduce=_reduced_variable,
+    ),
+    # Nobody changes a tensor: another one takes its place.
+    "tensorflow.python.framework.ops.EagerTensor": SimpleKind(
+        _facts_of_constant,
+        reduce=lambda obj: (type(None), ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name)),
+    ),
     "tensorflow.python.trackable.data_structures._DictWrapper": WrappedKind(),
     "tensorflow.python.trackable.data_structures._TupleWrapper": WrappedKind(),
     "tensorflow.python.trackable.data_structures.ListWrapper": AttributesKind(),
     "tensorflow.python.ops.stateful_random_ops.Generator": GeneratorKind(),
-    "tensorflow.python.data.ops.dataset_ops.DatasetV2": DatasetKind(),
-    "tensorflow.python.data.ops.iterator_ops.OwnedIterator": Stays("an iterator of a Dataset"),
-    "tensorflow.python.ops.lookup_ops.LookupInterface": Stays("a table of TensorFlow", quiet=True),
-    "tensorflow.python.lib.io.file_io.FileIO": Stays("an open file", progress=lambda file: file.name),
+    "tensorflow.python.data.ops.dataset_ops.DatasetV2": DatasetKind(
+        frozenset({"_graph_attr", "_variant_tensor_attr", "_options_attr"})
+    ),
+    "tensorflow.python.data.ops.iterator_ops.OwnedIterator": stays("an iterator of a Dataset"),
+    "tensorflow.python.ops.lookup_ops.LookupInterface": stays("a table of TensorFlow", quiet=True),
+    "tensorflow.python.lib.io.file_io.FileIO": stays("an open file", quiet=True),
     "tensorflow.python.training.session_run_hook.SessionRunHook": AttributesKind(),
     "tensorflow.python.training.basic_session_run_hooks.CheckpointSaverListener": AttributesKind(),
     "tensorflow.python.trackable.base.Trackable": AttributesKind(),
-    "tensorflow_estimator.python.estimator.estimator.EstimatorV2": Stays("an Estimator", quiet=True),
-    "tensorflow_estimator.python.estimator.estimator.Estimator": Stays("an Estimator", quiet=True),
+    "tensorflow_estimator.python.estimator.estimator.EstimatorV2": stays("an Estimator", quiet=True),
+    "tensorflow_estimator.python.estimator.estimator.Estimator": stays("an Estimator", quiet=True),
 }
+for _name in ("dtypes.DType", "tensor_shape.TensorShape", "tensor_shape.Dimension", "type_spec.TypeSpec"):
+    BY_NAME[f"tensorflow.python.framework.{_name}"] = VALUE
 BY_PREFIX += [
     ("tensorflow.python.trackable.", AttributesKind()),
     ("tensorflow.python.util.object_identity.", AttributesKind()),
-    ("tensorflow.python.eager.", Stays("a compiled function", quiet=True)),
-    ("tensorflow.python.framework.", Stays("a part of a graph", quiet=True)),
-    ("tensorflow.python.distribute.", Stays("a strategy", quiet=True)),
-    ("tensorflow.python.client.", Stays("a session", quiet=True)),
-    ("tensorflow.", Stays("a part of TensorFlow", quiet=True)),
+    ("tensorflow.python.eager.", stays("a compiled function", quiet=True)),
+    ("tensorflow.python.framework.", stays("a part of a graph", quiet=True)),
+    ("tensorflow.python.distribute.", stays("a strategy", quiet=True)),
+    ("tensorflow.python.client.", stays("a session", quiet=True)),
+    ("tensorflow.", stays("a part of TensorFlow", quiet=True)),
 ]

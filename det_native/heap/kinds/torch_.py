@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import changed_blocks, digest, digests
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Left, State, StateKind, Stays, stable_digest
+from det_native.heap.edges import (
+    BY_NAME,
+    BY_PREFIX,
+    VALUE,
+    Difference,
+    Kind,
+    Missing,
+    SimpleKind,
+    State,
+    stable_digest,
+    stays,
+)
+from det_native.heap.kinds.instances import AttributesKind, Composite
 
 
-class TensorKind(Kind):
-    """Where it looks in its memory, its gradient, and what was hung on it.
+class ViewOfMemoryKind(Kind):
+    """Where a tensor looks in its memory, and its gradient. The graph that made it stays in its process.
 
-    Sparse, quantized and other tensors without memory of their own are values. The graph that made a tensor stays in
-    its process.
+    Sparse, quantized and other tensors without memory of their own are values.
 
     Parameters
     ----------
@@ -21,59 +32,65 @@ class TensorKind(Kind):
         False for tensors whose memory and gradient somebody else saves and loads.
     """
 
-    def __init__(self, *, with_gradient: bool = True) -> None:
+    def __init__(self, *, with_gradient: bool) -> None:
         self._with_gradient = with_gradient
 
-    def take(self, obj: Any) -> State:
-        names = [*vars(obj)]
+    def read_state(self, obj: Any) -> State:
         if not _has_memory(obj):
             value = [digest(_bytes(part.contiguous().untyped_storage())) for part in _parts(obj.detach())]
-            return (type(obj), *vars(obj).values()), (names, (str(obj.dtype), tuple(obj.shape)), value)
+            return (), ((str(obj.dtype), tuple(obj.shape)), value)
         gradient = obj.grad if self._with_gradient and obj.is_leaf and obj.requires_grad else None
-        where = (str(obj.dtype), tuple(obj.shape), obj.stride(), obj.storage_offset())
-        children = (type(obj), obj.untyped_storage(), gradient, *vars(obj).values())
-        return children, (names, where, obj.requires_grad, obj.is_leaf)
+        return (obj.untyped_storage(), gradient), (_where(obj), obj.requires_grad, obj.is_leaf)
 
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
-        return [("class",), *((("memory",), "grad") if len(facts) == 4 else ()), *facts[0]]
+        return (("memory",), "grad") if children else ()
 
     def step(self, label: Any) -> str:
         return f".{label}" if isinstance(label, str) else ""
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
-        return stable_digest(facts[1:] if exact else facts[1][:2])
+        return stable_digest(facts if exact else facts[0][:2])
 
-    def content(self, obj: Any, before: Any, now: Any) -> Any:
-        return obj.detach() if len(now) == 3 and (before is None or before[1:] != now[1:]) else None
+    def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
+        whole = obj.detach() if not now[0] and before[1] != now[1] else None
+        return *now, whole
 
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
+    def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         import torch
 
-        names, values = facts[0], children[3:] if len(facts) == 4 else children[1:]
         with torch.no_grad():
             if content is not None:
                 obj.data = content
-            elif len(facts) == 4 and not isinstance(children[1], Left):
-                now = (str(obj.dtype), tuple(obj.shape), obj.stride(), obj.storage_offset())
-                if obj.untyped_storage() is not children[1] or now != facts[1]:
-                    obj.data = as_tensor(children[1], *facts[1])
-        if len(facts) == 4 and obj.is_leaf and facts[3]:
-            obj.requires_grad_(facts[2])
-            if self._with_gradient and not isinstance(children[2], Left):
-                obj.grad = children[2]
-        if type(obj) is not children[0] and isinstance(children[0], type):
-            obj.__class__ = children[0]
-        for name in vars(obj).keys() - {*names}:
-            del vars(obj)[name]
-        vars(obj).update(
-            (name, value) for name, value in zip(names, values, strict=True) if not isinstance(value, Left)
-        )
+            if not children:
+                return
+            memory, gradient = children
+            if not isinstance(memory, Missing) and (obj.untyped_storage() is not memory or _where(obj) != facts[0]):
+                obj.data = as_tensor(memory, *facts[0])
+        if obj.is_leaf and facts[2]:
+            obj.requires_grad_(facts[1])
+            if self._with_gradient and not isinstance(gradient, Missing):
+                obj.grad = gradient
+
+
+class TensorKind(Composite):
+    """A tensor with what was hung on it."""
+
+    def __init__(self, *, with_gradient: bool = True) -> None:
+        super().__init__(ViewOfMemoryKind(with_gradient=with_gradient))
+
+    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
+        return self._base.fingerprint(children[: facts[0]], facts[1], exact)
 
     def reduce(self, obj: Any) -> Any:
-        children, facts = self.take(obj)
-        if len(facts) == 3:
+        if not _has_memory(obj):
             return NotImplemented
-        return as_tensor, (children[1], *facts[1]), (children, facts), None, None, fill_tensor
+        (memory, gradient), (where, needs, leaf) = self._base.read_state(obj)
+        state = gradient, needs and leaf, self._attributes.read(obj)
+        return as_tensor, (memory, *where), state, None, None, fill_tensor
+
+
+def _where(tensor: Any) -> tuple[Any, ...]:
+    return str(tensor.dtype), tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
 
 
 def _has_memory(tensor: Any) -> bool:
@@ -103,20 +120,18 @@ def as_tensor(memory: Any, dtype: str, shape: Any, stride: Any, offset: int) -> 
 
 
 def fill_tensor(tensor: Any, state: Any) -> None:
-    """Give a new tensor its class, its gradient and its attributes; the graph that made it stays behind."""
-    children, (names, _, needs, leaf) = state
-    if children[0] is not type(tensor):
-        tensor.__class__ = children[0]
-    tensor.requires_grad_(needs and leaf and (tensor.is_floating_point() or tensor.is_complex()))
-    if children[2] is not None:
-        tensor.grad = children[2]
-    vars(tensor).update(zip(names, children[3:], strict=True))
+    """Give a new tensor its gradient, its class and its attributes; the graph that made it stays behind."""
+    gradient, needs, attributes = state
+    _ATTRIBUTES.write(tensor, attributes, ())
+    tensor.requires_grad_(needs and (tensor.is_floating_point() or tensor.is_complex()))
+    if gradient is not None:
+        tensor.grad = gradient
 
 
 class MemoryKind(Kind):
     """The memory of tensors (``UntypedStorage``): shared by all that look at it."""
 
-    def take(self, obj: Any) -> State:
+    def read_state(self, obj: Any) -> State:
         return (), (obj.nbytes(), digests(_bytes(obj)))
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
@@ -125,7 +140,7 @@ class MemoryKind(Kind):
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return changed_blocks(_bytes(obj), before[1] if before and before[0] == now[0] else (), now[1])
 
-    def put(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
+    def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         if obj.nbytes() != facts[0]:
             obj.resize_(facts[0])
         whole = _whole(obj)
@@ -146,11 +161,15 @@ def _bytes(memory: Any) -> Any:
     return _whole(memory).cpu().numpy()
 
 
-def _write(into: Any, data: bytes) -> None:
+def _tensor_of(data: bytes) -> Any:
     import torch
 
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+def _write(into: Any, data: bytes) -> None:
     if data:
-        into.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+        into.copy_(_tensor_of(data))
 
 
 def make_memory(data: bytes, device: str) -> Any:
@@ -166,38 +185,27 @@ def make_memory(data: bytes, device: str) -> Any:
     return memory
 
 
-class LoaderPassKind(Kind):
-    """A pass over a wrapped loader, which begins again and steps over the batches that it has given."""
-
-    in_place = False
-
-    def take(self, obj: Any) -> State:
-        _, (loader, *place) = obj.__reduce__()
-        return (loader,), place
-
-
-def _set_state(generator: Any, state: bytes) -> None:
-    import torch
-
-    generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
-
-
 #: Of tensors whose memory and gradient are kept elsewhere.
 KEPT_TENSOR = TensorKind(with_gradient=False)
+_ATTRIBUTES = AttributesKind()
+_GRAPH = stays("a part of a graph", quiet=True)
 
 BY_NAME |= {
     "torch.Tensor": TensorKind(),
-    "det_native.pytorch.wrapped_loader.LoaderPass": LoaderPassKind(),
+    # A pass over a wrapped loader begins again and steps over the batches that it has given.
+    "det_native.pytorch.wrapped_loader.LoaderPass": SimpleKind(
+        lambda batches: batches.__reduce__()[1][1:], held=lambda batches: batches.__reduce__()[1][:1]
+    ),
     "torch.storage.UntypedStorage": MemoryKind(),
-    "torch._C.Generator": StateKind(lambda generator: bytes(generator.get_state().numpy()), _set_state),
-    "torch.dtype": VALUE,
-    "torch.device": VALUE,
-    "torch.Size": VALUE,
-    "torch.layout": VALUE,
-    "torch.memory_format": VALUE,
-    "torch.utils.data.dataloader._BaseDataLoaderIter": Stays(
+    "torch._C.Generator": SimpleKind(
+        lambda generator: bytes(generator.get_state().numpy()),
+        lambda generator, state, _: generator.set_state(_tensor_of(state)),
+    ),
+    "torch.utils.data.dataloader._BaseDataLoaderIter": stays(
         "an iterator of a DataLoader", progress=lambda iterator: iterator._num_yielded
     ),
-    "torch.autograd.graph.Node": Stays("a part of a graph", quiet=True),
+    "torch.autograd.graph.Node": _GRAPH,
 }
-BY_PREFIX.append(("torch.autograd.", Stays("a part of a graph", quiet=True)))
+for _name in ("dtype", "device", "Size", "layout", "memory_format"):
+    BY_NAME[f"torch.{_name}"] = VALUE
+BY_PREFIX.append(("torch.autograd.", _GRAPH))

@@ -6,7 +6,7 @@ where it is, and whoever asks for one thing of it (its random numbers, say) must
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
@@ -15,7 +15,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from det_harness.trial.after_training import weights_in
-from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
+from det_native.errors import ArgumentError, CheckpointError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, trial_class_titles
 from det_native.past_history import PastHistory
 from det_native.schema.environment import TrialEnvironment
@@ -131,7 +131,7 @@ class FrameworkHarness:
         return None
 
     def note_end(self, call: Any, directory: Path) -> None:
-        """Note what a later call has to know of the end of a training in the kernel; its last checkpoint is there."""
+        """Make of the kernel what a training leaves beside its objects; its last checkpoint is in `directory`."""
 
     def begins_with_seed(self, payload: Any) -> bool:
         """Whether the training of a trial class, or of a captured call, begins with random numbers of its seed."""
@@ -205,7 +205,7 @@ class FrameworkHarness:
         Raises
         ------
         CheckpointError
-            If weights do not fit; the rest is put in place all the same.
+            If weights do not fit; the rest is put in place all the same, and the sentences are notes of the error.
         """
         raise without_objects(self.name)
 
@@ -307,3 +307,10 @@ def untrainable(payload: Any) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"This version of det_native cannot train {name}: create() takes a subclass of {trial_class_titles()}."
     )
+
+
+def with_notes(error: CheckpointError, sentences: Iterable[str]) -> CheckpointError:
+    """Return an error that has sentences as notes."""
+    for sentence in sentences:
+        error.add_note(sentence)
+    return error

@@ -60,8 +60,6 @@ class LocalTrial(TypedDict):
         The checkpoint of another trial whose weights it begins with, where it does not continue.
     seeded : bool, optional
         Whether it begins with random numbers of its seed, or where the program has come to. The former by default.
-    begins_with : dict or None, optional
-        States of random numbers with which it begins, where that is not where the program has come to.
     """
 
     config: dict[str, Any]
@@ -75,7 +73,6 @@ class LocalTrial(TypedDict):
     resume: NotRequired[CheckpointManifest | None]
     warm_start: NotRequired[WarmStartSource | None]
     seeded: NotRequired[bool]
-    begins_with: NotRequired[dict[str, Any] | None]
     part: NotRequired[str]
     outputs: NotRequired[str]
 
@@ -160,8 +157,6 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         stack.enter_context(sampled(config, own_gpus, kept.system))
         if trial.get("seeded", True):
             rng.seed_all(seed)
-        if begins_with := trial.get("begins_with"):
-            rng.apply(begins_with)
         try:
             yield LocalRun(services, kept, interrupted)
         except TypeError as error:

@@ -13,7 +13,6 @@ from det_harness.program.calls import CallMatcher
 from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
 from det_harness.program.past_experiment import PastExperiment
-from det_harness.trial import rng
 from det_harness.trial.warm_start import WarmStart
 from det_native.errors import CheckpointError
 from det_native.past_history import decode
@@ -80,8 +79,6 @@ class OtherCalls:
         try:
             with self._files(earlier) as folder:
                 harness.load_into(payload, folder)
-                if earlier.went_on:
-                    rng.load(folder)
         except CheckpointError as error:
             raise type(error)(
                 f"The call in {place} was experiment {earlier.experiment_id} in the notebook, whose weights cannot be "

@@ -89,14 +89,6 @@ export class ExperimentElement {
     this._unsubscribe = source.subscribe(() => this._updateSoon());
   }
 
-  /** Have a text stand after the facts of what has ended. */
-  note(text: string): void {
-    if (text !== this._header.note) {
-      this._header.note = text;
-      this._updateSoon();
-    }
-  }
-
   /** Offer to end the waiting of the cell above; null where none waits. */
   offerLeaving(leave: (() => void) | null): void {
     this._header.leave = leave;

@@ -45,8 +45,6 @@ export class Header {
   private readonly _fill = make('div', 'det-bar-fill');
   private readonly _facts = make('div', 'det-facts');
   private readonly _actions: Actions;
-  /** Said after the facts of what has ended. */
-  note = '';
 
   /** Offer to end the waiting of a cell; null where none waits. */
   set leave(leave: (() => void) | null) {
@@ -92,9 +90,7 @@ export class Header {
       : experimentStateText(experiment);
     this._showState(state);
     this._showProgress(view, experiment);
-    // A view that comes back to the screen shows for a moment how things were: then the note would contradict it.
-    const note = isTerminal(experiment.state) ? this.note : '';
-    const facts = [...factsOf(view, experiment, trial), note];
+    const facts = factsOf(view, experiment, trial);
     setText(this._facts, facts.filter(Boolean).join(' · '));
     this._actions.update(experiment, view);
   }

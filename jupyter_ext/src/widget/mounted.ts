@@ -42,8 +42,6 @@ export interface WidgetState {
   feed: 'server' | 'kernel';
   /** What a Jupyter server knows the kernel by; empty if the kernel does not know. */
   kernel_id: string;
-  /** Into which models of the kernel its weights were loaded, in words; empty before. */
-  loaded: string;
   /** Whether a cell of the kernel waits for its end. */
   waiting: boolean;
   /** Why the kernel cannot tell how things are; empty while it can. */
@@ -73,7 +71,6 @@ export class Mounted {
   private _disposed = false;
   /** What a server does not know, but the kernel. */
   private readonly _noted = () => {
-    this._element?.note(this._model.get('loaded'));
     this._element?.offerLeaving(
       this._model.get('waiting')
         ? () => this._model.send({ type: 'leave' })

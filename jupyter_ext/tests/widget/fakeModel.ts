@@ -22,7 +22,6 @@ export class FakeModel {
       feed: 'kernel',
       kernel_id: '',
       lost: '',
-      loaded: '',
       waiting: false,
       experiment: null,
       trials: null,

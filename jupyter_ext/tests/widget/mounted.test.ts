@@ -168,30 +168,6 @@ describe('the data of a view', () => {
     detach();
   });
 
-  it('are said together with the models that have its weights, which only the kernel knows', async () => {
-    const going = await mounted(served({ loaded: 'weights loaded' }));
-    await frame();
-    expect(textsOf(going.where, '.det-facts').join()).not.toContain('weights');
-    going.detach();
-    server.answers['master/experiments/7'] = detail({ state: 'COMPLETED' });
-    const model = served();
-    const { where, detach } = await mounted(model);
-    const facts = () => textsOf(where, '.det-facts').join();
-    expect(facts()).not.toContain('weights');
-    model.change({ loaded: 'weights loaded into `<b>`' });
-    await frame();
-    expect(facts()).toMatch(/ · weights loaded into `<b>`$/);
-    const late = await mounted(served({ loaded: 'weights loaded' }));
-    await frame();
-    expect(textsOf(late.where, '.det-facts').join()).toMatch(
-      / · weights loaded$/
-    );
-    detach();
-    late.detach();
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(model.handlers).toBe(0);
-  });
-
   it('have a button that ends the waiting of a cell, as long as one waits', async () => {
     const model = served();
     const { where, detach } = await mounted(model);

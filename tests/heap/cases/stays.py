@@ -35,12 +35,8 @@ sem.acquire(False)
 mm[0]
 total.n
 #! left
-`log` is an open file: it stayed as it was.
 `numbers` is a generator: it stayed as it was.
 `data_it` is an iterator of a DataLoader: it stayed as it was.
-`rec.file` is an open file: it stayed as it was.
 `rec.gen` is a generator: it stayed as it was.
-`fh` is an open file: it stays on the worker.
 `db2` is a connection to a database: it stays on the worker.
-`cm` is an open file: it stays on the worker.
 `results['gen']` is a generator: it stays on the worker.

@@ -88,4 +88,3 @@ uncompiled.fit(x, y, epochs=1, verbose=0).history, fresh.fit(x, y, epochs=1, ver
 grow.fit(x, y, epochs=1, verbose=0).history
 (s2.save("s2.keras"), keras.models.load_model("s2.keras").predict(x[:1], verbose=0))[1]
 #! left
-`csvs.csv_file` is an open file: it stays on the worker.

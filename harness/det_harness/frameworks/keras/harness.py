@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.base import FrameworkHarness, controller_class_of, harness_of
+from det_harness.frameworks.base import FrameworkHarness, controller_class_of, harness_of, with_notes
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
 from det_harness.trial import after_training
-from det_native.errors import UnsupportedFeatureError
+from det_native.errors import CheckpointError, UnsupportedFeatureError
 from det_native.frameworks import find_framework, get_framework
 from det_native.past_history import MetricsByEpoch, PastHistory
 from det_native.schema.environment import TrialEnvironment
@@ -103,12 +103,19 @@ class KerasHarness(FrameworkHarness):
 
     def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has made of a call into its model, and into all else that it has changed."""
+        if call.context.role in ("worker", "load"):  # an earlier call, which does not train here
+            self.note_names(call)
+        try:
+            _state().load_into(call, directory)
+        except CheckpointError as error:
+            raise with_notes(error, self._bring_changes(call, directory)) from None
+        return self._bring_changes(call, directory)
+
+    def _bring_changes(self, call: Any, directory: Path) -> list[str]:
+        """Put in place what has changed outside of the model's weights; return what stays as it was."""
         from det_harness.frameworks.keras import outside, shuffled_data
         from det_harness.trial import heap_file
 
-        if call.context.role in ("worker", "load"):  # an earlier call, which does not train here
-            self.note_names(call)
-        _state().load_into(call, directory)
         shuffled_data.restore(directory, call)
         snapshot, call.snapshot = call.snapshot, None
         for folder in (after_training.weights_in(directory), directory):

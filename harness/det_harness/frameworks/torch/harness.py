@@ -8,15 +8,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.base import FrameworkHarness, LoopController, controller_class_of
+from det_harness.frameworks.base import FrameworkHarness, LoopController, controller_class_of, with_notes
 from det_harness.frameworks.torch.random_streams import TorchStreams
 from det_native.callsite import asking_frame
+from det_native.errors import CheckpointError
 from det_native.imports import load_optimizers
+from det_native.inspection.streams import put_back
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
     from det_harness.frameworks.gpus import GpuSight
     from det_harness.trial.services import Controller, Services
+
+#: The streams of random numbers that a training moves as its plain loop does.
+_STREAMS = ("random", "numpy", "torch")
 
 
 class TorchHarness(FrameworkHarness):
@@ -130,7 +135,10 @@ class TorchHarness(FrameworkHarness):
             else:
                 self.note_names(call)
         sentences = bring_changes(call.context, directory)  # first: the loop may have added layers
-        load_into(call.context, directory)
+        try:
+            load_into(call.context, directory)
+        except CheckpointError as error:
+            raise with_notes(error, sentences) from None
         self.note_end(call, directory)
         return sentences
 
@@ -142,11 +150,10 @@ class TorchHarness(FrameworkHarness):
             begin_call(call)
 
     def note_end(self, call: Any, directory: Path) -> None:
-        """Note where the random numbers stood at the end of a training."""
+        """Have the process draw on from where a training has come to, as after a plain loop."""
         from det_harness.trial import rng
 
-        if call.past is not None:
-            call.past.end(rng.read(directory))
+        put_back(rng.read(directory) or {}, _STREAMS)
 
     def load_into_objects(self, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment) -> None:
         """Put what a training has made of modules and optimizers into other ones."""
