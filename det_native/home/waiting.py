@@ -28,7 +28,8 @@ def wait_for_result(experiment: Experiment, show: Show) -> None:
         with interrupt_is_told():
             experiment.wait(show=show)
     except KeyboardInterrupt:
-        raise shown_alone(KeyboardInterrupt(f"Experiment {experiment.id} goes on. det.last_experiment().{later}")) from None
+        sentence = f"Experiment {experiment.id} goes on. det.last_experiment().{later}"
+        raise shown_alone(KeyboardInterrupt(sentence)) from None
     except MasterError as error:
         _add(error, f"Experiment {experiment.id} may go on. det.experiment({experiment.id}).{later}")
         raise

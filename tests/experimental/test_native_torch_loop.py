@@ -3,7 +3,6 @@
 import gc
 import math
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
