@@ -40,29 +40,21 @@ class Snapshot:
         In the order in which addresses are to begin with them.
     kept : mapping of int to Kind
         How objects are read whose content somebody else saves, by identity.
-
-    Attributes
-    ----------
-    objects, kinds, classes, children, facts : list
-        By number. Children are held, so that no identity is used twice.
-    numbers : dict of int to int
-        The number of an object, by its identity.
-    parents : list of int
-        From which object one was reached first.
-    slow : list of int
-        Objects that are not compared, as it takes too long to read them.
     """
 
     def __init__(self, roots: Mapping[str, tuple[Any, Kind]], kept: Mapping[int, Kind] | None = None) -> None:
         names = {label: root for label, (root, _) in roots.items()}
+        # By number. Children are held, so that no identity is used twice.
         self.objects: list[Any] = [names, *names.values()]
         self.kinds: list[Kind] = [ROOTS, *(kind for _, kind in roots.values())]
         self.classes: list[type] = [type(obj) for obj in self.objects]
+        #: From which object one was reached first.
         self.parents: list[int] = [0] * len(self.objects)
+        #: By identity.
         self.numbers: dict[int, int] = {id(obj): number for number, obj in enumerate(self.objects)}
         self.children: list[Sequence[Any]] = []
         self.facts: list[Any] = []
-        self.slow: list[int] = []
+        self.slow: list[int] = []  # not compared: it takes too long to read them
         self._kept = dict(kept or {})
         self.first = len(self.objects)
         self._places: list[int] = [0, *range(len(names))]
@@ -158,7 +150,8 @@ class Snapshot:
 
     def class_name(self, number: int) -> str:
         """Return the class that an object had, for a check that both processes mean the same."""
-        return self.kinds[number].family or full_name(self.classes[number])
+        # Of what stays it may be another one: of tqdm.auto, where there is no browser.
+        return self.kinds[number].stays or full_name(self.classes[number])
 
     def fingerprint(self, number: int, *, exact: bool) -> str:
         """Return what tells an object's own state, as it was, from another."""

@@ -8,6 +8,7 @@ import gc
 import hashlib
 import io
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,6 @@ from det_native.heap.edges import (
     Kind,
     NamedKind,
     State,
-    stable_digest,
     write_new,
 )
 from det_native.heap.ownership import CAN_GO_ON, is_users
@@ -32,11 +32,7 @@ _IMMUTABLE = 1 << 8
 class AttributesKind(NamedKind):
     """All of an object is in its attributes and slots, and in its class, which may change.
 
-    Parameters
-    ----------
-    skipped : frozenset of str
-        Attributes that are the process's own: never read, and an object keeps its own.
-    compared : bool
+    Attributes that are `skipped` are the process's own: never read, and an object keeps its own.
     """
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
@@ -119,7 +115,7 @@ def slots_of(cls: Any) -> Sequence[tuple[str, Any]]:
     """Return the slots of a class with their descriptors."""
     slots = []
     for base in cls.__mro__:
-        names = vars(base).get("__slots__", ())
+        names = vars(base).get("__slots__", ("default_factory",) if base is defaultdict else ())
         for name in (names,) if isinstance(names, str) else names:
             if name.startswith("__") and not name.endswith("__"):
                 name = f"_{base.__name__.lstrip('_')}{name}"
@@ -129,13 +125,7 @@ def slots_of(cls: Any) -> Sequence[tuple[str, Any]]:
 
 
 class Composite(Kind):
-    """A container, or an object that is more than its attributes, of a class that adds attributes.
-
-    Parameters
-    ----------
-    base : Kind
-        Of what the class has without them.
-    """
+    """A container, or an object that is more than its attributes, of a class that adds some to what `base` reads."""
 
     def __init__(self, base: Kind) -> None:
         self._base, self._attributes = base, AttributesKind()
@@ -218,9 +208,6 @@ class ReduceKind(Kind):
         elif hasattr(obj, "__next__"):  # an iterator at its end has no place
             for _ in obj:
                 pass
-
-    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
-        return stable_digest(facts) if exact and self.compared else ""
 
 
 def _kind_of_class(cls: type) -> Kind:
