@@ -93,17 +93,13 @@ class Packer:
     def _dump(self) -> tuple[Output, HeapPickler]:
         output = Output(self._limit)
         pickler = self._pickler(output)
-        entries = [
-            (
-                pickler.way(number, target=True),
-                facts,
-                _numbers_packed(children) or [*map(self._or_kept, children)],
-                content,
-            )
-            for number, (children, facts, content) in self._entries.items()
-        ]
-        run_with_deep_stack(lambda: pickler.dump_all(entries))
+        run_with_deep_stack(lambda: pickler.dump_all([self._packable(number, pickler) for number in self._entries]))
         return output, pickler
+
+    def _packable(self, number: int, pickler: HeapPickler) -> tuple[Any, ...]:
+        children, facts, content = self._entries[number]
+        held = _numbers_packed(children) or [*map(self._or_kept, children)]
+        return pickler.way(number, target=True), facts, held, content
 
     def _pickler(self, output: Output) -> HeapPickler:
         return HeapPickler(output, self._snapshot, self._replaced, exact=self._exact, reopen=self._reopen)

@@ -201,12 +201,22 @@ def test_deep_structures_and_cycles_come_home() -> None:
         for _ in range(10_000):
             names["deep"] = [names["deep"]]
         names["cycle"].append(names["cycle"])
+        innermost(names["chain"]).append(1)
 
-    sides = train(lambda: {"deep": 7, "cycle": []}, change)
-    deep = sides.notebook["deep"]
-    for _ in range(10_000):
-        (deep,) = deep
-    assert deep == 7
+    def innermost(chain: Any) -> Any:
+        for _ in range(10_000):
+            (chain,) = chain
+        return chain
+
+    def fill() -> Names:
+        chain: list[Any] = []
+        for _ in range(10_000):
+            chain = [chain]
+        return {"deep": 7, "cycle": [], "chain": chain}
+
+    sides = train(fill, change)
+    assert innermost(sides.notebook["deep"]) == 7
+    assert innermost(sides.notebook["chain"]) == [1]
     assert sides.notebook["cycle"][0] is sides.notebook["cycle"]
 
 

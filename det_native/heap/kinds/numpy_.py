@@ -41,18 +41,16 @@ class ArrayKind(Kind):
         locked = not obj.flags.writeable and obj.flags.owndata
         if locked:
             obj.flags.writeable = True
-        try:
-            if obj.dtype == object:
-                for index, child in zip(numpy.ndindex(obj.shape), children, strict=True):
-                    if not isinstance(child, Missing):
-                        obj[index] = child
-            elif isinstance(content, list):
-                _write(obj, content)
-            elif content is not None:
-                numpy.copyto(obj, content)
-        finally:
-            if locked:
-                obj.flags.writeable = False
+        if obj.dtype == object:
+            for index, child in zip(numpy.ndindex(obj.shape), children, strict=True):
+                if not isinstance(child, Missing):
+                    obj[index] = child
+        elif isinstance(content, list):
+            _write(obj, content)
+        elif content is not None:
+            numpy.copyto(obj, content)
+        if locked:
+            obj.flags.writeable = False
 
     def reduce(self, obj: Any) -> Any:
         owner = _owner(obj)
