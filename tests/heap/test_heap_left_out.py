@@ -223,3 +223,9 @@ def test_deep_structures_and_cycles_come_home() -> None:
 def test_a_queue_keeps_its_lock() -> None:
     sides = train(lambda: {"jobs": queue.Queue()}, lambda names: names["jobs"].put(1))
     assert sides.notebook["jobs"].get(timeout=1) == 1
+
+
+def test_a_bare_object_is_the_same_one() -> None:
+    sides = train(lambda: {"unset": object(), "rows": []}, lambda names: names["rows"].append(names["unset"]))
+    assert sides.notebook["rows"][0] is sides.notebook["unset"]
+    assert sides.sentences == []

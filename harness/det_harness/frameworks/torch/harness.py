@@ -126,7 +126,7 @@ class TorchHarness(FrameworkHarness):
 
     def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has made of the objects of a captured call into them."""
-        from det_harness.frameworks.torch.changes_keeper import begin_loop
+        from det_harness.frameworks.torch.call_snapshot import begin_loop
         from det_harness.frameworks.torch.loading_into import load_into
         from det_harness.trial import heap_file
 
@@ -145,7 +145,7 @@ class TorchHarness(FrameworkHarness):
 
     def note_names(self, call: Any) -> None:
         """Take the snapshot of a call of ``context.fit()``; a loop has taken its own when it began."""
-        from det_harness.frameworks.torch.changes_keeper import begin_call
+        from det_harness.frameworks.torch.call_snapshot import begin_call
 
         if call.kind == "fit":
             begin_call(call)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from det_harness.frameworks.torch.changes_keeper import begin_call
+from det_harness.frameworks.torch.call_snapshot import begin_call
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Evaluation, Validation, Wording
 from det_harness.frameworks.torch.modes import evaluating
