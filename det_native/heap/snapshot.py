@@ -6,7 +6,7 @@ import gc
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
@@ -88,10 +88,10 @@ class Snapshot:
             facts.append(fact)
             number += 1
             if children and not ATOMS.issuperset(map(type, children)):
-                if kind.unordered(children, fact):
-                    unordered.append(number - 1)
-                else:
+                if kind.is_ordered:
                     self._enter(number - 1, children)
+                else:
+                    unordered.append(number - 1)
             # Another way to an object is better than the one through a set.
             while unordered and number == len(objects):
                 holder = unordered.pop(0)
@@ -133,20 +133,19 @@ class Snapshot:
     def _labels_of(self, number: int) -> Sequence[Any]:
         labels = self._labels.get(number)
         if labels is None:
-            kind, children, facts = self.kinds[number], self.children[number], self.facts[number]
-            labels = kind.labels(self.objects[number], children, facts)
-            count = kind.unordered(children, facts)
-            if count:
-                labels = [*self._appearances(children[:count]), *labels[count:]]
+            children = self.children[number]
+            labels = self.kinds[number].labels(self.objects[number], children, self.facts[number])
+            if not self.kinds[number].is_ordered:
+                looks = [label or self._appearance(child) for label, child in zip(labels, children, strict=True)]
+                counts = Counter(looks)
+                labels = [look if counts[look] == 1 else None for look in looks]
             self._labels[number] = labels
         return labels
 
-    def _appearances(self, children: Iterable[Any]) -> list[Any]:
-        """Return labels for the members of a set: their class and fingerprint, None for those that look alike."""
-        numbers = (self.numbers.get(id(child)) for child in children)
-        looks = [None if n is None else (self.class_name(n), self.fingerprint(n, exact=True)) for n in numbers]
-        counts = Counter(looks)
-        return [look if counts[look] == 1 else None for look in looks]
+    def _appearance(self, child: Any) -> Any:
+        """Return a label for a member of a set: its class and fingerprint."""
+        number = self.numbers.get(id(child))
+        return None if number is None else (self.class_name(number), self.fingerprint(number, exact=True))
 
     def class_name(self, number: int) -> str:
         """Return the class that an object had, for a check that both processes mean the same."""

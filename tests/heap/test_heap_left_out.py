@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import random
 import sys
 import threading
 import types
@@ -229,3 +230,21 @@ def test_a_bare_object_is_the_same_one() -> None:
     sides = train(lambda: {"unset": object(), "rows": []}, lambda names: names["rows"].append(names["unset"]))
     assert sides.notebook["rows"][0] is sides.notebook["unset"]
     assert sides.sentences == []
+
+
+def test_an_object_that_takes_too_long_is_read_once_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    class Slow(random.Random):
+        def getstate(self) -> Any:
+            nonlocal now
+            now += 60
+            return super().getstate()
+
+    monkeypatch.setattr("det_native.heap.snapshot.time", types.SimpleNamespace(monotonic=lambda: now))
+    sides = train(
+        lambda: {"stream": Slow(1), "rows": []}, lambda names: (names["stream"].random(), names["rows"].append(1))
+    )
+    assert sides.notebook["rows"] == [1]
+    assert sides.sentences == ["`stream` takes too long to compare: it stayed as it was."]
+    assert now == 120

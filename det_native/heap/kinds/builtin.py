@@ -115,6 +115,8 @@ class DictKind(Kind):
 class SetKind(Kind):
     """Atoms by value, objects by identity: their order is that of their addresses in memory."""
 
+    is_ordered = False
+
     def __init__(self, *, in_place: bool = True) -> None:
         self.in_place = in_place
 
@@ -122,8 +124,8 @@ class SetKind(Kind):
         atoms = frozenset(member for member in obj if type(member) in ATOMS)
         return [member for member in obj if type(member) not in ATOMS] if len(atoms) < len(obj) else (), atoms
 
-    def unordered(self, children: Sequence[Any], facts: Any) -> int:
-        return len(children)
+    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
+        return [None] * len(children)
 
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         children, atoms = before

@@ -129,7 +129,7 @@ class Composite(Kind):
 
     def __init__(self, base: Kind) -> None:
         self._base, self._attributes = base, AttributesKind()
-        self.in_place = base.in_place
+        self.in_place, self.is_ordered = base.in_place, base.is_ordered
 
     def read_state(self, obj: Any) -> State:
         inner, inner_facts = self._base.read_state(obj)
@@ -139,9 +139,6 @@ class Composite(Kind):
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
         count, inner, names = facts
         return [*self._base.labels(obj, children[:count], inner), *(("attribute", name) for name in names)]
-
-    def unordered(self, children: Sequence[Any], facts: Any) -> int:
-        return self._base.unordered(children[: facts[0]], facts[1])
 
     def step(self, label: Any) -> str:
         return f".{label[1]}" if type(label) is tuple and label[0] == "attribute" else self._base.step(label)

@@ -57,14 +57,14 @@ def dead_reference() -> Any:
 class WeakMapping(Kind):
     """``WeakValueDictionary`` and its siblings by what is alive in them."""
 
-    compared = False
+    compared = is_ordered = False
 
     def read_state(self, obj: Any) -> State:
         pairs = list(obj.items()) if hasattr(obj, "items") else [(member, None) for member in obj]
         return [half for pair in pairs for half in pair], None
 
-    def unordered(self, children: Sequence[Any], facts: Any) -> int:
-        return len(children)
+    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
+        return [None] * len(children)
 
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         obj.clear()
