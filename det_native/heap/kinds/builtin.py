@@ -150,13 +150,12 @@ def _owner(method: Any) -> Sequence[Any]:
     return () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
 
 
-def call_method(owner: Any, name: str) -> Any:
-    """Return what a method gives: how views are made again."""
-    return getattr(owner, name)()
-
-
 def _view_of_dict(name: str) -> Kind:
-    return SimpleKind(held=gc.get_referents, reduce=lambda view: (call_method, (gc.get_referents(view)[0], name)))
+    def reduce(view: Any) -> Any:
+        (owner,) = gc.get_referents(view)
+        return getattr(type(owner), name), (owner,)
+
+    return SimpleKind(held=gc.get_referents, reduce=reduce)
 
 
 def _function(method: Any) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from det_native.heap.edges import BY_NAME, OF_PROCESS, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
-from det_native.heap.kinds.tensorflow_ import facts_of
+from det_native.heap.kinds.tensorflow_ import facts_of, make_variable
 
 _OF_THE_PROCESS = frozenset(
     [
@@ -27,11 +27,6 @@ def _value(variable: Any) -> Any:
     import numpy as np
 
     return np.array(keras.ops.convert_to_numpy(variable))
-
-
-def make_variable(cls: Any, value: Any, trainable: bool, name: str, dtype: str) -> Any:
-    """Make a variable with this value."""
-    return cls(value, trainable=trainable, name=name, dtype=dtype)
 
 
 class KerasKind(AttributesKind):

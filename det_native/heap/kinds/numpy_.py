@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from det_native.heap.digests import changed_blocks, digests, write_blocks
+from det_native.heap.digests import changed_blocks, digests
 from det_native.heap.edges import BY_NAME, VALUE, Kind, Missing, SimpleKind, State, stable_digest
 from det_native.heap.kinds.instances import with_attributes
 
@@ -88,7 +88,8 @@ def _write(array: Any, blocks: Any) -> None:
 
     array = numpy.asarray(array)
     flat = array.reshape(-1, order="A") if array.flags.forc else array.ravel(order="K")
-    write_blocks(flat.view("u1"), blocks)
+    for start, data in blocks:
+        flat.view("u1")[start : start + len(data)] = numpy.frombuffer(data, "u1")
     if not array.flags.forc:
         array[...] = flat.reshape(array.shape)
 

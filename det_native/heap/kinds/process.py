@@ -40,20 +40,6 @@ def _fresh(make: Callable[[], Any] | None = None) -> Kind:
     return SimpleKind(None, lambda *state: None, reduce=(lambda obj: (make, ())) if make else None)
 
 
-def _reduced_reference(obj: Any) -> Any:
-    target = obj()
-    return (weakref.ref, (target,)) if target is not None else (dead_reference, ())
-
-
-class _Gone:
-    pass
-
-
-def dead_reference() -> Any:
-    """Return a weak reference to nothing."""
-    return weakref.ref(_Gone())
-
-
 class WeakMapping(Kind):
     """``WeakValueDictionary`` and its siblings by what is alive in them."""
 
@@ -101,7 +87,8 @@ def _write_memory_file(file: Any, facts: Any, content: Any) -> None:
     file.seek(facts[1])
 
 
-_REFERENCE = SimpleKind(reduce=_reduced_reference)
+# A dead reference is made again to a set that nobody holds.
+_REFERENCE = SimpleKind(reduce=lambda obj: (weakref.ref, (set() if obj() is None else obj(),)))
 _MEMORY_FILE = SimpleKind(
     _read_memory_file, _write_memory_file, content=lambda file: None if file.closed else file.getvalue()
 )

@@ -20,16 +20,15 @@ def facts_of(value: Any, dtype: str) -> Any:
 
 
 def _reduced_variable(obj: Any) -> Any:
-    if not sys.modules["tensorflow"].executing_eagerly():
+    tf = sys.modules["tensorflow"]
+    if not tf.executing_eagerly():
         return Missing, ("a variable of a graph",)
-    return make_variable, (obj.numpy(), obj.trainable, obj.name.partition(":")[0], obj.dtype.name)
+    return make_variable, (tf.Variable, obj.numpy(), obj.trainable, obj.name.partition(":")[0], obj.dtype.name)
 
 
-def make_variable(value: Any, trainable: bool, name: str, dtype: str) -> Any:
+def make_variable(cls: Any, value: Any, trainable: bool, name: str, dtype: str) -> Any:
     """Make a variable with this value."""
-    import tensorflow as tf
-
-    return tf.Variable(value, trainable=trainable, name=name, dtype=dtype)
+    return cls(value, trainable=trainable, name=name, dtype=dtype)
 
 
 def _facts_of_constant(obj: Any) -> Any:
