@@ -57,8 +57,8 @@ class Packer:
             self._say_stays(number, "takes too long to compare")
         if snapshot.cut is not None:
             self._sentences[
-                f"`{snapshot.path(snapshot.cut)}` holds more than the {MOST_OBJECTS:,} objects that are compared: what has "
-                "changed inside of the others stays on the worker."
+                f"`{snapshot.path(snapshot.cut)}` holds more than the {MOST_OBJECTS:,} objects that are compared: "
+                "what has changed inside of the others stays on the worker."
             ] = None
         for number, state in states.items():
             self._add(number, state)
