@@ -90,14 +90,18 @@ class DatasetFeed:
         if folder is not None and batches:
             self._resume(folder, batches)
         else:
-            shuffles.put_places(self._given, self._at_first)  # Keras's own iterator has drawn, and maybe a validation
-            if NUMBER == 2 and self._steps in (None, number_of(self._given.cardinality())):
-                iter(self._dataset)
+            self._draw_as_keras()
 
         def train_next(_: Any) -> Any:
             return train(self._next())
 
         return train_next
+
+    def _draw_as_keras(self) -> None:
+        """Have the shuffles drawn what they have when Keras begins with its first pass."""
+        shuffles.put_places(self._given, self._at_first)  # Keras's own iterator has drawn, and maybe a validation
+        if NUMBER == 2 and self._steps in (None, number_of(self._given.cardinality())):
+            iter(self._dataset)
 
     def all_read(self) -> None:
         """Begin the next pass, as Keras 3 does; where it has not been told of steps, it will begin once more."""
@@ -174,6 +178,7 @@ class DatasetFeed:
             position = {"again": True}
         if position["again"]:
             logger.info("Reading the first %d batches of the training Dataset again, to continue after them.", batches)
+            self._draw_as_keras()
             self._skip(batches)
             return
         shuffles.put_places(self._given, position["begun"])
