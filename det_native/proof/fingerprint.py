@@ -66,7 +66,9 @@ class Fingerprint:
 
         if array.dtype.kind == "c":
             array = array.reshape(-1).view(array.real.dtype)
-        if array.size and not numpy.isfinite(array.sum(dtype=numpy.float64)):
+        with numpy.errstate(all="ignore"):  # infinities of both signs
+            total = array.sum(dtype=numpy.float64)
+        if array.size and not numpy.isfinite(total):
             finite = numpy.isfinite(array)
             places = numpy.sign(array[~finite]).astype(numpy.float32)
             self.loose.update(numpy.packbits(finite).tobytes() + numpy.nan_to_num(places, nan=2.0).tobytes())

@@ -50,7 +50,8 @@ def _mean(value: Any) -> str:
         array = array.numpy() if hasattr(array, "numpy") and not hasattr(array, "to_numpy") else array
         few = numpy.asarray(array).reshape(-1)  # type: ignore[union-attr]
         few = few[:: max(1, few.size // 1_000_000)]
-        return f", mean {few.mean(dtype=float):.6g}" if few.size and few.dtype.kind in "fiub" else ""
+        with numpy.errstate(all="ignore"):  # type: ignore[union-attr]
+            return f", mean {few.mean(dtype=float):.6g}" if few.size and few.dtype.kind in "fiub" else ""
     except Exception:  # noqa: BLE001 (a mean is only for the reader)
         return ""
 

@@ -180,6 +180,13 @@ def _are_rounding(one: Any, other: Any) -> bool:
     return severities == {Severity.ROUNDING}
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinities_of_both_signs_give_no_warning() -> None:
+    both = np.array([np.inf, -np.inf])
+    [difference] = differences(_proof({"x": both}), {"x": -both})
+    assert difference.severity is Severity.DECISIVE
+
+
 def test_last_digits_are_told_apart_from_other_data() -> None:
     rows = np.random.default_rng(3).normal(size=(200, 4))
     proof = _proof({"x": rows, "y": np.arange(200), "empty": np.array([np.nan, np.inf])})
