@@ -9,7 +9,7 @@ from typing import Any
 from det_native.heap.edges import KEPT, OF_PROCESS, Missing, NamedKind, State, is_value, kind_of
 from det_native.heap.names import ROOTS
 from det_native.heap.pickling import HeapPickler, Reopen, reopened, short
-from det_native.heap.snapshot import Snapshot
+from det_native.heap.snapshot import MOST_OBJECTS, Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
 # Places among the changes of an object that can be left out alone, beside those of children.
@@ -44,6 +44,11 @@ class Packer:
         self._sentences: dict[str, None] = {}
         for number in snapshot.slow:
             self._say_stays(number, "takes too long to compare")
+        if snapshot.cut is not None:
+            self._sentences[
+                f"`{snapshot.path(snapshot.cut)}` holds more than the {MOST_OBJECTS:,} objects that are compared: what "
+                "has changed inside of the others stays on the worker."
+            ] = None
         for number, state in states.items():
             self._add(number, state)
 

@@ -23,16 +23,15 @@ def wait_for_result(experiment: Experiment, show: Show) -> None:
     KeyboardInterrupt
         If the waiting was interrupted, or the user wants the training left running.
     """
-    later = "det.last_experiment().wait() waits for its end and brings its result."
+    later = "wait() waits for its end and brings its result."
     try:
         with interrupt_is_told():
             experiment.wait(show=show)
     except KeyboardInterrupt:
-        raise shown_alone(KeyboardInterrupt(f"Experiment {experiment.id} goes on. {later}")) from None
+        sentence = f"Experiment {experiment.id} goes on. det.last_experiment().{later}"
+        raise shown_alone(KeyboardInterrupt(sentence)) from None
     except MasterError as error:
-        if not isinstance(error, NotFoundError) and len(error.args) == 1:
-            later = f"det.experiment({experiment.id}).wait() waits for its end and brings its result."
-            error.args = (f"{error.args[0]}\nExperiment {experiment.id} may go on. {later}",)
+        _add(error, f"Experiment {experiment.id} may go on. det.experiment({experiment.id}).{later}")
         raise
 
 
@@ -76,6 +75,8 @@ def wait(*experiments: Experiment | Iterable[Experiment]) -> None:
             sentence = f"{rest.capitalize()} may go on. det.wait() waits again and brings the results."
             raise shown_alone(KeyboardInterrupt(sentence)) from None
         except DetError as failure:
+            if _add(failure, f"{_names(handles[count:]).capitalize()} may go on. det.wait() waits again."):
+                raise  # the others would not be heard of either
             failures.append(failure)
     if handles:
         line.say(f"{_names(handles).capitalize()} ended{f', {len(failures)} failed' if failures else ''}.")
@@ -99,3 +100,11 @@ def _handles(given: Iterable[Any]) -> Iterator[Experiment]:
 def _names(handles: list[Experiment]) -> str:
     numbers = ", ".join(str(handle.id) for handle in handles)
     return f"experiment{'s' if len(handles) > 1 else ''} {numbers}"
+
+
+def _add(error: DetError, sentence: str) -> bool:
+    """Say what can be done later in an error that tells that the master does not answer; return whether it is one."""
+    away = isinstance(error, MasterError) and not isinstance(error, NotFoundError)
+    if away and len(error.args) == 1:
+        error.args = (f"{error.args[0]}\n{sentence}",)
+    return away

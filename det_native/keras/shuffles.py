@@ -94,13 +94,7 @@ def _handles(dataset: Any) -> list[Any]:
 
 def _drawing(shuffles: Sequence[Any]) -> list[Any]:
     """Return the probes of shuffles: of all generators of this process, those that draw when an iterator begins."""
-    (handle,) = _handles(tf.data.Dataset.range(0).shuffle(1, reshuffle_each_iteration=True))
-    name, _, last = handle.resource_handle_val[0].name.rpartition("_")
-    probes = []
-    for number in range(int(last)):
-        handle.resource_handle_val[0].name = f"{name}_{number}"
-        with suppress(tf.errors.NotFoundError):  # its Dataset is gone
-            probes.append(_probe(handle))
+    probes = _GENERATORS.probes()
     own: list[Any] = []
     for step in shuffles:
         before = [_State(probe).drawn for probe in probes]
@@ -110,6 +104,40 @@ def _drawing(shuffles: Sequence[Any]) -> list[Any]:
                 _put(probe, drawn)
                 own += [] if any(probe is known for known in own) else [probe]
     return own
+
+
+class _Generators:
+    """Finds the generators of seeds that are alive in this process, by their names, which end in a number.
+
+    Each operation of a shuffle takes the next number, whether it makes a generator or not; those that a search takes,
+    and those of generators that are gone, are not tried again.
+    """
+
+    def __init__(self) -> None:
+        self._alive: list[int] = []
+        self._end = 0
+
+    def probes(self) -> list[Any]:
+        """Return an iterator for each generator."""
+        handle, end = self._newest()
+        name = handle.resource_handle_val[0].name.rpartition("_")[0]
+        tried = [*self._alive, *range(self._end, end)]
+        self._alive, probes = [], []
+        for number in tried:
+            handle.resource_handle_val[0].name = f"{name}_{number}"
+            with suppress(tf.errors.NotFoundError):  # its Dataset is gone
+                probes.append(_probe(handle))
+                self._alive.append(number)
+        self._end = self._newest()[1]
+        return probes
+
+    def _newest(self) -> tuple[Any, int]:
+        """Return the handle of a generator made now, and its number."""
+        (handle,) = _handles(tf.data.Dataset.range(0).shuffle(1, reshuffle_each_iteration=True))
+        return handle, int(handle.resource_handle_val[0].name.rpartition("_")[2])
+
+
+_GENERATORS = _Generators()
 
 
 def _probe(generator: Any) -> Any:

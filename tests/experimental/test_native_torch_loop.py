@@ -3,7 +3,6 @@
 import gc
 import math
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,14 +208,6 @@ def test_stopping_from_inside_the_loop() -> None:
         line.context.set_stop_requested(line.context.batch_idx == 1)
     assert line.context.experiment.trials[0].checkpoints[-1].batch == 2
     assert line.context.experiment.state is ExperimentState.COMPLETED
-
-
-def test_state_is_in_checkpoints(tmp_path: Path) -> None:
-    line = Line()
-    line.context.state["best"] = {"loss": 1.5, "of": [1, 2]}
-    line.fit()
-    folder = line.context.experiment.top_checkpoint().download(tmp_path / "files")
-    assert "best" in (folder / "callbacks.json").read_text()
 
 
 def test_a_loop_in_one_over_epochs_goes_on_with_the_model() -> None:

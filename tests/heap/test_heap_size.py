@@ -90,3 +90,16 @@ def test_the_cost_of_a_large_array() -> None:
     started = time.process_time()
     CallSnapshot(names)
     assert time.process_time() - started < 0.75  # 0.13 on an idle core, for a quarter of a gigabyte
+
+
+def test_no_more_objects_are_compared_than_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("det_native.heap.snapshot.MOST_OBJECTS", 1_000)
+    worker, home = ({"rows": [[number] for number in range(2_000)], "seen": []} for _ in range(2))
+    snapshots = [CallSnapshot(names) for names in (worker, home)]
+    worker["rows"][10].append(1)
+    worker["rows"][1_990].append(1)
+    worker["seen"].append(1)
+    changes = snapshots[0].changes()
+    assert [sentence for sentence in changes.left_out if "`rows`" in sentence] == changes.left_out != []
+    snapshots[1].put(changes.data)
+    assert (home["rows"][10], home["rows"][1_990], home["seen"]) == ([10, 1], [1_990], [1])

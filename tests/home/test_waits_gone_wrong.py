@@ -28,7 +28,9 @@ if width == WORSE:
 model = context.wrap_model(net)
 optimizer = context.wrap_optimizer(torch.optim.Adam(model.parameters(), 0.001))
 
+seen = []
 def train_batch(batch, epoch_idx, batch_idx):
+    seen.append(width)
     loss = torch.nn.functional.mse_loss(model(batch[0]), batch[1])
     context.backward(loss)
     context.step_optimizer(optimizer)
@@ -65,6 +67,7 @@ def test_a_master_that_is_killed_is_started_again_and_the_wait_goes_on(tmp_path:
 def test_a_master_that_was_stopped_stays_so_and_the_result_can_be_had_later(
     kernel: Kernel, cluster: Cluster, gate: Gate
 ) -> None:
+    kernel.run("from det_native.client import http_source\nusual, http_source.PATIENCE = http_source.PATIENCE, 2")
     kernel.run(BEGIN.format(gate.port))
     waiting = kernel.begin(FIT.format(""))
     visitor = gate.next()
@@ -72,6 +75,9 @@ def test_a_master_that_was_stopped_stays_so_and_the_result_can_be_had_later(
     error = kernel.finish(waiting, fails=True).error
     assert error.startswith("MasterUnreachableError: No master answers at ")
     assert "may go on. det.experiment(" in error
+    error = kernel.run("det.wait([context.experiment])", fails=True).error
+    assert error.endswith("may go on. det.wait() waits again.")
+    kernel.run("http_source.PATIENCE = usual")
     visitor.go()
     cluster.start()
     before = kernel.value("loss_here()")
@@ -125,6 +131,7 @@ def test_a_search_brings_its_best_trial_where_shapes_fit(kernel: Kernel, worse: 
         assert "experiment.top_checkpoint().load() makes the model" in text
     assert kernel.value("before != model[0].weight.sum().item()") == (best == here)
     assert kernel.value("losses") == 3
+    assert kernel.value("seen") == [best] * 12, "what has changed comes in any case"
 
 
 @pytest.mark.long

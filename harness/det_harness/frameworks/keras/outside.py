@@ -72,7 +72,9 @@ class FitChanges(heap_file.KeptChanges):
         self.save(folder)
         states = _own_states(callbacks)
         if states:
-            state_files.dump(folder, _OWN, states, lambda path: f"What {path[0]}.get_state() returns")
+            state_files.dump(
+                folder, _OWN, states, lambda path: f"What {path[0].rpartition(' ')[0]}.get_state() returns"
+            )
 
     def digest_with(self, callbacks: Sequence[Any]) -> bytes:
         """Return what tells the present states from others."""
