@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from det_native.capture.facts import size_of
+from det_native.capture.log import CallRecord, current_log
+from det_native.capture.reads import reads_in
+from det_native.capture.syntax import tree_of
+from det_native.capture.transform import transform
 from det_native.inspection.registry import adapter_of
 from det_native.proof.content import content_of
 from det_native.proof.leaves import Leaf, leaves_of
@@ -23,9 +28,12 @@ class EarlyContents:
     ----------
     namespace : mapping of str to value
         The variables as they are now.
+    init : CallRecord, optional
+        The call of ``init()``: a name that cells bind after it may follow from hyperparameters, whatever it held.
     """
 
-    def __init__(self, namespace: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, namespace: Mapping[str, Any] | None = None, init: CallRecord | None = None) -> None:
+        self._init = init
         self._data: set[str] = set()
         self._plain: set[tuple[str, str, str]] = set()
         self._room = _ROOM
@@ -37,7 +45,9 @@ class EarlyContents:
         """Whether a part of an input, held by the variable `name`, was the same then."""
         if leaf.kind in ("data", "library"):
             return leaf.content.exact in self._data
-        return leaf.kind == "value" and (name, leaf.path, leaf.content.exact) in self._plain
+        if leaf.kind != "value" or (name, leaf.path, leaf.content.exact) not in self._plain:
+            return False
+        return self._init is None or name not in _bound_after(self._init)
 
     def _read(self, name: str, value: Any) -> None:
         try:
@@ -61,6 +71,18 @@ class EarlyContents:
             return False
         self._room -= size
         return True
+
+
+def _bound_after(call: CallRecord) -> set[str]:
+    """Return the names that cells have bound since a call; in its own cell those of the statements below it."""
+    names: set[str] = set()
+    log = current_log()
+    for execution in log.executions[call.running :] if log is not None else ():
+        first = call.running_line + 1 if execution.index == call.running else 1
+        with suppress(SyntaxError):
+            body = tree_of(transform(execution.source).source).body
+            names |= reads_in(statement for statement in body if statement.lineno >= first).bound
+    return names
 
 
 def _weights_of(value: Any) -> list[Any] | None:

@@ -45,7 +45,7 @@ class Begun:
         record = note_call("init")
         working_directory.leave()
         log = current_log()
-        return cls(running_execution(), record, EarlyContents(log.shell.user_ns if log is not None else None))
+        return cls(running_execution(), record, EarlyContents(log.shell.user_ns if log is not None else None, record))
 
     def origin(self, record: CallRecord | None) -> Origin:
         """Return where a training call comes from."""

@@ -220,7 +220,7 @@ class _Beginning:
         wait_for_earlier(call, settings)
         origin = self.begun.origin(record)
         if not settings.place.local:
-            from det_harness.frameworks.torch.changes_keeper import begin_loop
+            from det_harness.frameworks.torch.call_snapshot import begin_loop
 
             begin_loop(call.context, asking_frame())
             return _no_batches(submit(call, settings, origin), call, settings)

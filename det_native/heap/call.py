@@ -81,25 +81,16 @@ class CallSnapshot:
     def changes(self, limit: int = LIMIT, *, reopen: Reopen | None = None) -> Changes:
         """Return what has changed since.
 
-        Parameters
-        ----------
-        limit : int
-            Bytes that may travel; the largest things are left out until the rest fits.
-        reopen : callable, optional
-            Is asked of each new open file how another process opens it again: a function and its arguments, or
-            NotImplemented.
+        Where that has more bytes than the limit, the largest things are left out. `reopen` is asked of each new open
+        file how another process opens it again: a function and its arguments, or NotImplemented.
         """
         return Changes(*Packer(self._snapshot, limit, exact=self._exact, reopen=reopen).pack())
 
     def put(self, data: bytes, *, reopen: bool = False) -> list[str]:
         """Put in place what has changed in another process; return a sentence for each thing that stays as it is.
 
-        Parameters
-        ----------
-        data : bytes
-        reopen : bool
-            Whether this process goes on with the training: then files that the other process had opened are opened
-            here. In a notebook, names that the user has bound anew since the snapshot stay.
+        With `reopen`, this process goes on with the training: files that the other process had opened are opened here.
+        In a notebook, names that the user has bound anew since the snapshot stay.
         """
         return put_changes(data, self._snapshot, exact=self._exact, reopen=reopen)
 

@@ -12,9 +12,6 @@ _SAMPLE = 1 << 12
 #: Bytes of changed blocks of one array that are copied, whatever the limit of what travels is.
 _MOST = 8 << 30
 
-#: The offset of each block, and its bytes.
-Blocks = list[tuple[int, bytes]]
-
 
 def digest(data: Any) -> str:
     """Return a short digest of bytes."""
@@ -33,18 +30,10 @@ def _digest_of_sample(block: memoryview) -> str:
     return digest(b"".join((block[:_SAMPLE], block[-_SAMPLE:], bytes(block[::step]))))
 
 
-def changed_blocks(data: Any, before: tuple[str, ...], now: tuple[str, ...]) -> Blocks:
-    """Return the blocks whose digests differ; all if there are more or fewer than before."""
+def changed_blocks(data: Any, before: tuple[str, ...], now: tuple[str, ...]) -> list[tuple[int, bytes]]:
+    """Return offset and bytes of the blocks whose digests differ; all if there are more or fewer than before."""
     view = memoryview(data).cast("B")
     places = [place for place in range(len(now)) if len(before) != len(now) or before[place] != now[place]]
     if len(places) * _BLOCK > _MOST:
         raise OverflowError(f"more than {_MOST >> 30} GB of it have changed")
     return [(place * _BLOCK, bytes(view[place * _BLOCK : (place + 1) * _BLOCK])) for place in places]
-
-
-def write_blocks(into: Any, blocks: Blocks) -> None:
-    """Write blocks into a flat array of bytes."""
-    import numpy
-
-    for start, data in blocks:
-        into[start : start + len(data)] = numpy.frombuffer(data, "u1")

@@ -21,13 +21,7 @@ def is_users_name(name: str) -> bool:
 
 
 class MappingKind(NamedKind):
-    """A mapping of names. The other process may have fewer or more: those are never compared.
-
-    Parameters
-    ----------
-    is_read : callable, optional
-        Whether a name belongs to it.
-    """
+    """A mapping of names. The other process may have fewer or more: those are never compared."""
 
     compared = False
 

@@ -6,9 +6,9 @@ import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from det_native.heap.edges import KEPT, NamedKind, State, is_value, kind_of
+from det_native.heap.edges import KEPT, OF_PROCESS, Missing, NamedKind, State, is_value, kind_of
 from det_native.heap.names import ROOTS
-from det_native.heap.pickling import Address, HeapPickler, KeptValue, Reopen, reopened, short
+from det_native.heap.pickling import HeapPickler, Reopen, reopened, short
 from det_native.heap.snapshot import MOST_OBJECTS, Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
@@ -33,18 +33,7 @@ class Output:
 
 
 class Packer:
-    """Packs what has changed since a snapshot.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-    limit : int
-        Bytes that may travel.
-    exact : bool
-        Of the fingerprints.
-    reopen : callable, optional
-        Returns how an open file is opened again.
-    """
+    """Packs what has changed since a snapshot; the parameters are those of :class:`CallSnapshot`."""
 
     def __init__(self, snapshot: Snapshot, limit: int, *, exact: bool, reopen: Reopen | None) -> None:
         self._snapshot, self._limit, self._exact, self._reopen = snapshot, limit, exact, reopen
@@ -57,8 +46,8 @@ class Packer:
             self._say_stays(number, "takes too long to compare")
         if snapshot.cut is not None:
             self._sentences[
-                f"`{snapshot.path(snapshot.cut)}` holds more than the {MOST_OBJECTS:,} objects that are compared: "
-                "what has changed inside of the others stays on the worker."
+                f"`{snapshot.path(snapshot.cut)}` holds more than the {MOST_OBJECTS:,} objects that are compared: what "
+                "has changed inside of the others stays on the worker."
             ] = None
         for number, state in states.items():
             self._add(number, state)
@@ -109,12 +98,13 @@ class Packer:
     def _dump(self) -> tuple[Output, HeapPickler]:
         output = Output(self._limit)
         pickler = self._pickler(output)
-        entries = [
-            (Address(number), facts, _numbers_packed(children) or [*map(self._or_kept, children)], content)
-            for number, (children, facts, content) in self._entries.items()
-        ]
-        run_with_deep_stack(lambda: pickler.dump_all(entries))
+        run_with_deep_stack(lambda: pickler.dump_all([self._packable(number, pickler) for number in self._entries]))
         return output, pickler
+
+    def _packable(self, number: int, pickler: HeapPickler) -> tuple[Any, ...]:
+        children, facts, content = self._entries[number]
+        held = _numbers_packed(children) or [*map(self._or_kept, children)]
+        return pickler.way(number, target=True), facts, held, content
 
     def _pickler(self, output: Output) -> HeapPickler:
         return HeapPickler(output, self._snapshot, self._replaced, exact=self._exact, reopen=self._reopen)
@@ -127,7 +117,7 @@ class Packer:
         if reopened(child, self._reopen) is not NotImplemented:
             return child
         stays = all(kind.stays and kind.quiet for kind in map(kind_of, held or [child]))
-        return KeptValue("a part of the process") if stays else child
+        return Missing(OF_PROCESS.stays) if stays else child
 
     # What is too large.
 
@@ -168,7 +158,7 @@ class Packer:
             self._say_stays(number, reason)
         else:
             self._say_stays(number, reason, self._child_path(number, place))
-            self._entries[number][0][place] = KeptValue(reason)
+            self._entries[number][0][place] = Missing(reason)
 
     def _child_path(self, number: int, place: int) -> str:
         snapshot = self._snapshot
@@ -197,7 +187,7 @@ class Packer:
             for place, child in enumerate(children)
         }
         snapshot = Snapshot({"new": (new, ROOTS)}, dict.fromkeys(self._snapshot.numbers, KEPT))
-        return {identity: snapshot.path(snapshot.numbers[identity]) for identity in wanted & snapshot.numbers.keys()}
+        return {id(obj): snapshot.path(number) for number, obj in enumerate(snapshot.objects) if id(obj) in wanted}
 
 
 def _numbers_packed(children: list[Any]) -> bytes | None:

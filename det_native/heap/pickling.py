@@ -22,41 +22,8 @@ Reopen = Callable[[Any], Any]
 _PLAIN = ATOMS | {list, dict, tuple, set, frozenset}
 
 
-class Address:
-    """Stands for an object whose state follows, even one that is packed by value elsewhere."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-
-class KeptValue:
-    """Stands for a child that cannot travel: the object that would hold it keeps what it has."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-
 class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Pickles what a snapshot's objects hold now.
-
-    Parameters
-    ----------
-    output : object
-        With ``write(data)``.
-    snapshot : Snapshot
-    replaced : collection of int
-        Numbers of objects that are packed by value, as they cannot be changed in place.
-    exact : bool
-        Of the fingerprints.
-    reopen : callable, optional
-
-    Attributes
-    ----------
-    ways : list of Way
-        How the receiver gets from its roots to its objects.
-    missing : list of (object, str, bool)
-        What could not be pickled, with what it is, and whether nobody misses it.
-    """
+    """Pickles what a snapshot's objects hold now; those with numbers in `replaced` by value."""
 
     def __init__(
         self, output: Any, snapshot: Snapshot, replaced: Collection[int], *, exact: bool, reopen: Reopen | None
@@ -68,7 +35,9 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         self._late: dict[int, tuple[int, Any]] = {}
         self._unfilled: list[Any] = []
         self._folder = f"{os.getcwd()}{os.sep}"
+        #: How the receiver gets from its roots to its objects.
         self.ways: list[Way] = []
+        #: What could not be pickled, with what it is, and whether nobody misses it.
         self.missing: list[tuple[Any, str, bool]] = []
 
     def persistent_id(self, obj: Any) -> Any:
@@ -77,14 +46,12 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             return ("within", obj[len(self._folder) :]) if obj.startswith(self._folder) else None
         if cls in ATOMS:
             return None
-        if cls is Address:
-            return "target", self._way(obj.number, target=True)
-        if cls is KeptValue:
+        if cls is Missing:
             return "missing", obj.what
         number = self._snapshot.numbers.get(id(obj))
         if number is not None:
             if number not in self._replaced:
-                return "at", self._way(number)
+                return "at", self.way(number)
             if cls not in (set, dict) and not self._snapshot.kinds[number].stays:
                 return None
         if cls in (set, dict) and _hashes_state(obj):
@@ -111,13 +78,14 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             self._unfilled.append(obj)
         return self._late[id(obj)][0]
 
-    def _way(self, number: int, *, target: bool = False) -> int:
+    def way(self, number: int, *, target: bool = False) -> int:
+        """Return the place of an object's address; of a target the receiver compares what it held."""
         place = self._ways.get(number)
         snapshot = self._snapshot
         if place is None:
             before, label = -1, None
             if number:
-                before, label = self._way(snapshot.parents[number]), snapshot.label(number)
+                before, label = self.way(snapshot.parents[number]), snapshot.label(number)
             place = self._ways[number] = len(self.ways)
             self.ways.append((before, label, snapshot.class_name(number), ""))
         before, label, name, fingerprint = self.ways[place]

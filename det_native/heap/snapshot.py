@@ -6,7 +6,7 @@ import gc
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
@@ -42,32 +42,22 @@ class Snapshot:
         In the order in which addresses are to begin with them.
     kept : mapping of int to Kind
         How objects are read whose content somebody else saves, by identity.
-
-    Attributes
-    ----------
-    objects, kinds, classes, children, facts : list
-        By number. Children are held, so that no identity is used twice.
-    numbers : dict of int to int
-        The number of an object, by its identity.
-    parents : list of int
-        From which object one was reached first.
-    slow : list of int
-        Objects that are not compared, as it takes too long to read them.
-    cut : int or None
-        The first object of which not all that it holds is compared, as there are too many objects.
     """
 
     def __init__(self, roots: Mapping[str, tuple[Any, Kind]], kept: Mapping[int, Kind] | None = None) -> None:
         names = {label: root for label, (root, _) in roots.items()}
+        # By number. Children are held, so that no identity is used twice.
         self.objects: list[Any] = [names, *names.values()]
         self.kinds: list[Kind] = [ROOTS, *(kind for _, kind in roots.values())]
         self.classes: list[type] = [type(obj) for obj in self.objects]
+        #: From which object one was reached first.
         self.parents: list[int] = [0] * len(self.objects)
+        #: By identity.
         self.numbers: dict[int, int] = {id(obj): number for number, obj in enumerate(self.objects)}
         self.children: list[Sequence[Any]] = []
         self.facts: list[Any] = []
-        self.slow: list[int] = []
-        self.cut: int | None = None
+        self.slow: list[int] = []  # not compared: it takes too long to read them
+        self.cut: int | None = None  # the first object of which not all is compared: there are too many
         self._kept = dict(kept or {})
         self.first = len(self.objects)
         self._places: list[int] = [0, *range(len(names))]
@@ -101,10 +91,10 @@ class Snapshot:
             facts.append(fact)
             number += 1
             if children and not ATOMS.issuperset(map(type, children)):
-                if kind.unordered(children, fact):
-                    unordered.append(number - 1)
-                else:
+                if kind.is_ordered:
                     self._enter(number - 1, children)
+                else:
+                    unordered.append(number - 1)
             # Another way to an object is better than the one through a set.
             while unordered and number == len(objects):
                 holder = unordered.pop(0)
@@ -149,24 +139,24 @@ class Snapshot:
     def _labels_of(self, number: int) -> Sequence[Any]:
         labels = self._labels.get(number)
         if labels is None:
-            kind, children, facts = self.kinds[number], self.children[number], self.facts[number]
-            labels = kind.labels(self.objects[number], children, facts)
-            count = kind.unordered(children, facts)
-            if count:
-                labels = [*self._appearances(children[:count]), *labels[count:]]
+            children = self.children[number]
+            labels = self.kinds[number].labels(self.objects[number], children, self.facts[number])
+            if not self.kinds[number].is_ordered:
+                looks = [label or self._appearance(child) for label, child in zip(labels, children, strict=True)]
+                counts = Counter(looks)
+                labels = [look if counts[look] == 1 else None for look in looks]
             self._labels[number] = labels
         return labels
 
-    def _appearances(self, children: Iterable[Any]) -> list[Any]:
-        """Return labels for the members of a set: their class and fingerprint, None for those that look alike."""
-        numbers = (self.numbers.get(id(child)) for child in children)
-        looks = [None if n is None else (self.class_name(n), self.fingerprint(n, exact=True)) for n in numbers]
-        counts = Counter(looks)
-        return [look if counts[look] == 1 else None for look in looks]
+    def _appearance(self, child: Any) -> Any:
+        """Return a label for a member of a set: its class and fingerprint."""
+        number = self.numbers.get(id(child))
+        return None if number is None else (self.class_name(number), self.fingerprint(number, exact=True))
 
     def class_name(self, number: int) -> str:
         """Return the class that an object had, for a check that both processes mean the same."""
-        return self.kinds[number].family or full_name(self.classes[number])
+        # Of what stays it may be another one: of tqdm.auto, where there is no browser.
+        return self.kinds[number].stays or full_name(self.classes[number])
 
     def fingerprint(self, number: int, *, exact: bool) -> str:
         """Return what tells an object's own state, as it was, from another."""

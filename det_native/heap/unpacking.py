@@ -16,23 +16,9 @@ from det_native.heap.stack import run_with_deep_stack
 
 
 def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -> list[str]:
-    """Put in place what has changed in another process that ran the same program.
+    """Put in place what has changed in another process; return a sentence for each object that stays as it is.
 
-    Parameters
-    ----------
-    data : bytes
-        Of :class:`det_native.heap.packing.Packer`.
-    snapshot : Snapshot
-        Of this process, at the same point of the program.
-    exact : bool
-        Whether this process is to have held the same values.
-    reopen : bool
-        See :meth:`det_native.heap.call.CallSnapshot.put`.
-
-    Returns
-    -------
-    list of str
-        A sentence for each object that stays as it is.
+    `data` is of :class:`det_native.heap.packing.Packer`; see :meth:`det_native.heap.call.CallSnapshot.put`.
     """
     (exact_there, ways), parts = pickle.loads(data)
     unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), snapshot, reopen=reopen)
@@ -42,8 +28,9 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
         entries = run_with_deep_stack(unpickler.load_all)
     except Exception as error:  # noqa: BLE001 (a class of the user's may raise anything)
         return [f"What the training changed cannot be read here ({short(error)}): everything stayed as it was."]
-    for number, facts, children, content in entries:
-        if isinstance(number, Missing):
+    for place, facts, children, content in entries:
+        number = unpickler.target(place)
+        if number is None:
             continue
         if isinstance(children, bytes):
             children = pickle.loads(children)
@@ -60,13 +47,7 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
 
 
 class HeapUnpickler(pickle.Unpickler):
-    """Reads what :class:`det_native.heap.pickling.HeapPickler` has written.
-
-    Attributes
-    ----------
-    sentences : list of str
-        For each object that stays as it is.
-    """
+    """Reads what :class:`det_native.heap.pickling.HeapPickler` has written."""
 
     def __init__(self, stream: io.BytesIO, snapshot: Snapshot, *, reopen: bool) -> None:
         super().__init__(stream)
@@ -112,6 +93,10 @@ class HeapUnpickler(pickle.Unpickler):
             return str(label)
         return f"{snapshot.path(parent)}{snapshot.kinds[parent].step(label)}"
 
+    def target(self, place: int) -> int | None:
+        """Return the number of an object whose state is to be written."""
+        return None if place in self._differing else self._numbers[place]
+
     def load_all(self) -> Any:
         """Return what was packed, with the sets and dicts filled whose members compute their hash."""
         entries = self.load()
@@ -131,9 +116,7 @@ class HeapUnpickler(pickle.Unpickler):
         if kind == "late":
             return self._late.setdefault(place, {} if more[0] == "dict" else set())
         number = self._numbers[place]
-        if number is None or (kind == "target" and place in self._differing):
-            return Missing("an object that is not here")
-        return number if kind == "target" else self._snapshot.objects[number]
+        return Missing("an object that is not here") if number is None else self._snapshot.objects[number]
 
     def find_class(self, module: str, name: str) -> Any:
         if module == pickling.__name__:

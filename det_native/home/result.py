@@ -65,7 +65,11 @@ class Result:
                 return
             self.done = True  # what is asked below may wait for the experiment, too
             try:
-                sentences = self._bring_objects()
+                try:
+                    sentences = self._bring_objects()
+                except CheckpointError:
+                    self.bring_files()
+                    raise
                 self.bring_files()
             except (MasterError, KeyboardInterrupt) as error:
                 self.done = isinstance(error, NotFoundError)

@@ -14,8 +14,9 @@ import enum
 import sys
 import types
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -48,14 +49,29 @@ class Slot:
     name : str
         Of the variable that leads there.
     value : object
-    put : callable
-        Gives the place another value.
+    holder : object
+        A dictionary, a list, a class or a running function; None if its value stays.
+    key : object
+        Of the place in its holder.
     """
 
     path: str
     name: str
     value: Any
-    put: Callable[[Any], object]
+    holder: Any = None
+    key: Any = None
+
+    def put(self, value: Any) -> None:
+        """Give the place another value."""
+        if isinstance(self.holder, FrameType):
+            variables: Any = self.holder.f_locals
+            variables[self.key] = value
+            if sys.version_info < (3, 13):
+                ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.holder), ctypes.c_int(0))
+        elif isinstance(self.holder, type):
+            setattr(self.holder, self.key, value)
+        elif self.holder is not None:
+            self.holder[self.key] = value
 
 
 def slots_of(payload: Any) -> Iterator[Slot]:
@@ -66,17 +82,9 @@ def slots_of(payload: Any) -> Iterator[Slot]:
     payload : FitCall or TorchCall
         The call, which is being made: the functions around it are looked at, too.
     """
-    for count, slot in enumerate(_slots(payload)):
-        if count == _MOST_SLOTS:
-            return
-        yield slot
-
-
-def _slots(payload: Any) -> Iterator[Slot]:
     # Plain values first: of large containers only a part is looked at.
-    for root in sorted(_roots(payload), key=lambda slot: type(slot.value) is not str):
-        with contextlib.suppress(Exception):  # an object of the user's may raise anything when it is looked at
-            yield from list(_within(root, 0))
+    roots = sorted(_roots(payload), key=lambda slot: type(slot.value) is not str)
+    return islice((slot for root in roots for slot in _within(root)), _MOST_SLOTS)
 
 
 def written(value: Any, folder: str) -> tuple[str, str] | None:
@@ -118,98 +126,49 @@ def _is_drawn_number(value: int) -> bool:
 
 def _roots(payload: Any) -> Iterator[Slot]:
     names = vars(sys.modules["__main__"])
-    yield from _items(names, "", names)
+    yield from _names(names, "", names)
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_locals is not frame.f_globals and is_own_module(str(frame.f_globals.get("__name__", ""))):
             for name, value in dict(frame.f_locals).items():
-                yield Slot(f"{frame.f_code.co_name}() {name}", name, value, _SetVariable(frame, name))
+                yield Slot(f"{frame.f_code.co_name}() {name}", name, value, frame, name)
         frame = frame.f_back
     callbacks = getattr(payload, "callbacks", ())
     for number, callback in enumerate(callbacks() if callable(callbacks) else callbacks):
-        path = f"{type(callback).__name__} (callback {number + 1})"
-        yield Slot(path, "", callback, lambda value: None)
+        yield Slot(f"{type(callback).__name__} (callback {number + 1})", "", callback)
 
 
-def _items(names: dict[str, Any], prefix: str, target: Any) -> Iterator[Slot]:
-    put = target.__setitem__ if isinstance(target, dict) else None
-    for name, value in list(names.items())[:_MOST_NAMES]:
-        if name not in _OF_IPYTHON and not name.startswith("__") and not (name[:1] == "_" and name[1:].isdigit()):
-            setter = _Set(put, name) if put is not None else _Set(_attribute_setter(target), name)
-            yield Slot(f"{prefix}{name}", name, value, setter)
-
-
-def _within(slot: Slot, depth: int) -> Iterator[Slot]:
-    value = slot.value
-    if isinstance(value, str | int | uuid.UUID | datetime.date) or is_path(value):
-        yield slot
-        return
-    if depth == _DEPTH:
-        return
-    for part in _parts(slot):
-        if _is_library_object(value) and not (isinstance(part.value, str) or is_path(part.value)):
-            continue  # its numbers and objects are its own affair
-        yield from _within(part, depth + 1)
+def _within(slot: Slot, depth: int = 0) -> Iterator[Slot]:
+    with contextlib.suppress(Exception):  # an object of the user's may raise anything when it is looked at
+        if isinstance(slot.value, str | int | uuid.UUID | datetime.date) or is_path(slot.value):
+            yield slot
+        elif depth < _DEPTH:
+            for part in list(_parts(slot)):
+                yield from _within(part, depth + 1)
 
 
 def _parts(slot: Slot) -> Iterator[Slot]:
-    value, path = slot.value, slot.path
-    if type(value) is dict:
-        for key, part in list(value.items())[:_MOST_PARTS]:
+    value, kind, path = slot.value, type(slot.value), slot.path
+    if kind is dict or kind is list:
+        items = list(value.items() if kind is dict else enumerate(value))[:_MOST_PARTS]
+        for key, part in items:
             if type(key) in (str, int):
-                yield Slot(f"{path}[{key!r}]", slot.name, part, _Set(value.__setitem__, key))
-    elif type(value) is list:
-        for index, part in enumerate(value[:_MOST_PARTS]):
-            yield Slot(f"{path}[{index}]", slot.name, part, _Set(value.__setitem__, index))
-    elif isinstance(value, types.ModuleType):
-        if is_own_module(value.__name__):
-            yield from _items(vars(value), f"{path}.", vars(value))
-    elif isinstance(value, type):
-        if is_own_module(value.__module__) and not issubclass(value, enum.Enum):
-            yield from _items(dict(vars(value)), f"{path}.", value)
-    elif not isinstance(value, types.FunctionType):
-        yield from _attributes(slot)
+                yield Slot(f"{path}[{key!r}]", slot.name, part, value, key)
+    elif isinstance(value, types.ModuleType | type):
+        module = value.__module__ if isinstance(value, type) else value.__name__
+        if is_own_module(module) and not (isinstance(value, type) and issubclass(value, enum.Enum)):
+            yield from _names(vars(value), f"{path}.", value if isinstance(value, type) else vars(value))
+    elif not isinstance(value, types.FunctionType) and isinstance(attributes := getattr(value, "__dict__", None), dict):
+        of_library = not (isinstance(value, _NAMESPACES) or is_own_module(kind.__module__))
+        for name, part in list(attributes.items())[:_MOST_PARTS]:
+            # Of a library's object, numbers and objects are its own affair.
+            if type(name) is str and not (
+                of_library and (name[:1] == "_" or not (isinstance(part, str) or is_path(part)))
+            ):
+                yield Slot(f"{path}.{name}", slot.name, part, attributes, name)
 
 
-def _attributes(slot: Slot) -> Iterator[Slot]:
-    attributes, public = getattr(slot.value, "__dict__", None), _is_library_object(slot.value)
-    if not isinstance(attributes, dict):
-        return
-    for name, part in list(attributes.items())[:_MOST_PARTS]:
-        if type(name) is str and not (public and name.startswith("_")):
-            yield Slot(f"{slot.path}.{name}", slot.name, part, _Set(attributes.__setitem__, name))
-
-
-def _is_library_object(value: Any) -> bool:
-    """Whether a value is an object of a library, and no plain container or namespace."""
-    kind = type(value)
-    if isinstance(value, types.ModuleType | type) or kind in (dict, list):
-        return False
-    return not (isinstance(value, _NAMESPACES) or is_own_module(kind.__module__))
-
-
-def _attribute_setter(target: Any) -> Callable[[str, Any], object]:
-    return lambda name, value: setattr(target, name, value)
-
-
-@dataclass(frozen=True)
-class _Set:
-    setter: Callable[[Any, Any], object]
-    key: Any
-
-    def __call__(self, value: Any) -> None:
-        self.setter(self.key, value)
-
-
-@dataclass(frozen=True)
-class _SetVariable:
-    """Sets a variable of a running function."""
-
-    frame: FrameType
-    name: str
-
-    def __call__(self, value: Any) -> None:
-        variables: Any = self.frame.f_locals
-        variables[self.name] = value
-        if sys.version_info < (3, 13):
-            ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.frame), ctypes.c_int(0))
+def _names(names: Mapping[str, Any], prefix: str, holder: Any) -> Iterator[Slot]:
+    for name, value in list(names.items())[:_MOST_NAMES]:
+        if name not in _OF_IPYTHON and not name.startswith("__") and not (name[:1] == "_" and name[1:].isdigit()):
+            yield Slot(f"{prefix}{name}", name, value, holder, name)

@@ -78,7 +78,7 @@ def test_the_users_own_functions_and_other_errors_have_no_advice(call: Any) -> N
 def test_an_error_on_a_worker_and_one_here_say_it(tmp_path: Path) -> None:
     error = failing(plateau)
     source = ProgramSource(Program(kind="cells", framework="torch"), tmp_path)
-    info = advised(describe(error, source), error, TrialEnvironment(config={}, hparams={}), source)
+    info = advised(describe(error, source), error, TrialEnvironment(config={}, hparams={}))
     assert "has no argument 'verbose'" in info.message
     assert "has no argument 'verbose'" in info.traceback
     config = {"searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 1}}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import random
 import sys
 import threading
 import types
@@ -201,15 +202,49 @@ def test_deep_structures_and_cycles_come_home() -> None:
         for _ in range(10_000):
             names["deep"] = [names["deep"]]
         names["cycle"].append(names["cycle"])
+        innermost(names["chain"]).append(1)
 
-    sides = train(lambda: {"deep": 7, "cycle": []}, change)
-    deep = sides.notebook["deep"]
-    for _ in range(10_000):
-        (deep,) = deep
-    assert deep == 7
+    def innermost(chain: Any) -> Any:
+        for _ in range(10_000):
+            (chain,) = chain
+        return chain
+
+    def fill() -> Names:
+        chain: list[Any] = []
+        for _ in range(10_000):
+            chain = [chain]
+        return {"deep": 7, "cycle": [], "chain": chain}
+
+    sides = train(fill, change)
+    assert innermost(sides.notebook["deep"]) == 7
+    assert innermost(sides.notebook["chain"]) == [1]
     assert sides.notebook["cycle"][0] is sides.notebook["cycle"]
 
 
 def test_a_queue_keeps_its_lock() -> None:
     sides = train(lambda: {"jobs": queue.Queue()}, lambda names: names["jobs"].put(1))
     assert sides.notebook["jobs"].get(timeout=1) == 1
+
+
+def test_a_bare_object_is_the_same_one() -> None:
+    sides = train(lambda: {"unset": object(), "rows": []}, lambda names: names["rows"].append(names["unset"]))
+    assert sides.notebook["rows"][0] is sides.notebook["unset"]
+    assert sides.sentences == []
+
+
+def test_an_object_that_takes_too_long_is_read_once_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    class Slow(random.Random):
+        def getstate(self) -> Any:
+            nonlocal now
+            now += 60
+            return super().getstate()
+
+    monkeypatch.setattr("det_native.heap.snapshot.time", types.SimpleNamespace(monotonic=lambda: now))
+    sides = train(
+        lambda: {"stream": Slow(1), "rows": []}, lambda names: (names["stream"].random(), names["rows"].append(1))
+    )
+    assert sides.notebook["rows"] == [1]
+    assert sides.sentences == ["`stream` takes too long to compare: it stayed as it was."]
+    assert now == 120

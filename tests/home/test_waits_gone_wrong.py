@@ -28,7 +28,9 @@ if width == WORSE:
 model = context.wrap_model(net)
 optimizer = context.wrap_optimizer(torch.optim.Adam(model.parameters(), 0.001))
 
+seen = []
 def train_batch(batch, epoch_idx, batch_idx):
+    seen.append(width)
     loss = torch.nn.functional.mse_loss(model(batch[0]), batch[1])
     context.backward(loss)
     context.step_optimizer(optimizer)
@@ -129,6 +131,7 @@ def test_a_search_brings_its_best_trial_where_shapes_fit(kernel: Kernel, worse: 
         assert "experiment.top_checkpoint().load() makes the model" in text
     assert kernel.value("before != model[0].weight.sum().item()") == (best == here)
     assert kernel.value("losses") == 3
+    assert kernel.value("seen") == [best] * 12, "what has changed comes in any case"
 
 
 @pytest.mark.long

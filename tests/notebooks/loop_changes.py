@@ -18,10 +18,7 @@ BEGIN, END = "<!-- loops: begin -->\n", "<!-- loops: end -->\n"
 #: The loops, and what the documents call them.
 TITLES = {
     "mnist": "MNIST",
-    "char_rnn": "Char-RNN",
     "gan": "GAN",
-    "autoencoder": "Autoencoder",
-    "seq2seq": "Seq2seq",
     "fine_tuning": "Fine-tuning",
     "early_stopping": "Early stopping",
     "mixed_precision": "Mixed precision",

@@ -14,12 +14,8 @@ pytestmark = [pytest.mark.slow, only_keras_2]
 FIRST = ("keras2_home_tabular_stopping",)
 #: Those of `make soak`.
 LAST = (
-    "keras2_home_autoencoder",
     "keras2_home_gan",
     "keras2_home_kfold",
-    "keras2_home_predict_in_the_cell",
-    "keras2_home_tokenizer_lstm",
-    "keras2_loss_metric_and_lambda",
 )
 
 

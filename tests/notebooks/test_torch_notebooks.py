@@ -14,10 +14,6 @@ FIRST = ("torch_everything_in_one_cell",)
 #: Those of `make soak`.
 LAST = (
     "torch_augmentation",
-    "torch_home_cnn_confusion",
-    "torch_home_shared_encoder",
-    "torch_home_tabular",
-    "torch_home_text_predict",
 )
 
 

@@ -73,7 +73,7 @@ def batches_here(call: TrainingCall, settings: Settings, origin: Origin) -> Iter
 
 def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generator[Any, None, None]:
     from det_harness.frameworks.base import harness_of
-    from det_harness.frameworks.torch.changes_keeper import begin_loop
+    from det_harness.frameworks.torch.call_snapshot import begin_loop
 
     try:
         experiment, sample, steps, search = _begun(call, settings, origin)

@@ -13,6 +13,7 @@ from det_native.heap.digests import digest
 from det_native.heap.edges import (
     ATOMS,
     BY_NAME,
+    OF_PROCESS,
     Difference,
     Kind,
     Missing,
@@ -21,9 +22,8 @@ from det_native.heap.edges import (
     changed_items,
     is_value,
     stable_digest,
-    stays,
 )
-from det_native.heap.kinds.instances import with_attributes
+from det_native.heap.kinds.instances import Composite, with_attributes
 
 
 def _with_kept(before: Sequence[Any], children: Sequence[Any]) -> list[Any]:
@@ -72,10 +72,11 @@ def _pairs(children: Sequence[Any]) -> dict[Any, Any]:
 class DictKind(Kind):
     """Keys and values; a key that is no atom is a child as well, at its place."""
 
-    base: Any = dict
+    def __init__(self, base: Any = dict) -> None:
+        self._base = base
 
     def read_state(self, obj: dict[Any, Any]) -> State:
-        return [*self.base.keys(obj), *self.base.values(obj)], None
+        return [*self._base.keys(obj), *self._base.values(obj)], None
 
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
         half = len(children) // 2
@@ -89,21 +90,19 @@ class DictKind(Kind):
         if not ATOMS.issuperset(map(type, (*old, *new))) or any(map(ne, keys, new)):
             return *now, None
         values = changed_items(old, new, renewed)
-        return [*values, *values.values(), *now[0][2 * len(new) :]], now[1], [key for key in old if key not in new]
+        return [*values, *values.values()], None, [key for key in old if key not in new]
 
     def write_state(self, obj: dict[Any, Any], children: Sequence[Any], facts: Any, content: Any) -> None:
         before = dict(obj)
         if content is None:
-            self.base.clear(obj)
+            self._base.clear(obj)
         for key in content or ():
-            self.base.pop(obj, key, None)
+            self._base.pop(obj, key, None)
         for key, value in _pairs(children).items():
-            if isinstance(key, Missing):
-                continue
-            if not isinstance(value, Missing):
-                self.base.__setitem__(obj, key, value)
-            elif key in before:
-                self.base.__setitem__(obj, key, before[key])
+            if isinstance(value, Missing):
+                value = before.get(key, value)
+            if not isinstance(key, Missing) and not isinstance(value, Missing):
+                self._base.__setitem__(obj, key, value)
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         if not exact:
@@ -113,29 +112,10 @@ class DictKind(Kind):
         return stable_digest({(key, value if is_value(value) else ...) for key, value in items if type(key) in ATOMS})
 
 
-class OrderedDictKind(DictKind):
-    """``collections.OrderedDict``."""
-
-    base = OrderedDict
-
-
-class DefaultDictKind(DictKind):
-    """``collections.defaultdict``."""
-
-    def read_state(self, obj: Any) -> State:
-        return [*super().read_state(obj)[0], obj.default_factory], None
-
-    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
-        return [*super().labels(obj, children[:-1], facts), ("factory",)]
-
-    def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
-        super().write_state(obj, children[:-1], facts, content)
-        if not isinstance(children[-1], Missing):
-            obj.default_factory = children[-1]
-
-
 class SetKind(Kind):
     """Atoms by value, objects by identity: their order is that of their addresses in memory."""
+
+    is_ordered = False
 
     def __init__(self, *, in_place: bool = True) -> None:
         self.in_place = in_place
@@ -144,8 +124,8 @@ class SetKind(Kind):
         atoms = frozenset(member for member in obj if type(member) in ATOMS)
         return [member for member in obj if type(member) not in ATOMS] if len(atoms) < len(obj) else (), atoms
 
-    def unordered(self, children: Sequence[Any], facts: Any) -> int:
-        return len(children)
+    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
+        return [None] * len(children)
 
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         children, atoms = before
@@ -170,13 +150,12 @@ def _owner(method: Any) -> Sequence[Any]:
     return () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
 
 
-def call_method(owner: Any, name: str) -> Any:
-    """Return what a method gives: how views are made again."""
-    return getattr(owner, name)()
-
-
 def _view_of_dict(name: str) -> Kind:
-    return SimpleKind(held=gc.get_referents, reduce=lambda view: (call_method, (gc.get_referents(view)[0], name)))
+    def reduce(view: Any) -> Any:
+        (owner,) = gc.get_referents(view)
+        return getattr(type(owner), name), (owner,)
+
+    return SimpleKind(held=gc.get_referents, reduce=reduce)
 
 
 def _function(method: Any) -> tuple[Any, ...]:
@@ -202,13 +181,13 @@ for _name, _kind in {
     "builtins.bytearray": _BYTES,
     "array.array": _BYTES,
     "collections.deque": DequeKind(),
-    "collections.OrderedDict": OrderedDictKind(),
-    "collections.defaultdict": DefaultDictKind(),
+    "collections.OrderedDict": DictKind(OrderedDict),
 }.items():
     BY_NAME[_name] = with_attributes(_kind)
 for _name in ("keys", "values", "items"):
     BY_NAME[f"builtins.dict_{_name}"] = BY_NAME[f"builtins.odict_{_name}"] = _view_of_dict(_name)
 BY_NAME |= {
+    "collections.defaultdict": Composite(DictKind()),
     "builtins.property": SimpleKind(held=_accessors, reduce=lambda made: (property, (*_accessors(made), made.__doc__))),
     "builtins.staticmethod": SimpleKind(held=_function, reduce=lambda method: (staticmethod, _function(method))),
     "builtins.classmethod": SimpleKind(held=_function, reduce=lambda method: (classmethod, _function(method))),
@@ -218,5 +197,5 @@ BY_NAME |= {
     "builtins.mappingproxy": SimpleKind(
         held=gc.get_referents, reduce=lambda proxy: (types.MappingProxyType, (gc.get_referents(proxy)[0],))
     ),
-    "builtins.memoryview": stays("a view of memory", quiet=True),
+    "builtins.memoryview": OF_PROCESS,
 }

@@ -7,6 +7,7 @@ import os
 import sys
 import types
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from det_native.heap.edges import ATOMS, BY_NAME, VALUE, NamedKind, SimpleKind, write_new
@@ -75,7 +76,7 @@ class FunctionKind(NamedKind):
 
 def make_function(code: types.CodeType, names: Any, *parts: Any) -> types.FunctionType:
     """Make a function of the user's again, over the notebook's own names or those of its module."""
-    function = types.FunctionType(code, vars(import_again(names)) if isinstance(names, str) else names, *parts)
+    function = types.FunctionType(code, vars(import_module(names)) if isinstance(names, str) else names, *parts)
     function.__module__ = names if isinstance(names, str) else "__main__"
     return function
 
@@ -137,18 +138,12 @@ class ModuleKind(MappingKind):
         super().write(vars(obj), values, gone if is_users_module(obj.__name__) else ())
 
     def reduce(self, obj: types.ModuleType) -> Any:
-        return import_again, (obj.__name__,)
+        return import_module, (obj.__name__,)
 
 
 def _is_setting(name: str, value: Any) -> bool:
     """Whether a library's name may be a setting; a path, as of the folder for temporary files, is of the process."""
     return name[0] != "_" and type(value) in ATOMS and not (isinstance(value, str) and os.path.isabs(value))
-
-
-def import_again(name: str) -> types.ModuleType:
-    """Return a module by its name."""
-    __import__(name)
-    return sys.modules[name]
 
 
 def make_cached(function: Any, parameters: dict[str, Any]) -> Any:

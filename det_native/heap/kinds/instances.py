@@ -8,6 +8,7 @@ import gc
 import hashlib
 import io
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,6 @@ from det_native.heap.edges import (
     Kind,
     NamedKind,
     State,
-    stable_digest,
     write_new,
 )
 from det_native.heap.ownership import CAN_GO_ON, is_users
@@ -32,11 +32,7 @@ _IMMUTABLE = 1 << 8
 class AttributesKind(NamedKind):
     """All of an object is in its attributes and slots, and in its class, which may change.
 
-    Parameters
-    ----------
-    skipped : frozenset of str
-        Attributes that are the process's own: never read, and an object keeps its own.
-    compared : bool
+    Attributes that are `skipped` are the process's own: never read, and an object keeps its own.
     """
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
@@ -119,7 +115,7 @@ def slots_of(cls: Any) -> Sequence[tuple[str, Any]]:
     """Return the slots of a class with their descriptors."""
     slots = []
     for base in cls.__mro__:
-        names = vars(base).get("__slots__", ())
+        names = vars(base).get("__slots__", ("default_factory",) if base is defaultdict else ())
         for name in (names,) if isinstance(names, str) else names:
             if name.startswith("__") and not name.endswith("__"):
                 name = f"_{base.__name__.lstrip('_')}{name}"
@@ -129,17 +125,11 @@ def slots_of(cls: Any) -> Sequence[tuple[str, Any]]:
 
 
 class Composite(Kind):
-    """A container, or an object that is more than its attributes, of a class that adds attributes.
-
-    Parameters
-    ----------
-    base : Kind
-        Of what the class has without them.
-    """
+    """A container, or an object that is more than its attributes, of a class that adds some to what `base` reads."""
 
     def __init__(self, base: Kind) -> None:
         self._base, self._attributes = base, AttributesKind()
-        self.in_place = base.in_place
+        self.in_place, self.is_ordered = base.in_place, base.is_ordered
 
     def read_state(self, obj: Any) -> State:
         inner, inner_facts = self._base.read_state(obj)
@@ -149,9 +139,6 @@ class Composite(Kind):
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
         count, inner, names = facts
         return [*self._base.labels(obj, children[:count], inner), *(("attribute", name) for name in names)]
-
-    def unordered(self, children: Sequence[Any], facts: Any) -> int:
-        return self._base.unordered(children[: facts[0]], facts[1])
 
     def step(self, label: Any) -> str:
         return f".{label[1]}" if type(label) is tuple and label[0] == "attribute" else self._base.step(label)
@@ -219,17 +206,18 @@ class ReduceKind(Kind):
             for _ in obj:
                 pass
 
-    def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
-        return stable_digest(facts) if exact and self.compared else ""
+
+def _is_plain(cls: type) -> bool:
+    """Whether a class statement has made a class."""
+    return bool(cls.__flags__ & _HEAP) and not cls.__flags__ & _IMMUTABLE
 
 
 def _kind_of_class(cls: type) -> Kind:
     bases = cls.__mro__[:-1]
-    plain = [bool(base.__flags__ & _HEAP) and not base.__flags__ & _IMMUTABLE for base in bases]
-    if not plain[0] or type(cls).__name__ == "pybind11_type":
+    if not _is_plain(cls) or type(cls).__name__ == "pybind11_type":
         return ReduceKind(cls)
     own = {name for base in bases for name in vars(base)}
-    if all(plain):
+    if all(map(_is_plain, bases)):
         return AttributesKind()
     if not has_attributes(cls) or own & {"__reduce__", "__reduce_ex__"}:
         return ReduceKind(cls)

@@ -120,19 +120,12 @@ _VARIABLES: WeakValueDictionary[str, Any] = WeakValueDictionary()
 def _variables_named(names: list[str]) -> tuple[Any, ...]:
     """Return the variables of these names; nothing where one of them is gone."""
     if any(name not in _VARIABLES for name in names):
-        kinds = _kinds_of_variables()
-        _VARIABLES.update((variable._unique_id, variable) for variable in gc.get_objects() if type(variable) in kinds)
+        from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
+
+        every = (obj for obj in gc.get_objects() if BaseResourceVariable in type(obj).__mro__)
+        _VARIABLES.update((variable._unique_id, variable) for variable in every)
     variables = tuple(_VARIABLES.get(name) for name in names)
     return () if any(variable is None for variable in variables) else variables
-
-
-def _kinds_of_variables() -> set[type]:
-    from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
-
-    kinds: list[type] = [BaseResourceVariable]
-    for kind in kinds:
-        kinds += kind.__subclasses__()
-    return {*kinds}
 
 
 BY_NAME |= {

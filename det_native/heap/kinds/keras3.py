@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, SimpleKind, stays
-from det_native.heap.kinds.builtin import DictKind, ListKind, OrderedDictKind, SetKind
+from det_native.heap.edges import BY_NAME, OF_PROCESS, SimpleKind
+from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
-from det_native.heap.kinds.tensorflow_ import facts_of
+from det_native.heap.kinds.tensorflow_ import facts_of, make_variable
 
 _OF_THE_PROCESS = frozenset(
     [
@@ -26,11 +27,6 @@ def _value(variable: Any) -> Any:
     import numpy as np
 
     return np.array(keras.ops.convert_to_numpy(variable))
-
-
-def make_variable(cls: Any, value: Any, trainable: bool, name: str, dtype: str) -> Any:
-    """Make a variable with this value."""
-    return cls(value, trainable=trainable, name=name, dtype=dtype)
 
 
 class KerasKind(AttributesKind):
@@ -83,10 +79,10 @@ BY_NAME |= {
     "keras.src.losses.loss.Loss": MetricKind(),
     "keras.src.utils.tracking.TrackedList": TrackedKind(ListKind()),
     "keras.src.utils.tracking.TrackedDict": TrackedKind(DictKind()),
-    "keras.src.utils.tracking.TrackedOrderedDict": TrackedKind(OrderedDictKind()),
+    "keras.src.utils.tracking.TrackedOrderedDict": TrackedKind(DictKind(OrderedDict)),
     "keras.src.utils.tracking.TrackedSet": TrackedKind(SetKind()),
-    "keras.src.utils.tracking.Tracker": stays("what Keras knows of an object", quiet=True),
-    "keras.src.backend.common.keras_tensor.KerasTensor": stays("a part of a graph", quiet=True),
-    "keras.src.ops.node.Node": stays("a part of a graph", quiet=True),
-    "keras.src.trainers.epoch_iterator.EpochIterator": stays("an iterator of Keras", quiet=True),
+    "keras.src.utils.tracking.Tracker": OF_PROCESS,
+    "keras.src.backend.common.keras_tensor.KerasTensor": OF_PROCESS,
+    "keras.src.ops.node.Node": OF_PROCESS,
+    "keras.src.trainers.epoch_iterator.EpochIterator": OF_PROCESS,
 }

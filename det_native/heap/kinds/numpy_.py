@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from det_native.heap.digests import changed_blocks, digests, write_blocks
+from det_native.heap.digests import changed_blocks, digests
 from det_native.heap.edges import BY_NAME, VALUE, Kind, Missing, SimpleKind, State, stable_digest
 from det_native.heap.kinds.instances import with_attributes
 
@@ -41,18 +41,16 @@ class ArrayKind(Kind):
         locked = not obj.flags.writeable and obj.flags.owndata
         if locked:
             obj.flags.writeable = True
-        try:
-            if obj.dtype == object:
-                for index, child in zip(numpy.ndindex(obj.shape), children, strict=True):
-                    if not isinstance(child, Missing):
-                        obj[index] = child
-            elif isinstance(content, list):
-                _write(obj, content)
-            elif content is not None:
-                numpy.copyto(obj, content)
-        finally:
-            if locked:
-                obj.flags.writeable = False
+        if obj.dtype == object:
+            for index, child in zip(numpy.ndindex(obj.shape), children, strict=True):
+                if not isinstance(child, Missing):
+                    obj[index] = child
+        elif isinstance(content, list):
+            _write(obj, content)
+        elif content is not None:
+            numpy.copyto(obj, content)
+        if locked:
+            obj.flags.writeable = False
 
     def reduce(self, obj: Any) -> Any:
         owner = _owner(obj)
@@ -90,7 +88,8 @@ def _write(array: Any, blocks: Any) -> None:
 
     array = numpy.asarray(array)
     flat = array.reshape(-1, order="A") if array.flags.forc else array.ravel(order="K")
-    write_blocks(flat.view("u1"), blocks)
+    for start, data in blocks:
+        flat.view("u1")[start : start + len(data)] = numpy.frombuffer(data, "u1")
     if not array.flags.forc:
         array[...] = flat.reshape(array.shape)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Kind, Missing, SimpleKind, State, stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, OF_PROCESS, VALUE, Kind, Missing, SimpleKind, State, stays
 
 
 def _place_in_file(file: Any) -> Any:
@@ -40,31 +40,17 @@ def _fresh(make: Callable[[], Any] | None = None) -> Kind:
     return SimpleKind(None, lambda *state: None, reduce=(lambda obj: (make, ())) if make else None)
 
 
-def _reduced_reference(obj: Any) -> Any:
-    target = obj()
-    return (weakref.ref, (target,)) if target is not None else (dead_reference, ())
-
-
-class _Gone:
-    pass
-
-
-def dead_reference() -> Any:
-    """Return a weak reference to nothing."""
-    return weakref.ref(_Gone())
-
-
 class WeakMapping(Kind):
     """``WeakValueDictionary`` and its siblings by what is alive in them."""
 
-    compared = False
+    compared = is_ordered = False
 
     def read_state(self, obj: Any) -> State:
         pairs = list(obj.items()) if hasattr(obj, "items") else [(member, None) for member in obj]
         return [half for pair in pairs for half in pair], None
 
-    def unordered(self, children: Sequence[Any], facts: Any) -> int:
-        return len(children)
+    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
+        return [None] * len(children)
 
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         obj.clear()
@@ -101,74 +87,57 @@ def _write_memory_file(file: Any, facts: Any, content: Any) -> None:
     file.seek(facts[1])
 
 
-_GENERATOR = stays("a generator", progress=_place_in_code)
-_CONNECTION = stays("a connection to a database")
-_PROCESS = stays("a process")
-_POOL = stays("a pool")
-_WRITER = stays("a csv writer")
-_SHELL = stays("a part of the shell", quiet=True)
-_REFERENCE = SimpleKind(reduce=_reduced_reference)
-_WEAK = WeakMapping()
+# A dead reference is made again to a set that nobody holds.
+_REFERENCE = SimpleKind(reduce=lambda obj: (weakref.ref, (set() if obj() is None else obj(),)))
 _MEMORY_FILE = SimpleKind(
     _read_memory_file, _write_memory_file, content=lambda file: None if file.closed else file.getvalue()
 )
 
+_STAYS = {
+    "a connection": ("_socket.socket",),
+    "a connection to a database": ("_sqlite3.Connection", "sqlite3.Connection", "_sqlite3.Cursor", "sqlite3.Cursor"),
+    "a process": ("subprocess.Popen", "multiprocessing.process.BaseProcess"),
+    "a pool": ("concurrent.futures._base.Executor", "multiprocessing.pool.Pool"),
+    "a csv writer": ("_csv.writer", "_csv.Writer"),
+    "a csv reader": ("_csv.reader",),
+}
+for _what, _names in _STAYS.items():
+    BY_NAME |= dict.fromkeys(_names, stays(_what))
+for _name in (
+    *("asyncio.events.AbstractEventLoop", "builtins.frame", "builtins.traceback", "threading.Thread"),
+    *("_contextvars.ContextVar", "_contextvars.Context", "ipywidgets.widgets.widget.Widget", "logging.Handler"),
+):
+    BY_NAME[_name] = OF_PROCESS
+for _name in (
+    *("importlib._bootstrap.ModuleSpec", "re.Pattern", "pathlib.PurePath", "datetime.date", "datetime.time"),
+    *("datetime.timedelta", "datetime.tzinfo", "decimal.Decimal", "fractions.Fraction", "uuid.UUID", "enum.auto"),
+):
+    BY_NAME[_name] = VALUE
+for _name in ("weakref.WeakValueDictionary", "weakref.WeakKeyDictionary", "_weakrefset.WeakSet"):
+    BY_NAME[_name] = WeakMapping()
 BY_NAME |= {
-    "builtins.generator": _GENERATOR,
+    "builtins.generator": stays("a generator", progress=_place_in_code),
     "builtins.coroutine": stays("a coroutine", progress=_place_in_code),
-    "builtins.async_generator": _GENERATOR,
+    "builtins.async_generator": stays("a generator", progress=_place_in_code),
     # What is in a file comes with the files of the training.
     "_io._IOBase": SimpleKind(_place_in_file, _write_place, compared=False, stays="an open file", quiet=True),
     "_io.StringIO": _MEMORY_FILE,
     "_io.BytesIO": _MEMORY_FILE,
-    "asyncio.events.AbstractEventLoop": stays("an event loop", quiet=True),
-    "builtins.frame": stays("a frame", quiet=True),
-    "builtins.traceback": stays("a traceback", quiet=True),
-    "threading.Thread": stays("a thread", quiet=True),
     "_thread.lock": _fresh(threading.Lock),
     "_thread.RLock": _fresh(threading.RLock),
     "_thread._local": _fresh(threading.local),
-    "_contextvars.ContextVar": stays("a context variable", quiet=True),
-    "_contextvars.Context": stays("a context", quiet=True),
-    "_socket.socket": stays("a connection"),
-    "_sqlite3.Connection": _CONNECTION,
-    "sqlite3.Connection": _CONNECTION,
-    "_sqlite3.Cursor": _CONNECTION,
-    "sqlite3.Cursor": _CONNECTION,
-    "subprocess.Popen": _PROCESS,
-    "multiprocessing.process.BaseProcess": _PROCESS,
-    "concurrent.futures._base.Executor": _POOL,
-    "multiprocessing.pool.Pool": _POOL,
     "tqdm.std.tqdm": SimpleKind(
         lambda bar: (bar.n, getattr(bar, "total", None), bar.disable),
         _write_bar,
         compared=False,
         stays="a progress bar",
         quiet=True,
-        family="a progress bar",  # of tqdm.auto another class without a browser
     ),
-    "ipywidgets.widgets.widget.Widget": stays("a widget", quiet=True),
     "logging.Logger": _fresh(),
-    "logging.Handler": stays("a handler of a logger", quiet=True),
-    "_csv.writer": _WRITER,
-    "_csv.Writer": _WRITER,
-    "_csv.reader": stays("a csv reader"),
     "weakref.ReferenceType": _REFERENCE,
     "weakref.WeakMethod": _REFERENCE,
-    "weakref.WeakValueDictionary": _WEAK,
-    "weakref.WeakKeyDictionary": _WEAK,
-    "_weakrefset.WeakSet": _WEAK,
     "random.Random": SimpleKind(lambda stream: stream.getstate(), lambda stream, state, _: stream.setstate(state)),
 }
-for _name in (
-    *("importlib._bootstrap.ModuleSpec", "re.Pattern", "pathlib.PurePath", "datetime.date", "datetime.time"),
-    *("datetime.timedelta", "datetime.tzinfo", "decimal.Decimal", "fractions.Fraction", "uuid.UUID", "enum.auto"),
-):
-    BY_NAME[_name] = VALUE
-BY_PREFIX += [
-    ("IPython.", _SHELL),
-    ("ipykernel.", _SHELL),
-    ("matplotlib.", stays("a figure", quiet=True)),
-    ("multiprocessing.", stays("a part of another process", quiet=True)),
-    ("typing.", VALUE),
-]
+for _prefix in ("IPython.", "ipykernel.", "matplotlib.", "multiprocessing."):
+    BY_PREFIX.append((_prefix, OF_PROCESS))
+BY_PREFIX.append(("typing.", VALUE))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, VALUE, Missing, NamedKind, SimpleKind, stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, OF_PROCESS, VALUE, Missing, SimpleKind, stays
 from det_native.heap.kinds.instances import AttributesKind
 
 # Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
@@ -21,16 +20,15 @@ def facts_of(value: Any, dtype: str) -> Any:
 
 
 def _reduced_variable(obj: Any) -> Any:
-    if not sys.modules["tensorflow"].executing_eagerly():
+    tf = sys.modules["tensorflow"]
+    if not tf.executing_eagerly():
         return Missing, ("a variable of a graph",)
-    return make_variable, (obj.numpy(), obj.trainable, obj.name.partition(":")[0], obj.dtype.name)
+    return make_variable, (tf.Variable, obj.numpy(), obj.trainable, obj.name.partition(":")[0], obj.dtype.name)
 
 
-def make_variable(value: Any, trainable: bool, name: str, dtype: str) -> Any:
+def make_variable(cls: Any, value: Any, trainable: bool, name: str, dtype: str) -> Any:
     """Make a variable with this value."""
-    import tensorflow as tf
-
-    return tf.Variable(value, trainable=trainable, name=name, dtype=dtype)
+    return cls(value, trainable=trainable, name=name, dtype=dtype)
 
 
 def _facts_of_constant(obj: Any) -> Any:
@@ -74,24 +72,13 @@ class DatasetKind(AttributesKind):
     stays = "a Dataset of TensorFlow"
 
 
-class WrappedKind(NamedKind):
-    """What TensorFlow puts around a dict or a tuple that is an attribute."""
-
-    def read(self, obj: Any) -> Mapping[Any, Any]:
-        return {("wrapped",): obj.__wrapped__}
-
-    def write(self, obj: Any, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
-        for value in values.values():
-            obj.__wrapped__ = value
-
-    def reduce(self, obj: Any) -> Any:
-        return unwrapped, (obj.__wrapped__,)
-
-
 def unwrapped(value: Any) -> Any:
     """Return a value as it is."""
     return value
 
+
+# What TensorFlow puts around a dict or a tuple that is an attribute.
+_WRAPPED = SimpleKind(held=lambda obj: (obj.__wrapped__,), reduce=lambda obj: (unwrapped, (obj.__wrapped__,)))
 
 BY_NAME |= {
     "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": SimpleKind(
@@ -105,30 +92,26 @@ BY_NAME |= {
         _facts_of_constant,
         reduce=lambda obj: (type(None), ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name)),
     ),
-    "tensorflow.python.trackable.data_structures._DictWrapper": WrappedKind(),
-    "tensorflow.python.trackable.data_structures._TupleWrapper": WrappedKind(),
+    "tensorflow.python.trackable.data_structures._DictWrapper": _WRAPPED,
+    "tensorflow.python.trackable.data_structures._TupleWrapper": _WRAPPED,
     "tensorflow.python.trackable.data_structures.ListWrapper": AttributesKind(),
     "tensorflow.python.ops.stateful_random_ops.Generator": GeneratorKind(),
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": DatasetKind(
         frozenset({"_graph_attr", "_variant_tensor_attr", "_options_attr"})
     ),
     "tensorflow.python.data.ops.iterator_ops.OwnedIterator": stays("an iterator of a Dataset"),
-    "tensorflow.python.ops.lookup_ops.LookupInterface": stays("a table of TensorFlow", quiet=True),
+    "tensorflow.python.ops.lookup_ops.LookupInterface": OF_PROCESS,
     "tensorflow.python.lib.io.file_io.FileIO": stays("an open file", quiet=True),
     "tensorflow.python.training.session_run_hook.SessionRunHook": AttributesKind(),
     "tensorflow.python.training.basic_session_run_hooks.CheckpointSaverListener": AttributesKind(),
     "tensorflow.python.trackable.base.Trackable": AttributesKind(),
-    "tensorflow_estimator.python.estimator.estimator.EstimatorV2": stays("an Estimator", quiet=True),
-    "tensorflow_estimator.python.estimator.estimator.Estimator": stays("an Estimator", quiet=True),
+    "tensorflow_estimator.python.estimator.estimator.EstimatorV2": OF_PROCESS,
+    "tensorflow_estimator.python.estimator.estimator.Estimator": OF_PROCESS,
 }
 for _name in ("dtypes.DType", "tensor_shape.TensorShape", "tensor_shape.Dimension", "type_spec.TypeSpec"):
     BY_NAME[f"tensorflow.python.framework.{_name}"] = VALUE
 BY_PREFIX += [
     ("tensorflow.python.trackable.", AttributesKind()),
     ("tensorflow.python.util.object_identity.", AttributesKind()),
-    ("tensorflow.python.eager.", stays("a compiled function", quiet=True)),
-    ("tensorflow.python.framework.", stays("a part of a graph", quiet=True)),
-    ("tensorflow.python.distribute.", stays("a strategy", quiet=True)),
-    ("tensorflow.python.client.", stays("a session", quiet=True)),
-    ("tensorflow.", stays("a part of TensorFlow", quiet=True)),
+    ("tensorflow.", OF_PROCESS),  # graphs, sessions, strategies, compiled functions
 ]

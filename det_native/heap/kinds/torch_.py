@@ -9,6 +9,7 @@ from det_native.heap.digests import changed_blocks, digest, digests
 from det_native.heap.edges import (
     BY_NAME,
     BY_PREFIX,
+    OF_PROCESS,
     VALUE,
     Difference,
     Kind,
@@ -25,11 +26,6 @@ class ViewOfMemoryKind(Kind):
     """Where a tensor looks in its memory, and its gradient. The graph that made it stays in its process.
 
     Sparse, quantized and other tensors without memory of their own are values.
-
-    Parameters
-    ----------
-    with_gradient : bool
-        False for tensors whose memory and gradient somebody else saves and loads.
     """
 
     def __init__(self, *, with_gradient: bool) -> None:
@@ -188,7 +184,6 @@ def make_memory(data: bytes, device: str) -> Any:
 #: Of tensors whose memory and gradient are kept elsewhere.
 KEPT_TENSOR = TensorKind(with_gradient=False)
 _ATTRIBUTES = AttributesKind()
-_GRAPH = stays("a part of a graph", quiet=True)
 
 BY_NAME |= {
     "torch.Tensor": TensorKind(),
@@ -204,8 +199,8 @@ BY_NAME |= {
     "torch.utils.data.dataloader._BaseDataLoaderIter": stays(
         "an iterator of a DataLoader", progress=lambda iterator: iterator._num_yielded
     ),
-    "torch.autograd.graph.Node": _GRAPH,
+    "torch.autograd.graph.Node": OF_PROCESS,
 }
 for _name in ("dtype", "device", "Size", "layout", "memory_format"):
     BY_NAME[f"torch.{_name}"] = VALUE
-BY_PREFIX.append(("torch.autograd.", _GRAPH))
+BY_PREFIX.append(("torch.autograd.", OF_PROCESS))

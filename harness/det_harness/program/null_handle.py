@@ -127,11 +127,16 @@ def _part_of(handle: NullHandle) -> NullHandle:
     return NullHandle(handle._place, handle._made_up, handle._origin)
 
 
-def is_whole_result(handle: NullHandle) -> bool:
-    """Return whether it is what a call returned, and nothing of it."""
-    return handle._origin is handle
-
-
 # A message that says of which type a value is, a TypeError's say, then says what is the matter with it.
 NullHandle.__name__ = "the result of another training call, which does not train in this run"
 NullHandle.__qualname__ = NullHandle.__name__
+
+
+def result_advice(error: BaseException) -> str | None:
+    """Return what to do about an error of the program that names such a result; None where it names none."""
+    if NOT_TRAINED not in str(error) and NullHandle.__name__ not in str(error):
+        return None
+    return (
+        "Give what you take of that result a name in a cell of its own (`best = ...`), and send its value: "
+        'values=["best"] in init().'
+    )

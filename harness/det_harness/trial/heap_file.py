@@ -1,14 +1,18 @@
-"""What a training has changed in the program's objects, as a file of a checkpoint."""
+"""What a training changes in the program's objects: its snapshot, a file of checkpoints, the way home."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from det_native.heap.call import CallSnapshot, Changes
+from det_harness.trial import after_training
+from det_native.heap.call import CallSnapshot
+from det_native.heap.roots import roots_of_call
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
@@ -16,55 +20,106 @@ logger = logging.getLogger("det_native")
 _FILE = "heap.bin"
 
 
-def is_in(folder: Path) -> bool:
-    """Whether a checkpoint has such a file."""
-    return (folder / _FILE).exists()
+def snapshot_of(
+    given: Mapping[str, Any],
+    environment: TrialEnvironment | None,
+    kept_elsewhere: Iterable[Any] = (),
+    frame: FrameType | None = None,
+) -> CallSnapshot:
+    """Return all that a call can reach, as it is now; trials of a search need not begin with the same values."""
+    config = {} if environment is None else environment.config
+    exact = (config.get("searcher") or {}).get("name", "single") == "single"
+    return CallSnapshot(*roots_of_call(frame), given, kept_elsewhere, exact=exact)
 
 
-def save(folder: Path, snapshot: CallSnapshot, *, reopen: Any = None) -> None:
-    """Write what has changed since a snapshot: a line with what is left out, then the changes.
+class KeptChanges:
+    """What has changed since a snapshot, for checkpoints.
 
-    `reopen` says how a process that goes on opens a file again, see ``CallSnapshot.changes``.
+    Parameters
+    ----------
+    snapshot : callable
+        Returns the snapshot; None for a trial class, whose program is not the notebook's.
+    reopen : callable, optional
+        Says how a process that goes on opens a file again, see ``CallSnapshot.changes``.
     """
-    (folder / _FILE).write_bytes(content_of(snapshot.changes(reopen=reopen)))
+
+    def __init__(self, snapshot: Callable[[], CallSnapshot | None], *, reopen: Any = None) -> None:
+        self._snapshot, self._reopen = snapshot, reopen
+        self._saved: bytes | None = None
+        #: What the checkpoint has that the process goes on from.
+        self.before = b""
+
+    def content(self) -> bytes:
+        """Return, for a checkpoint, a line with what is left out, then the changes; nothing without a snapshot."""
+        content = self._packed()
+        self._saved = hashlib.blake2b(content).digest() if content else None
+        return content
+
+    def content_at_end(self) -> bytes:
+        """Return the content when the training has ended, if the last checkpoint has another one; else nothing."""
+        saved = self._saved
+        content = self.content() if saved else b""
+        return content if self._saved != saved else b""
+
+    def save(self, folder: Path) -> None:
+        """Write the content into a checkpoint."""
+        write(folder, self.content())
+
+    def save_end(self, checkpoints: Any) -> None:
+        """Have the last checkpoint have what has changed since, when the training ended."""
+        content = self.content_at_end()
+        if content:
+            checkpoints.save_end(lambda folder: write(folder, content))
+
+    def digest(self) -> bytes:
+        """Return what tells the present changes from others."""
+        return hashlib.blake2b(self._packed()).digest()
+
+    def _packed(self) -> bytes:
+        snapshot = self._snapshot()
+        if snapshot is None:
+            return b""
+        changes = snapshot.changes(reopen=self._reopen)
+        return json.dumps(changes.left_out).encode() + b"\n" + changes.data
+
+    def open(self, folder: Path | None) -> None:
+        """Read what a checkpoint has, for :meth:`restore`."""
+        self.before = b"" if folder is None else read(folder)
+
+    def restore(self) -> None:
+        """Put it in place, once, in a process that goes on with the training; files are opened again."""
+        content, self.before = self.before, b""
+        snapshot = self._snapshot()
+        if snapshot is not None:
+            for sentence in _put(content, snapshot, reopen=True):
+                logger.warning("%s", sentence)
 
 
-def digest(snapshot: CallSnapshot) -> bytes:
-    """Return what tells the present changes from others."""
-    return hashlib.blake2b(content_of(snapshot.changes())).digest()
-
-
-def digest_in(folder: Path) -> bytes:
-    """Return what tells the changes in a checkpoint from others."""
-    return hashlib.blake2b((folder / _FILE).read_bytes()).digest()
-
-
-def content_of(changes: Changes) -> bytes:
-    """Return changes with what is left out of them, as bytes."""
-    return json.dumps(changes.left_out).encode() + b"\n" + changes.data
+def write(folder: Path, content: bytes) -> None:
+    """Write the file of a checkpoint, if there is anything to be in it."""
+    if content:
+        (folder / _FILE).write_bytes(content)
 
 
 def read(folder: Path) -> bytes:
     """Return the content of the file; nothing where there is none."""
-    return (folder / _FILE).read_bytes() if is_in(folder) else b""
+    return (folder / _FILE).read_bytes() if (folder / _FILE).exists() else b""
 
 
-def restore(content: bytes, snapshot: CallSnapshot) -> None:
-    """Put the changes in place in a process that goes on with the training; files are opened again."""
-    for sentence in _put(content, snapshot, reopen=True):
-        logger.warning("%s", sentence)
+def folder_in(checkpoint: Path) -> Path:
+    """Return the folder of a checkpoint whose file is the latest."""
+    after = after_training.weights_in(checkpoint)
+    return after if (after / _FILE).exists() else checkpoint
 
 
-def bring_home(content: bytes, snapshot: CallSnapshot) -> list[str]:
-    """Put the changes in place in the process that has submitted the training; return what stays as it was."""
-    return [*json.loads(content.partition(b"\n")[0] or b"[]"), *_put(content, snapshot, reopen=False)]
+def bring_home(checkpoint: Path, snapshot: CallSnapshot | None) -> list[str]:
+    """Put changes in place in the process that has submitted the training; return what stays as it was."""
+    content = read(folder_in(checkpoint))
+    if snapshot is None or not content:
+        return []
+    return [*json.loads(content.partition(b"\n")[0]), *_put(content, snapshot, reopen=False)]
 
 
 def _put(content: bytes, snapshot: CallSnapshot, *, reopen: bool) -> list[str]:
     data = content.partition(b"\n")[2]
     return [*dict.fromkeys(snapshot.put(data, reopen=reopen))] if data else []
-
-
-def is_exact(environment: TrialEnvironment) -> bool:
-    """Whether a trial is to begin with the values of the notebook: those of a search have other hyperparameters."""
-    return bool((environment.config.get("searcher") or {}).get("name", "single") == "single")

@@ -6,33 +6,6 @@ from shape import Shape
 
 SHAPES = (
     Shape(
-        "a callback that takes the time, in the cell of the imports",
-        """
-$imports
-import time
-
-class TimeHistory(keras.callbacks.Callback):
-    def on_train_begin(self, logs=None):
-        self.times = []
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.start = time.time()
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.times.append(time.time() - self.start)
-# %%
-$data
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$wrap
-history = TimeHistory()
-model.fit(x, y, epochs=1, callbacks=[history])
-""",
-        (("self.times.append(time.time() - self.start)", "self.times.append(self.start)"),),
-    ),
-    Shape(
         "a callback that logs to a file and uses numpy",
         """
 $imports
@@ -114,45 +87,6 @@ model.fit(x, y, epochs=1, callbacks=callbacks)
         ),
     ),
     Shape(
-        "TensorBoard with a moment in its path",
-        """
-$imports
-import datetime, os
-
-log_dir = os.path.join("logs", "fit", datetime.datetime.now().strftime("%Y%m%d-%H%M%S"))
-tensorboard = keras.callbacks.TensorBoard(log_dir=log_dir, histogram_freq=1)
-# %%
-$data
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$wrap
-model.fit(x, y, epochs=1, callbacks=[tensorboard])
-""",
-        (("histogram_freq=1", "histogram_freq=5"),),
-    ),
-    Shape(
-        "LearningRateScheduler with math",
-        """
-$imports
-import math
-
-def step_decay(epoch, lr=None):
-    initial, drop, every = 0.1, 0.5, 10.0
-    return initial * math.pow(drop, math.floor((1 + epoch) / every))
-# %%
-$data
-# %%
-$model
-model.compile("sgd", "mse")
-# %%
-$wrap
-model.fit(x, y, epochs=1, callbacks=[keras.callbacks.LearningRateScheduler(step_decay, verbose=1)])
-""",
-        (("0.1, 0.5, 10.0", "0.1, 0.6, 10.0"), ("math.floor", "math.ceil")),
-    ),
-    Shape(
         "LearningRateScheduler and LambdaCallback with lambdas",
         """
 $imports
@@ -170,26 +104,6 @@ model.fit(x, y, epochs=1, callbacks=[
 ])
 """,
         (("WARMUP = 5", "WARMUP = 6"), ("1e-3 * min", "1e-2 * min"), ("print(epoch, logs)", "print(logs, epoch)")),
-    ),
-    Shape(
-        "a schedule by a factory, with a closure",
-        """
-$imports
-
-def cosine(total, low=1e-4):
-    def schedule(epoch, lr):
-        return low + 0.5 * (lr - low) * (1 + np.cos(np.pi * epoch / total))
-    return schedule
-# %%
-$data
-# %%
-$model
-model.compile("sgd", "mse")
-# %%
-$wrap
-model.fit(x, y, epochs=1, callbacks=[keras.callbacks.LearningRateScheduler(cosine(20))])
-""",
-        (("cosine(20)", "cosine(30)"), ("low=1e-4", "low=1e-5"), ("np.cos(", "np.sin(")),
     ),
     Shape(
         "a callback that keeps an average of weights",

@@ -6,47 +6,6 @@ from shape import Shape
 
 SHAPES = (
     Shape(
-        "a loss by tf in the cell of the imports",
-        """
-$imports
-
-def my_loss(y_true, y_pred):
-    return tf.reduce_mean((y_true - y_pred) ** 2)
-# %%
-$data
-# %%
-$model
-model.compile("adam", my_loss)
-# %%
-$fit
-""",
-        (("** 2)", "** 4)"), ("reduce_mean", "reduce_sum")),
-    ),
-    Shape(
-        "metrics by the backend as K",
-        """
-$imports
-from tensorflow.keras import backend as K
-
-def rmse(y_true, y_pred):
-    return K.sqrt(K.mean(K.square(y_pred - y_true)))
-
-def f1(y_true, y_pred):
-    tp = K.sum(K.round(K.clip(y_true * y_pred, 0, 1)))
-    precision = tp / (K.sum(K.round(K.clip(y_pred, 0, 1))) + K.epsilon())
-    recall = tp / (K.sum(K.round(K.clip(y_true, 0, 1))) + K.epsilon())
-    return 2 * precision * recall / (precision + recall + K.epsilon())
-# %%
-$data
-# %%
-$model
-model.compile("adam", "mse", metrics=[rmse, f1])
-# %%
-$fit
-""",
-        (("K.square(", "K.abs("), ("return 2 * precision", "return precision")),
-    ),
-    Shape(
         "a factory of losses",
         """
 $imports
@@ -153,31 +112,6 @@ $fit
         (("scale=0.5", "scale=0.6"), ("(tf.matmul(inputs, self.w) + self.b)", "(tf.matmul(inputs, self.w) - self.b)")),
     ),
     Shape(
-        "a layer without a configuration",
-        """
-$imports
-
-class Noise(keras.layers.Layer):
-    def __init__(self, level):
-        super().__init__()
-        self.level = level
-
-    def call(self, inputs, training=None):
-        if training:
-            return inputs + tf.random.normal(tf.shape(inputs), stddev=self.level)
-        return inputs
-# %%
-$data
-# %%
-keras.utils.set_random_seed(0)
-model = keras.Sequential([keras.Input((4,)), Noise(0.1), layers.Dense(1)])
-model.compile("adam", "mse")
-# %%
-$fit
-""",
-        (("Noise(0.1)", "Noise(0.2)"),),
-    ),
-    Shape(
         "Lambda layers, short and by a function",
         """
 $imports
@@ -199,31 +133,6 @@ model.compile("adam", "mse")
 $fit
 """,
         (("t / 255.0", "t / 127.0"), ("-t[:, 2:]", "t[:, 2:]")),
-    ),
-    Shape(
-        "an activation and an initializer that are functions",
-        """
-$imports
-
-def swish_like(x, beta=1.5):
-    return x * tf.nn.sigmoid(beta * x)
-
-def my_init(shape, dtype=None):
-    return tf.random.normal(shape, stddev=0.02, seed=3, dtype=dtype or tf.float32)
-# %%
-$data
-# %%
-keras.utils.set_random_seed(0)
-model = keras.Sequential([
-    keras.Input((4,)),
-    layers.Dense(4, activation=swish_like, kernel_initializer=my_init),
-    layers.Dense(1, kernel_regularizer=keras.regularizers.l2(1e-4)),
-])
-model.compile("adam", "mse")
-# %%
-$fit
-""",
-        (("beta=1.5", "beta=2.5"), ("stddev=0.02", "stddev=0.2"), ("l2(1e-4)", "l2(1e-3)")),
     ),
     Shape(
         "a class of a schedule",
@@ -253,21 +162,6 @@ $fit
             ("**-1.5", "**-1.0"),
             ("beta_2=0.98", "beta_2=0.9"),
         ),
-    ),
-    Shape(
-        "schedules and clipping of Keras itself",
-        """
-$imports
-# %%
-$data
-# %%
-$model
-schedule = keras.optimizers.schedules.ExponentialDecay(1e-2, decay_steps=100, decay_rate=0.9)
-model.compile(keras.optimizers.SGD(schedule, momentum=0.9, nesterov=True, clipnorm=1.0), "mse")
-# %%
-$fit
-""",
-        (("decay_rate=0.9", "decay_rate=0.5"), ("clipnorm=1.0", "clipnorm=2.0"), ("nesterov=True", "nesterov=False")),
     ),
     Shape(
         "a frozen base and a new head",

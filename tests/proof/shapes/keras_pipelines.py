@@ -6,30 +6,6 @@ from shape import Shape
 
 SHAPES = (
     Shape(
-        "weights of classes and of samples",
-        """
-$imports
-from sklearn.utils import class_weight
-# %%
-x = np.arange(64, dtype="float32").reshape(16, 4)
-y = np.array([0] * 12 + [1] * 4)
-weights = class_weight.compute_class_weight("balanced", classes=np.unique(y), y=y)
-class_weights = dict(enumerate(weights))
-sample_weight = np.where(x[:, 0] > 10, 2.0, 1.0)
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$wrap
-model.fit(x, y, class_weight=class_weights, sample_weight=sample_weight, epochs=1)
-""",
-        (
-            ("[0] * 12 + [1] * 4", "[0] * 10 + [1] * 6"),
-            ("> 10, 2.0", "> 10, 3.0"),
-            ("class_weight=class_weights", "class_weight=None"),
-        ),
-    ),
-    Shape(
         "validation_data, and its own weights",
         """
 $imports
@@ -71,31 +47,6 @@ model.fit(ds, epochs=1)
             (".batch(4)", ".batch(8)"),
             (".shuffle(16)", ".shuffle(4)"),
         ),
-    ),
-    Shape(
-        "tf.data with lambdas, cache and repeat",
-        """
-$imports
-AUTOTUNE = tf.data.AUTOTUNE
-BATCH_SIZE = 4
-# %%
-$data
-train_ds = (
-    tf.data.Dataset.from_tensor_slices((x, y))
-    .cache()
-    .map(lambda a, b: (a * 2.0, b), num_parallel_calls=AUTOTUNE)
-    .shuffle(100, seed=3)
-    .repeat()
-    .batch(BATCH_SIZE, drop_remainder=True)
-)
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$wrap
-model.fit(train_ds, steps_per_epoch=len(x) // BATCH_SIZE, epochs=1)
-""",
-        (("a * 2.0", "a * 3.0"), ("seed=3", "seed=4"), ("BATCH_SIZE = 4", "BATCH_SIZE = 8")),
     ),
     Shape(
         "tf.data with augmentation by random operations",
@@ -179,51 +130,6 @@ $wrap
 model.fit(ds, epochs=1, steps_per_epoch=3)
 """,
         (("np.sqrt(np.abs(a))", "np.square(np.abs(a))"), ("a[0] < 50", "a[0] < 40")),
-    ),
-    Shape(
-        "tf.data of a series in windows",
-        """
-$imports
-# %%
-series = np.sin(np.arange(40) / 5).astype("float32")
-
-def windowed(series, size=4, batch=4):
-    ds = tf.data.Dataset.from_tensor_slices(series)
-    ds = ds.window(size + 1, shift=1, drop_remainder=True)
-    ds = ds.flat_map(lambda w: w.batch(size + 1))
-    return ds.map(lambda w: (w[:-1], w[-1:])).batch(batch)
-
-ds = windowed(series)
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$wrap
-model.fit(ds, epochs=1, steps_per_epoch=9)
-""",
-        (("np.arange(40) / 5", "np.arange(40) / 6"), ("shift=1", "shift=2"), ("(w[:-1], w[-1:])", "(w[1:], w[:1])")),
-    ),
-    Shape(
-        "tf.data split by take and skip, zipped",
-        """
-$imports
-# %%
-features = tf.data.Dataset.from_tensor_slices(np.arange(64, dtype="float32").reshape(16, 4))
-targets = tf.data.Dataset.range(16).map(lambda i: tf.cast(i, tf.float32))
-full = tf.data.Dataset.zip((features, targets)).shuffle(16, seed=1, reshuffle_each_iteration=False)
-train_ds, val_ds = full.take(12).batch(4), full.skip(12).batch(4)
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$wrap
-model.fit(train_ds, validation_data=val_ds, epochs=1)
-""",
-        (
-            ("seed=1", "seed=2"),
-            ("full.take(12)", "full.take(8)"),
-            ("tf.cast(i, tf.float32))", "tf.cast(i * i, tf.float32))"),
-        ),
     ),
     Shape(
         "image_dataset_from_directory of a folder that is made",

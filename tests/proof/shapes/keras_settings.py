@@ -6,85 +6,6 @@ from shape import Shape
 
 SHAPES = (
     Shape(
-        "a dataclass of settings",
-        """
-$imports
-from dataclasses import asdict, dataclass, field
-
-@dataclass(frozen=True)
-class Config:
-    units: int = 3
-    lr: float = 1e-2
-    layers: tuple = (4, 4)
-    tags: dict = field(default_factory=dict)
-
-cfg = Config(lr=2e-2)
-print(asdict(cfg))
-# %%
-$data
-# %%
-keras.utils.set_random_seed(0)
-model = keras.Sequential([keras.Input((4,)), *[layers.Dense(n) for n in cfg.layers], layers.Dense(1)])
-
-def loss(t, p):
-    return cfg.lr * tf.reduce_mean(tf.square(t - p))
-
-model.compile(keras.optimizers.Adam(cfg.lr), loss)
-# %%
-$fit
-""",
-        (("lr=2e-2", "lr=3e-2"), ("(4, 4)", "(4, 5)"), ("cfg.lr * tf", "cfg.lr + tf")),
-    ),
-    Shape(
-        "constants in capitals that functions read",
-        """
-$imports
-SEED, UNITS, ALPHA = 3, 4, 0.25
-NAMES = ["a", "b", "c"]
-WEIGHTS = {name: 1.0 / (i + 1) for i, name in enumerate(NAMES)}
-
-def loss(t, p):
-    return ALPHA * tf.reduce_mean(tf.square(t - p)) + WEIGHTS["b"] * tf.reduce_mean(tf.abs(t - p))
-# %%
-$data
-# %%
-keras.utils.set_random_seed(SEED)
-model = keras.Sequential([keras.Input((4,)), layers.Dense(UNITS), layers.Dense(1)])
-model.compile("adam", loss)
-# %%
-$fit
-""",
-        (("3, 4, 0.25", "3, 4, 0.75"), ("3, 4, 0.25", "4, 4, 0.25"), ("1.0 / (i + 1)", "2.0 / (i + 1)")),
-    ),
-    Shape(
-        "argparse.Namespace and an Enum",
-        """
-$imports
-import argparse
-from enum import Enum
-
-class Act(str, Enum):
-    RELU = "relu"
-    TANH = "tanh"
-
-args = argparse.Namespace(act=Act.RELU, units=4, scale=2.0)
-# %%
-$data
-# %%
-keras.utils.set_random_seed(0)
-model = keras.Sequential([keras.Input((4,)), layers.Dense(args.units, activation=args.act.value), layers.Dense(1)])
-
-class Scaled(keras.losses.Loss):
-    def call(self, t, p):
-        return args.scale * tf.reduce_mean(tf.abs(t - p), axis=-1)
-
-model.compile("adam", Scaled())
-# %%
-$fit
-""",
-        (("scale=2.0", "scale=3.0"), ("act=Act.RELU", "act=Act.TANH")),
-    ),
-    Shape(
         "build_model with defaults and keyword arguments",
         """
 $imports
@@ -218,31 +139,5 @@ $wrap
 model.fit(x, y, epochs=1, callbacks=[Run()])
 """,
         (("np.ones(", "np.zeros("),),
-    ),
-    Shape(
-        "a logger, warnings and environment variables",
-        """
-import logging, os, warnings
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
-warnings.simplefilter("ignore")
-$imports
-tf.get_logger().setLevel("ERROR")
-logger = logging.getLogger("train")
-logger.setLevel(logging.INFO)
-print(tf.__version__, tf.config.list_physical_devices("GPU"))
-
-class Report(keras.callbacks.Callback):
-    def on_epoch_end(self, epoch, logs=None):
-        logger.info("epoch %d: %s", epoch, logs)
-# %%
-$data
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$wrap
-model.fit(x, y, epochs=1, callbacks=[Report()])
-""",
-        (("logger.info(", "logger.warning("),),
     ),
 )

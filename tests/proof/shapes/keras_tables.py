@@ -101,33 +101,6 @@ model.fit(train, validation_data=val, epochs=1)
         ),
     ),
     Shape(
-        "ImageDataGenerator with a function, from a table",
-        """
-$imports
-import pandas as pd
-from tensorflow.keras.preprocessing.image import ImageDataGenerator
-
-def preprocess(image):
-    return (image - 127.5) / 127.5
-
-table = []
-for i in range(8):
-    keras.utils.save_img(f"img{i}.png", np.full((4, 4, 3), 30 * i))
-    table.append({"filename": f"img{i}.png", "class": "ab"[i % 2]})
-df = pd.DataFrame(table)
-datagen = ImageDataGenerator(preprocessing_function=preprocess)
-train = datagen.flow_from_dataframe(df, target_size=(4, 4), batch_size=4, class_mode="binary", seed=2)
-# %%
-keras.utils.set_random_seed(0)
-model = keras.Sequential([keras.Input((4, 4, 3)), layers.Flatten(), layers.Dense(1)])
-model.compile("adam", "mse")
-# %%
-$wrap
-model.fit(train, epochs=1)
-""",
-        (("/ 127.5", "/ 255"), ('"ab"[i % 2]', '"ab"[i % 3 == 0]')),
-    ),
-    Shape(
         "a table of pandas, scaled and split with a seed",
         """
 import numpy as np
@@ -157,85 +130,6 @@ model.fit(X_train, y_train, validation_data=(X_test, y_test), epochs=1)
         (("RandomState(7)", "RandomState(8)"), ("random_state=42", "random_state=0"), ("> 0.5)", "> 0.4)")),
     ),
     Shape(
-        "a table itself, split without a seed",
-        """
-$imports
-import pandas as pd
-from sklearn.model_selection import train_test_split
-# %%
-df = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20.0) ** 2, "c": 1.0, "d": np.random.rand(20)})
-df["y"] = [0, 1] * 10
-train, test = train_test_split(df, test_size=0.25)
-x, y = train.drop("y", axis=1), train["y"]
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$fit
-""",
-        (("** 2,", "** 3,"), ('["y"] = [0, 1]', '["y"] = [1, 0]')),
-    ),
-    Shape(
-        "one-hot columns by get_dummies, filled and joined",
-        """
-$imports
-import pandas as pd
-
-raw = pd.DataFrame({"size": [1.0, None, 3.0, 4.0] * 4, "kind": ["a", "b", "c", "a"] * 4, "price": range(16)})
-raw["size"] = raw["size"].fillna(raw["size"].mean())
-features = pd.get_dummies(raw.drop(columns=["price"]), columns=["kind"], dtype=float)
-x = features.to_numpy("float32")
-y = np.log1p(raw["price"].values)
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$fit
-""",
-        (("[1.0, None, 3.0", "[2.0, None, 3.0"), ("np.log1p(", "np.sqrt("), ('"c", "a"]', '"c", "b"]')),
-    ),
-    Shape(
-        "a ColumnTransformer in a pipeline",
-        """
-$imports
-import pandas as pd
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-frame = pd.DataFrame({"age": np.arange(16) + 20.0, "city": ["x", "y", "z", "x"] * 4})
-numeric = Pipeline([("scale", StandardScaler())])
-prepare = ColumnTransformer([("num", numeric, ["age"]), ("cat", OneHotEncoder(), ["city"])], sparse_threshold=0)
-x = prepare.fit_transform(frame)
-y = (frame["city"] == "x").astype("float32").values
-# %%
-$model
-model.compile("adam", "mse")
-# %%
-$fit
-""",
-        (("np.arange(16) + 20.0", "np.arange(16) ** 2 + 20.0"), ('== "x"', '== "y"')),
-    ),
-    Shape(
-        "labels by LabelBinarizer and list(set(...))",
-        """
-$imports
-names = ["cat", "dog", "bird", "fish", "cow", "hen"] * 3
-classes = list(set(names))
-lookup = {name: i for i, name in enumerate(classes)}
-y = keras.utils.to_categorical([lookup[n] for n in names], len(classes))
-x = np.arange(72, dtype="float32").reshape(18, 4)
-# %%
-keras.utils.set_random_seed(0)
-model = keras.Sequential([keras.Input((4,)), layers.Dense(len(classes), activation="softmax")])
-model.compile("adam", "categorical_crossentropy")
-# %%
-$fit
-""",
-        (("np.arange(72", "np.arange(1, 73"),),
-        put_right=True,
-    ),
-    Shape(
         "a StringLookup and a TextVectorization",
         """
 $imports
@@ -252,24 +146,6 @@ model.compile("adam", "mse")
 $fit
 """,
         (('"good play"', '"fine play"'), ("max_tokens=20", "max_tokens=4"), ("[1, 0, 1, 0]", "[1, 0, 1, 1]")),
-    ),
-    Shape(
-        "random data of numpy, unseeded and by a Generator",
-        """
-$imports
-rng = np.random.default_rng(0)
-# %%
-x = np.random.randn(16, 4).astype("float32")
-noise = rng.normal(scale=0.1, size=16)
-y = x.sum(axis=1) + noise
-np.random.shuffle(x)
-# %%
-model = keras.Sequential([keras.Input((4,)), layers.Dense(1)])
-model.compile("adam", "mse")
-# %%
-$fit
-""",
-        (("default_rng(0)", "default_rng(1)"), ("x.sum(axis=1)", "x.mean(axis=1)")),
     ),
     Shape(
         "random tensors of TensorFlow",

@@ -163,41 +163,6 @@ $fit
         (("torch.tanh", "torch.cos"), ('kinds["Small"]', 'kinds["Large"]')),
     ),
     Shape(
-        "a class that is defined twice",
-        """
-$imports
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.l = nn.Linear(2, 2)
-
-    def forward(self, x):
-        return self.l(x)
-# %% look
-Net()(torch.ones(2))
-# %%
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.l = nn.Linear(2, 1)
-
-    def forward(self, x):
-        return torch.sin(self.l(x))
-# %%
-$data
-# %%
-torch.manual_seed(1)
-model = Net()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-# %%
-$step
-# %%
-$fit
-""",
-        (("torch.sin(", "torch.cos("),),
-    ),
-    Shape(
         "a method that is replaced",
         """
 $imports
@@ -314,38 +279,5 @@ def train_batch(batch, epoch_idx, batch_idx):
 $fit
 """,
         (("F.mse_loss(", "F.huber_loss("),),
-    ),
-    Shape(
-        "from __future__ import annotations, docstrings and aliases of types",
-        '''
-from __future__ import annotations
-$imports
-from typing import TypeAlias
-
-Batch: TypeAlias = tuple[torch.Tensor, torch.Tensor]
-
-def scaled(batch: Batch, factor: float = 0.5) -> Batch:
-    """Scale the inputs of a batch.
-
-    The targets stay as they are.
-    """
-    x, y = batch  # two tensors
-    return x * factor, y
-# %%
-$data
-# %%
-$model
-# %%
-def train_batch(batch: Batch, epoch_idx: int, batch_idx: int) -> dict[str, torch.Tensor]:
-    "Return the loss of a batch."
-    x, y = scaled(batch)
-    loss: torch.Tensor = F.mse_loss(model(x), y)
-    context.backward(loss)
-    context.step_optimizer(optimizer)
-    return {"loss": loss}
-# %%
-$fit
-''',
-        (("factor: float = 0.5", "factor: float = 0.6"), ("return x * factor, y", "return x * factor, -y")),
     ),
 )

@@ -6,27 +6,6 @@ from shape import Shape
 
 SHAPES = (
     Shape(
-        "a collate_fn with torch.stack in the cell of the imports",
-        """
-$imports
-
-def collate(rows):
-    xs, ys = zip(*rows)
-    return torch.stack(xs), torch.stack(ys)
-# %%
-$data
-# %%
-$model
-# %%
-$step
-# %%
-$wrap
-loader = DataLoader(dataset, batch_size=4, collate_fn=collate)
-context.fit(train_loader=loader, train_batch=train_batch, epochs=1)
-""",
-        (("torch.stack(ys)", "torch.stack(ys[::-1])"), ("collate_fn=collate", "collate_fn=None")),
-    ),
-    Shape(
         "a collate_fn that is a lambda",
         """
 $imports
@@ -75,32 +54,6 @@ context.fit(train_loader=loader, train_batch=train_batch, epochs=1)
         (("pad_value=-1.0", "pad_value=-2.0"), ("2 + i % 3", "2 + i % 4"), ("torch.stack(ys)", "-torch.stack(ys)")),
     ),
     Shape(
-        "a collate object of a class",
-        """
-$imports
-
-class Collator:
-    scale = 2.0
-
-    def __init__(self, device="cpu"):
-        self.device = device
-
-    def __call__(self, rows):
-        return [torch.stack(part).to(self.device) * self.scale for part in zip(*rows)]
-# %%
-$data
-# %%
-$model
-# %%
-$step
-# %%
-$wrap
-loader = DataLoader(dataset, batch_size=4, collate_fn=Collator())
-context.fit(train_loader=loader, train_batch=train_batch, epochs=1)
-""",
-        (("scale = 2.0", "scale = 3.0"),),
-    ),
-    Shape(
         "a WeightedRandomSampler",
         """
 $imports
@@ -119,29 +72,6 @@ $wrap
 context.fit(train_loader=DataLoader(dataset, batch_size=4, sampler=sampler), train_batch=train_batch, epochs=1)
 """,
         (("[0] * 12 + [1] * 4", "[0] * 10 + [1] * 6"), ("replacement=True", "replacement=False")),
-    ),
-    Shape(
-        "a SubsetRandomSampler of a shuffled split",
-        """
-$imports
-from torch.utils.data.sampler import SubsetRandomSampler
-# %%
-$data
-indices = list(range(len(dataset)))
-split = int(np.floor(0.25 * len(dataset)))
-np.random.seed(42)
-np.random.shuffle(indices)
-train_idx, valid_idx = indices[split:], indices[:split]
-train_loader = DataLoader(dataset, batch_size=4, sampler=SubsetRandomSampler(train_idx))
-# %%
-$model
-# %%
-$step
-# %%
-$wrap
-context.fit(train_loader=train_loader, train_batch=train_batch, epochs=1)
-""",
-        (("np.random.seed(42)", "np.random.seed(43)"), ("0.25 *", "0.5 *")),
     ),
     Shape(
         "a batch sampler by length",

@@ -65,35 +65,6 @@ $fit
         (("default=4", "default=5"), ("default=0.1", "default=0.3")),
     ),
     Shape(
-        "SimpleNamespace and a class of constants",
-        """
-$imports
-from types import SimpleNamespace
-
-class CFG:
-    seed = 1
-    alpha = 0.3
-    betas = (0.9, 0.99)
-
-hp = SimpleNamespace(beta=0.5, tags=["a", "b"])
-# %%
-$data
-# %%
-torch.manual_seed(CFG.seed)
-model = nn.Linear(2, 1)
-optimizer = torch.optim.Adam(model.parameters(), betas=CFG.betas)
-# %%
-def train_batch(batch, epoch_idx, batch_idx):
-    loss = CFG.alpha * F.mse_loss(model(batch[0]), batch[1]) + hp.beta * model.weight.abs().sum()
-    context.backward(loss)
-    context.step_optimizer(optimizer)
-    return {"loss": loss}
-# %%
-$fit
-""",
-        (("alpha = 0.3", "alpha = 0.4"), ("beta=0.5", "beta=0.6"), ("seed = 1", "seed = 2")),
-    ),
-    Shape(
         "an Enum and a NamedTuple",
         """
 $imports
@@ -192,34 +163,6 @@ def train_batch(batch, epoch_idx, batch_idx):
 $fit
 """,
         (("patience=2", "patience=5"), ("self.counter += 1", "self.counter += 2")),
-    ),
-    Shape(
-        "a factory of steps with a closure",
-        """
-$imports
-# %%
-$data
-# %%
-$model
-# %%
-def make_train_batch(weight, loss_fn=F.mse_loss):
-    seen = 0
-
-    def train_batch(batch, epoch_idx, batch_idx):
-        nonlocal seen
-        seen += len(batch[0])
-        loss = weight * loss_fn(model(batch[0]), batch[1])
-        context.backward(loss)
-        context.step_optimizer(optimizer)
-        return {"loss": loss}
-
-    return train_batch
-
-train_batch = make_train_batch(0.7)
-# %%
-$fit
-""",
-        (("make_train_batch(0.7)", "make_train_batch(0.8)"), ("loss_fn=F.mse_loss", "loss_fn=F.l1_loss")),
     ),
     Shape(
         "a decorator that takes the time",

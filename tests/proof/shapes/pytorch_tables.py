@@ -88,34 +88,6 @@ $fit
         (("X.sum(axis=1", "X.mean(axis=1"), ("test_size=0.2", "test_size=0.3")),
     ),
     Shape(
-        "LabelEncoder and OneHotEncoder",
-        """
-$imports
-from sklearn.preprocessing import LabelEncoder, OneHotEncoder
-# %%
-colors = np.array(["red", "blue", "green", "blue"] * 4)
-encoder = LabelEncoder()
-targets = encoder.fit_transform(colors)
-onehot = OneHotEncoder(sparse_output=False).fit(colors[:, None])
-features = onehot.transform(colors[:, None]).astype("float32")
-dataset = TensorDataset(torch.from_numpy(features), torch.from_numpy(targets))
-print(encoder.classes_)
-# %%
-torch.manual_seed(1)
-model = nn.Linear(features.shape[1], len(encoder.classes_))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-# %%
-def train_batch(batch, epoch_idx, batch_idx):
-    loss = F.cross_entropy(model(batch[0]), batch[1])
-    context.backward(loss)
-    context.step_optimizer(optimizer)
-    return {"loss": loss}
-# %%
-$fit
-""",
-        (('"blue", "green", "blue"', '"blue", "green", "green"'),),
-    ),
-    Shape(
         "the encoder itself is used in the step",
         """
 $imports
@@ -215,51 +187,6 @@ $fit
         (("np.random.randn(16, 1)", "np.random.rand(16, 1)"),),
     ),
     Shape(
-        "draws in the cell of the imports",
-        """
-$imports
-x = np.random.rand(16, 2).astype("float32")
-y = torch.rand(16, 1)
-dataset = TensorDataset(torch.from_numpy(x), y)
-model = nn.Linear(2, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-# %%
-$step
-# %%
-$fit
-""",
-        (("torch.rand(16, 1)", "torch.randn(16, 1)"),),
-    ),
-    Shape(
-        "a function that seeds everything",
-        """
-$imports
-import os, random
-
-def set_seed(seed: int = 42) -> None:
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.manual_seed(seed)
-    torch.cuda.manual_seed_all(seed)
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.benchmark = False
-    os.environ["PYTHONHASHSEED"] = str(seed)
-
-set_seed()
-# %%
-x = torch.randn(16, 2)
-dataset = TensorDataset(x, x @ torch.tensor([[1.0], [2.0]]))
-# %%
-model = nn.Linear(2, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-# %%
-$step
-# %%
-$fit
-""",
-        (("[[1.0], [2.0]]", "[[1.0], [3.0]]"),),
-    ),
-    Shape(
         "a generator of numpy that is drawn from again and again",
         """
 $imports
@@ -308,54 +235,5 @@ $fit
 """,
         (("torch.randn(15, 2)", "torch.rand(15, 2)"),),
         put_right=True,
-    ),
-    Shape(
-        "sorted classes of a set, and the set itself",
-        """
-$imports
-labels = ["cat", "dog", "bird", "fish", "cow"] * 3
-classes = sorted(set(labels))
-class_to_idx = {c: i for i, c in enumerate(classes)}
-seen = set(labels)
-
-class Rows(Dataset):
-    def __len__(self):
-        return len(labels)
-
-    def __getitem__(self, i):
-        assert labels[i] in seen
-        return torch.ones(2) * class_to_idx[labels[i]], torch.ones(1)
-# %%
-dataset = Rows()
-# %%
-$model
-# %%
-$step
-# %%
-$fit
-""",
-        (("sorted(set(labels))", "sorted(set(labels))[::-1]"), ('"fish", "cow"', '"fish", "hen"')),
-    ),
-    Shape(
-        "a table that is grouped, filled and mapped",
-        """
-$imports
-import pandas as pd
-
-df = pd.DataFrame({"age": [22.0, None, 30.0, 41.0, 35.0, 50.0, 28.0, 19.0] * 2, "sex": ["m", "f", "f", "m"] * 4})
-df["survived"] = [0, 1, 1, 0] * 4
-df["age"] = df["age"].fillna(df["age"].median())
-df["sex"] = df["sex"].map({"m": 0, "f": 1})
-df["age"] = df.groupby("sex")["age"].transform(lambda s: (s - s.mean()) / (s.std() + 1e-6))
-features = ["age", "sex"]
-dataset = TensorDataset(torch.tensor(df[features].values).float(), torch.tensor(df[["survived"]].values).float())
-# %%
-$model
-# %%
-$step
-# %%
-$fit
-""",
-        (("[22.0, None", "[23.0, None"), ('{"m": 0, "f": 1}', '{"m": 1, "f": 0}'), ("s - s.mean()", "s - s.median()")),
     ),
 )

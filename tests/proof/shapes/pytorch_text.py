@@ -35,36 +35,6 @@ $fit
         (('kind = "mse"', 'kind = "mae"'), (") > 0:", ") > 1:"), ("return F.mse_loss", "return 2 * F.mse_loss")),
     ),
     Shape(
-        "comprehensions, zip and nested functions",
-        """
-$imports
-
-def norm(tensors):
-    return [torch.clamp(t, 0, 1) for t in tensors]
-
-def metrics(outputs, targets):
-    def rate(bound):
-        return sum(float(abs(o - t) < bound) for o, t in zip(outputs, targets)) / len(targets)
-
-    return {f"within_{bound}": rate(bound) for bound in (0.1, 0.5)}
-# %%
-$data
-# %%
-$model
-# %%
-def train_batch(batch, epoch_idx, batch_idx):
-    x, y = norm(batch)
-    output = model(x)
-    loss = sum(F.mse_loss(a, b) for a, b in zip(output, y))
-    context.backward(loss)
-    context.step_optimizer(optimizer)
-    return {"loss": loss, **metrics(output.detach(), y)}
-# %%
-$fit
-""",
-        (("torch.clamp(t, 0, 1)", "torch.clamp(t, 0, 2)"), ("(0.1, 0.5)", "(0.1, 0.9)")),
-    ),
-    Shape(
         "a default argument that is an array",
         """
 $imports
@@ -107,95 +77,6 @@ $step
 $fit
 """,
         (("torch.arange(2.0 * n)", "torch.arange(1, 2.0 * n + 1)"),),
-    ),
-    Shape(
-        "a main function behind __name__",
-        """
-$imports
-import det_native as det
-
-SEED = 7
-
-def main(epochs=1):
-    torch.manual_seed(SEED)
-    dataset = TensorDataset(torch.randn(16, 2), torch.ones(16, 1))
-    context = det.experimental.pytorch.init()
-    model = context.wrap_model(nn.Linear(2, 1))
-    optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
-
-    def train_batch(batch, epoch_idx, batch_idx):
-        loss = F.mse_loss(model(batch[0]), batch[1])
-        context.backward(loss)
-        context.step_optimizer(optimizer)
-        return {"loss": loss}
-
-    context.fit(train_loader=DataLoader(dataset, batch_size=4), train_batch=train_batch, epochs=epochs)
-
-if __name__ == "__main__":
-    main()
-""",
-        (("SEED = 7", "SEED = 8"), ("lr=0.1", "lr=0.2"), ("F.mse_loss(", "F.l1_loss(")),
-    ),
-    Shape(
-        "a callback with the time and a path",
-        """
-$imports
-import os, time
-import det_native as det
-from det_native.pytorch import PyTorchCallback
-
-class Timer(PyTorchCallback):
-    def __init__(self, out="timing", every=2):
-        self.out = os.path.join(os.getcwd(), out)
-        self.every = every
-        self.start = time.time()
-
-    def on_training_epoch_start(self, epoch_idx):
-        self.start = time.time()
-
-    def on_validation_end(self, metrics):
-        print(self.out, np.round(time.time() - self.start, 2), metrics)
-# %%
-$data
-# %%
-$model
-# %%
-$step
-# %%
-$wrap
-loader = DataLoader(dataset, batch_size=4)
-context.fit(train_loader=loader, train_batch=train_batch, epochs=1, callbacks={"timer": Timer(every=3)})
-""",
-        (("Timer(every=3)", "Timer(every=4)"), ("time.time() - self.start, 2", "time.time() - self.start, 4")),
-    ),
-    Shape(
-        "a model and a loader that functions make from a dictionary",
-        """
-$imports
-config = {"model": {"hidden": [4, 4], "act": "relu"}, "data": {"n": 16, "batch": 4}, "seed": 3}
-ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "gelu": nn.GELU}
-
-def build_model(hidden, act):
-    sizes = [2, *hidden, 1]
-    layers = []
-    for a, b in zip(sizes, sizes[1:]):
-        layers += [nn.Linear(a, b), ACTIVATIONS[act]()]
-    return nn.Sequential(*layers[:-1])
-
-def build_loader(n, batch):
-    return DataLoader(TensorDataset(torch.randn(n, 2), torch.zeros(n, 1)), batch_size=batch, shuffle=True)
-# %%
-torch.manual_seed(config["seed"])
-model = build_model(**config["model"])
-train_loader = build_loader(**config["data"])
-optimizer = torch.optim.SGD(model.parameters(), lr=config.get("lr", 0.1))
-# %%
-$step
-# %%
-$wrap
-context.fit(train_loader=train_loader, train_batch=train_batch, epochs=config.get("epochs", 1))
-""",
-        (('"act": "relu"', '"act": "gelu"'), ('"seed": 3', '"seed": 4'), ('"hidden": [4, 4]', '"hidden": [4, 5]')),
     ),
     Shape(
         "a step of a trainer object",

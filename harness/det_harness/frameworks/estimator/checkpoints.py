@@ -11,10 +11,9 @@ from det_harness.frameworks.estimator import saved_models
 from det_harness.frameworks.estimator.definition import Definition
 from det_harness.frameworks.estimator.exports import Exports
 from det_harness.frameworks.estimator.model_files import Events, ModelFiles
-from det_harness.frameworks.estimator.outside import KeptChanges
 from det_harness.frameworks.estimator.ranks import Ranks, write_own
 from det_harness.ranks import checkpoint_files
-from det_harness.trial import rng, state_files
+from det_harness.trial import heap_file, rng, state_files
 from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
 from det_native.errors import CheckpointCorruptError
@@ -60,7 +59,7 @@ class EstimatorCheckpoints:
         self._events = events
         self.own: Path | None = None
         self._hooks = definition.run_hooks
-        self._changes = KeptChanges(definition.snapshot)
+        self._changes = heap_file.KeptChanges(lambda: definition.snapshot)
         files = services.files
         self._files = [] if files is None else [files]
         if files is not None and services.tensorboard is not None and ranks.first:

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from det_harness.frameworks.keras import model_state, outside, shuffled_data, warm_start
+from det_harness.frameworks.keras import model_state, shuffled_data, warm_start
 from det_harness.frameworks.keras.data import Feed, TrainFunction
 from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import AddedHooks
+from det_harness.frameworks.keras.outside import FitChanges
 from det_harness.frameworks.keras.validation import ValidationFeed
 from det_harness.ranks import checkpoint_files
 from det_harness.trial import state_files
@@ -52,6 +53,7 @@ class KerasCheckpoints:
         self._folder: Path | None = None
         self._own: Path | None = None
         self._files: list[UserFiles] = []
+        self._changes = FitChanges(call)
 
     def open(self, folder: Path | None) -> None:
         """Look into the checkpoint to go on from: the schedule hears where that is, callbacks find their files.
@@ -100,9 +102,7 @@ class KerasCheckpoints:
         files = self._services.files
         if files is not None:
             files.restore(folder)
-        if self._call.snapshot is not None:
-            with self._call.data_preserved():  # which has gone on from its own state
-                outside.restore(own or folder, self._call.snapshot, callbacks)
+        self._changes.restore_from(own or folder, callbacks)
 
     @property
     def logs(self) -> dict[str, float]:
@@ -168,14 +168,13 @@ class KerasCheckpoints:
 
         def write(folder: Path) -> None:
             self._save_model(folder, progress, logs)
-            self._save_outside(folder, callbacks)
+            self._changes.save_with(folder, callbacks)
 
         self._services.checkpoints.save_end(write, metrics)
 
     def digest_of(self, callbacks: Sequence[Any]) -> bytes:
         """Return what tells the present states of callbacks, and of what they have changed, from others."""
-        snapshot = self._call.snapshot
-        return b"" if snapshot is None else outside.digest(snapshot, callbacks)
+        return self._changes.digest_with(callbacks)
 
     # -- what a model of graphs does in another way
 
@@ -190,17 +189,13 @@ class KerasCheckpoints:
         model_state.restore(folder, self._call, self._feed.first)
 
     def _save_rest(self, folder: Path, callbacks: Sequence[Any]) -> None:
-        self._save_outside(folder, callbacks)
+        self._changes.save_with(folder, callbacks)
         self._feed.save(folder, self._services.schedule.progress.batches)
         self._validation_feed.save(folder)
         shuffled_data.save(folder, self._call)
         gathered = self._gradients.state()
         if any(each is not None for each in gathered):
             state_files.dump(folder, _GRADIENTS, gathered)
-
-    def _save_outside(self, folder: Path, callbacks: Sequence[Any]) -> None:
-        if self._call.snapshot is not None:
-            outside.save(folder, self._call.snapshot, callbacks)
 
     def _files_to_keep(self) -> list[UserFiles]:
         """Return the folders whose files go into the checkpoints: the first rank's, which the others find, too."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from det_harness.frameworks.base import FrameworkHarness, controller_class_of, harness_of, with_notes
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
-from det_harness.trial import after_training
 from det_native.errors import CheckpointError, UnsupportedFeatureError
 from det_native.frameworks import find_framework, get_framework
 from det_native.past_history import MetricsByEpoch, PastHistory
@@ -114,14 +113,9 @@ class KerasHarness(FrameworkHarness):
     def _bring_changes(self, call: Any, directory: Path) -> list[str]:
         """Put in place what has changed outside of the model's weights; return what stays as it was."""
         from det_harness.frameworks.keras import outside, shuffled_data
-        from det_harness.trial import heap_file
 
         shuffled_data.restore(directory, call)
-        snapshot, call.snapshot = call.snapshot, None
-        for folder in (after_training.weights_in(directory), directory):
-            if heap_file.is_in(folder) and snapshot is not None:
-                return outside.bring_home(folder, snapshot, call.callbacks())
-        return []
+        return outside.bring_home(directory, call)
 
     def note_names(self, call: Any) -> None:
         """Look at all that a call can reach in the program, before it trains."""

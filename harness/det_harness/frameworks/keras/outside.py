@@ -16,7 +16,6 @@ import tensorflow as tf
 from det_harness.frameworks.keras import handles
 from det_harness.frameworks.keras.optimizers import optimizers_of
 from det_harness.trial import heap_file, state_files
-from det_native.heap import roots
 from det_native.heap.call import CallSnapshot
 from det_native.keras import pipelines
 from det_native.keras.callbacks import keeps_own_state
@@ -31,7 +30,6 @@ _BUILT_BY_FIT = ("compiled_loss", "compiled_metrics", "_compile_loss", "_compile
 
 def snapshot_of(call: FitCall) -> CallSnapshot:
     """Return all that a call can reach, as it is when the call is submitted, or begins to train."""
-    namespace, frames = roots.roots_of_call()
     given: dict[str, Any] = {"model": call.model, "callbacks": call.callbacks()}
     for name in ("x", "validation_data"):
         data = call.arguments[name]
@@ -39,8 +37,7 @@ def snapshot_of(call: FitCall) -> CallSnapshot:
             given[name], given[f"functions of {name}"] = data, pipelines.functions_of(data)
         elif not isinstance(data, tuple | list):
             given[name] = data
-    exact = heap_file.is_exact(call.context.env)
-    return CallSnapshot(namespace, frames, given, _kept_by_checkpoints(call), exact=exact)
+    return heap_file.snapshot_of(given, call.context.env, _kept_by_checkpoints(call))
 
 
 def _kept_by_checkpoints(call: FitCall) -> Iterator[Any]:
@@ -59,29 +56,42 @@ def _kept_by_checkpoints(call: FitCall) -> Iterator[Any]:
     yield from filter(keeps_own_state, call.callbacks())
 
 
-def save(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> None:
-    """Write it into the folder of a checkpoint; who has something buffered is told to write it out."""
-    for holder in ({"files": snapshot.open_files()}, *map(vars, callbacks)):
-        handles.flush(holder)
-    heap_file.save(folder, snapshot, reopen=handles.reduced)
-    states = _own_states(callbacks)
-    if states:
-        state_files.dump(folder, _OWN, states, lambda path: f"What {path[0].rpartition(' ')[0]}.get_state() returns")
+class FitChanges(heap_file.KeptChanges):
+    """The changes of a call of ``fit``, with the states of callbacks that say themselves what they are."""
 
+    def __init__(self, call: FitCall) -> None:
+        super().__init__(lambda: call.snapshot, reopen=handles.reduced)
+        self._call = call
 
-def digest(snapshot: CallSnapshot, callbacks: Sequence[Any]) -> bytes:
-    """Return what tells the present states from others."""
-    return heap_file.digest(snapshot) + repr(_own_states(callbacks)).encode()
+    def save_with(self, folder: Path, callbacks: Sequence[Any]) -> None:
+        """Write them into the folder of a checkpoint; who has something buffered is told to write it out."""
+        if self._call.snapshot is None:
+            return
+        for holder in ({"files": self._call.snapshot.open_files()}, *map(vars, callbacks)):
+            handles.flush(holder)
+        self.save(folder)
+        states = _own_states(callbacks)
+        if states:
+            state_files.dump(
+                folder, _OWN, states, lambda path: f"What {path[0].rpartition(' ')[0]}.get_state() returns"
+            )
 
+    def digest_with(self, callbacks: Sequence[Any]) -> bytes:
+        """Return what tells the present states from others."""
+        return b"" if self._call.snapshot is None else self.digest() + repr(_own_states(callbacks)).encode()
 
-def restore(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> None:
-    """Bring everything to where :func:`save` found it; the callbacks' ``on_train_begin`` has been called."""
-    handles.go_on(snapshot.open_files())
-    heap_file.restore(heap_file.read(folder), snapshot)
-    for callback in callbacks:
-        if isinstance(callback, tf.keras.callbacks.History):
-            _go_on_with(callback)
-    _give_own(folder, callbacks, lambda callback, state: callback.load_state(state))
+    def restore_from(self, folder: Path, callbacks: Sequence[Any]) -> None:
+        """Bring everything to where it was; the callbacks' ``on_train_begin`` has been called."""
+        if self._call.snapshot is None:
+            return
+        with self._call.data_preserved():  # which has gone on from its own state
+            handles.go_on(self._call.snapshot.open_files())
+            self.open(folder)
+            self.restore()
+            for callback in callbacks:
+                if isinstance(callback, tf.keras.callbacks.History):
+                    _go_on_with(callback)
+            _give_own(folder, callbacks, lambda callback, state: callback.load_state(state))
 
 
 def _go_on_with(history: Any) -> None:
@@ -92,10 +102,12 @@ def _go_on_with(history: Any) -> None:
         history.model.history = history
 
 
-def bring_home(folder: Path, snapshot: CallSnapshot, callbacks: Sequence[Any]) -> list[str]:
+def bring_home(checkpoint: Path, call: FitCall) -> list[str]:
     """Give the objects of the notebook what training elsewhere has made of them; return what stays as it was."""
-    sentences = heap_file.bring_home(heap_file.read(folder), snapshot)
-    _give_own(folder, callbacks, _load_state)
+    snapshot, call.snapshot = call.snapshot, None
+    sentences = heap_file.bring_home(checkpoint, snapshot)
+    if snapshot is not None:
+        _give_own(heap_file.folder_in(checkpoint), call.callbacks(), _load_state)
     return sentences
 
 

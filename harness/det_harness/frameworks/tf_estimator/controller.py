@@ -12,7 +12,6 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.estimator.exports import Results
-from det_harness.frameworks.estimator.outside import KeptChanges
 from det_harness.frameworks.tf_estimator import model_dir
 from det_harness.frameworks.tf_estimator.following import Follower
 from det_harness.frameworks.tf_estimator.joining import InRole
@@ -25,7 +24,7 @@ from det_harness.frameworks.tf_estimator.observing import (
 )
 from det_harness.frameworks.tf_estimator.shared_folder import check_shared, marked
 from det_harness.ranks.exchange import wait_until
-from det_harness.trial import activity
+from det_harness.trial import activity, heap_file
 from det_harness.trial.services import Outcome, Services
 from det_native.errors import CallValueError, InvalidDataError, RankLostError
 from det_native.estimator.roles.call import UnchangedCall
@@ -61,7 +60,7 @@ class RolesController:
         self._hook: StepHook | None = None
         self._pending: int | None = None
         self._exporters = [WatchedExporter(exporter) for exporter in call.eval_spec.exporters or ()]
-        self._changes = KeptChanges(call.snapshot)
+        self._changes = heap_file.KeptChanges(lambda: call.snapshot)
         self._results = Results(self._exporters, Path(call.estimator.model_dir))
 
     def run(self) -> Outcome:

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.frameworks.torch import changed, sharded_state, trial_state
-from det_harness.frameworks.torch.changes_keeper import ChangesKeeper
 from det_harness.frameworks.torch.hooks import CallbackHooks
 from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.ranks import checkpoint_files
 from det_harness.ranks.brought_files import bring
-from det_harness.trial import rng
+from det_harness.trial import heap_file, rng
 from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
 from det_harness.trial.throttle import Throttle
@@ -63,6 +62,7 @@ class TorchCheckpoints:
         self._writing: Future[None] | None = None
         self._position: Callable[[], Any] = lambda: None
         self._digest_at_end: bytes | None = None
+        self._changes = heap_file.KeptChanges(lambda: getattr(context, "snapshot", None))
         self._files = services.files
         changed.note_beginning(context)
 
@@ -124,11 +124,10 @@ class TorchCheckpoints:
         validated : bytes or None
         """
         before, self._digest_at_end = self._digest_at_end, None
-        keeper = self._hooks.callbacks.get(trial_state.CHANGES)
         ended = self._schedule.over and self._communicator.rank == 0
-        changes = keeper.state_at_end() if ended and isinstance(keeper, ChangesKeeper) else None
+        changes = self._changes.content_at_end() if ended else b""
         now = trial_state.digest(self._context) if before is not None else None
-        if now != before or changes is not None:
+        if now != before or changes:
             own = None if now == before else metrics if now == validated else {}
             self._checkpoints.save_end(lambda folder: trial_state.save_end(folder, self._context, changes), own)
 
@@ -197,9 +196,8 @@ class TorchCheckpoints:
             )
         sharded_state.put_back(state, folder, mesh)
         self._hooks.call("on_checkpoint_load_start", state)
-        keeper = self._hooks.callbacks.get(trial_state.CHANGES)
-        if keeper is not None:  # first: it may add layers, and resize buffers
-            keeper.load_state_dict(state["callbacks"].pop(trial_state.CHANGES, {}))
+        self._changes.before = state.pop(trial_state.CHANGES)
+        self._changes.restore()  # first: it may add layers, and resize buffers
         changed.regroup(self._context.optimizers, state, self._context.models, self._context.as_wrapped)
         sharded_state.fit(state, self._context)
         trial_state.restore(state, self._context, self._hooks.callbacks)
@@ -216,6 +214,7 @@ class TorchCheckpoints:
         state = trial_state.collect(self._context, self._hooks.callbacks, self._reduction.state())
         with rng.preserved():
             self._hooks.call("on_checkpoint_save_start", state)
+        state[trial_state.CHANGES] = self._changes.content()
         return state
 
     def _write(self, folder: Path) -> Callable[[Throttle], None] | None:

@@ -126,15 +126,16 @@ class TorchHarness(FrameworkHarness):
 
     def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has made of the objects of a captured call into them."""
-        from det_harness.frameworks.torch.changes_keeper import begin_loop, bring_changes
+        from det_harness.frameworks.torch.call_snapshot import begin_loop
         from det_harness.frameworks.torch.loading_into import load_into
+        from det_harness.trial import heap_file
 
         if call.context.role in ("worker", "load"):  # an earlier call or loop, which has no batches
             if call.kind == "train":
                 begin_loop(call.context, asking_frame())
             else:
                 self.note_names(call)
-        sentences = bring_changes(call.context, directory)  # first: the loop may have added layers
+        sentences = heap_file.bring_home(directory, call.context.snapshot)  # first: the loop may have added layers
         try:
             load_into(call.context, directory)
         except CheckpointError as error:
@@ -144,7 +145,7 @@ class TorchHarness(FrameworkHarness):
 
     def note_names(self, call: Any) -> None:
         """Take the snapshot of a call of ``context.fit()``; a loop has taken its own when it began."""
-        from det_harness.frameworks.torch.changes_keeper import begin_call
+        from det_harness.frameworks.torch.call_snapshot import begin_call
 
         if call.kind == "fit":
             begin_call(call)

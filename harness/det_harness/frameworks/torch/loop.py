@@ -9,7 +9,7 @@ from time import monotonic
 from types import CodeType, FrameType
 from typing import Any
 
-from det_harness.frameworks.torch.changes_keeper import begin_loop
+from det_harness.frameworks.torch.call_snapshot import begin_loop
 from det_harness.frameworks.torch.native import CapturedCall
 from det_harness.frameworks.torch.ranks import Met
 from det_harness.frameworks.torch.training import TorchTraining

@@ -8,13 +8,12 @@ from typing import Any
 
 import torch
 
-from det_harness.frameworks.torch.changes_keeper import ChangesKeeper, begin_call
+from det_harness.frameworks.torch.call_snapshot import begin_call
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Evaluation, Validation, Wording
 from det_harness.frameworks.torch.modes import evaluating
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.frameworks.torch.training_means import TrainingMeans
-from det_harness.frameworks.torch.trial_state import CHANGES
 from det_harness.trial import rng
 from det_harness.trial.lengths import in_whole_epochs
 from det_harness.trial.metric_choice import MetricChoice
@@ -74,7 +73,7 @@ class CapturedCall(Definition):
         call.context.distributed.connect(self.services.communicator)
         if call.train_batch is not None:
             begin_call(call)
-        kept: dict[str, PyTorchCallback] = {CHANGES: ChangesKeeper(call.context)}
+        kept: dict[str, PyTorchCallback] = {}
         if self.means is not None:
             kept[_MEANS] = self.means.keeper
         # The name of the class is what messages say before the name of a method.

@@ -7,6 +7,8 @@
     What users' modules or optimizers keep that such a file cannot hold; only if there is any.
 ``schedulers.*``, ``scalers.*``, ``callbacks.*``, ``reducers.*``
     See ``state_files``.
+``heap.bin``
+    What a loop, or the functions of a call, have changed.
 ``rng.npz``, ``state.json``
     Random number generators; the schedule, the position in the data, and the checkpoint's uuid.
 ``sharded/``
@@ -30,7 +32,7 @@ import torch
 
 from det_harness.frameworks.torch import changed, copies, nested, sharded_state
 from det_harness.frameworks.torch.host_copy import HostMemory
-from det_harness.trial import after_training, rng, state_files
+from det_harness.trial import after_training, heap_file, rng, state_files
 from det_harness.trial.throttle import Throttle
 from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
@@ -38,8 +40,8 @@ from det_native.pytorch.native_run import PyTorchRunContext
 
 logger = logging.getLogger("det_harness")
 
-# The name of the callback that keeps what a loop, or the functions of a call, have changed.
-CHANGES = "det_native.changes"
+# In a state: what a loop, or the functions of a call, have changed.
+CHANGES = "changes"
 _WEIGHTS = "state_dict.pth"
 _OBJECTS = "objects.pkl"
 _FACTS = "state.json"
@@ -118,20 +120,13 @@ def digest(context: PyTorchTrialContext) -> bytes:
     return after_training.digest(each.view(torch.uint8).numpy() for each in tensors)
 
 
-def save_end(folder: Path, context: PyTorchTrialContext, changes: dict[str, Any] | None = None) -> None:
+def save_end(folder: Path, context: PyTorchTrialContext, changes: bytes) -> None:
     """Write what the end of a training has made of models, optimizers, schedulers and scalers into an empty folder.
 
-    Parameters
-    ----------
-    folder : Path
-    context : PyTorchTrialContext
-    changes : dict, optional
-        The state of :class:`ChangesKeeper`.
+    `changes` is empty where those of the checkpoint are the last.
     """
     state = {key: value for key, value in collect(context, {}).items() if key in _OF_OBJECTS}
-    if changes is not None:
-        state["callbacks"] = {CHANGES: changes}
-    _write_state(folder, state, HostMemory())(Throttle())
+    _write_state(folder, {**state, CHANGES: changes}, HostMemory())(Throttle())
 
 
 def save_own(folder: Path, state: dict[str, Any]) -> None:
@@ -151,6 +146,7 @@ def _write_state(folder: Path, state: dict[str, Any], memory: HostMemory) -> Cal
     for name, key in _FILES.items():
         if key in state:
             state_files.dump(folder, name, state.pop(key), partial(_title, name))
+    heap_file.write(folder, state.pop(CHANGES, b""))
     objects: dict[str, Any] = {}
     copied, lent = memory.copy(nested.split(state, _in_weights_file, objects))
     if objects:
@@ -204,7 +200,7 @@ def load_facts(folder: Path) -> dict[str, Any]:
 
 def read(folder: Path) -> dict[str, Any]:
     """Return what :func:`collect` returned, and whatever callbacks have put in."""
-    state = _read_weights(folder)
+    state = {**_read_weights(folder), CHANGES: heap_file.read(folder)}
     for name, key in _FILES.items():
         if (folder / f"{name}.json").exists():
             state[key] = state_files.load(folder, name)

@@ -11,7 +11,7 @@ from types import CodeType, FrameType
 
 import torch
 
-from det_harness.frameworks.torch.changes_keeper import begin_loop
+from det_harness.frameworks.torch.call_snapshot import begin_loop
 from det_harness.frameworks.torch.epochs.definition import CapturedLoop
 from det_harness.frameworks.torch.epochs.pace import Pace
 from det_harness.frameworks.torch.epochs.shares import Shares

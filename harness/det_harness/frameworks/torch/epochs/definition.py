@@ -10,17 +10,15 @@ from typing import Any
 
 import torch
 
-from det_harness.frameworks.torch.changes_keeper import ChangesKeeper
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Validation
 from det_harness.frameworks.torch.reduction import Reduction
-from det_harness.frameworks.torch.trial_state import CHANGES
 from det_harness.trial.lengths import in_whole_epochs
 from det_harness.trial.metric_choice import MetricChoice
 from det_harness.trial.schedule import Periods
 from det_harness.trial.services import Services
 from det_native.errors import TrialDefinitionError
-from det_native.pytorch import DataLoader, PyTorchCallback, PyTorchTrial, PyTorchTrialContext
+from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.epochs_call import EpochsCall
 from det_native.pytorch.gradients import Gradients
 from det_native.schema.metric_names import suggestion
@@ -66,8 +64,7 @@ class CapturedLoop(Definition):
         context = self._call.context
         context.join_run(self.services.environment, gradients, self.trainer, self.name)
         context.distributed.connect(self.services.communicator)
-        kept: dict[str, PyTorchCallback] = {CHANGES: ChangesKeeper(context)}
-        trial_class = type(self.name, (_Loop,), {"kept": kept})
+        trial_class = type(self.name, (_Loop,), {})
         return trial_class(context), context
 
     def training_loader(self, trial: PyTorchTrial) -> DataLoader | None:
@@ -143,8 +140,6 @@ def rescaled(periods: Periods, epoch: int, other: int) -> Periods:
 
 
 class _Loop(PyTorchTrial):
-    kept: dict[str, PyTorchCallback]
-
     def __init__(self, context: PyTorchTrialContext) -> None:
         pass
 
@@ -156,9 +151,6 @@ class _Loop(PyTorchTrial):
 
     def build_validation_data_loader(self) -> Any:
         raise TrialDefinitionError(_BY_ITSELF)
-
-    def build_callbacks(self) -> dict[str, PyTorchCallback]:
-        return self.kept
 
 
 class _Reported(Validation):
