@@ -12,9 +12,7 @@ pytestmark = pytest.mark.slow
 #: Those of `make test`.
 FIRST = ("torch_everything_in_one_cell",)
 #: Those of `make soak`.
-LAST = (
-    "torch_augmentation",
-)
+LAST = ("torch_augmentation",)
 
 
 @pytest.mark.parametrize("path", notebooks("torch", FIRST, LAST))
