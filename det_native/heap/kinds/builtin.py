@@ -124,9 +124,6 @@ class SetKind(Kind):
         atoms = frozenset(member for member in obj if type(member) in ATOMS)
         return [member for member in obj if type(member) not in ATOMS] if len(atoms) < len(obj) else (), atoms
 
-    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
-        return [None] * len(children)
-
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         children, atoms = before
         held, holds = {*map(id, children)}, {*map(id, now[0])}

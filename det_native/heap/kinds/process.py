@@ -49,9 +49,6 @@ class WeakMapping(Kind):
         pairs = list(obj.items()) if hasattr(obj, "items") else [(member, None) for member in obj]
         return [half for pair in pairs for half in pair], None
 
-    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
-        return [None] * len(children)
-
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         obj.clear()
         for key, value in zip(children[::2], children[1::2], strict=True):

@@ -151,7 +151,11 @@ class WorkerHost:
         if recorded and self.failure is not None:
             raise self.failure
         if recorded:
-            self._made_up.begin_training()
+            try:
+                self._made_up.begin_training()
+            except TrialDefinitionError as error:
+                self.failure = error
+                raise
         return recorded
 
     def _other(self, payload: Any, earlier: EarlierTraining | None) -> Any:

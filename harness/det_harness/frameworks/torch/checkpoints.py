@@ -195,8 +195,8 @@ class TorchCheckpoints:
                 size,
             )
         sharded_state.put_back(state, folder, mesh)
-        self._hooks.call("on_checkpoint_load_start", state)
         self._changes.before = state.pop(trial_state.CHANGES)
+        self._hooks.call("on_checkpoint_load_start", state)
         self._changes.restore()  # first: it may add layers, and resize buffers
         changed.regroup(self._context.optimizers, state, self._context.models, self._context.as_wrapped)
         sharded_state.fit(state, self._context)
