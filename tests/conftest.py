@@ -20,6 +20,8 @@ from forking.kernel import OWNER as KERNELS_OWNER
 from forking.kernel import kernel_specification
 from hypothesis import settings
 
+from det_native.heap import roots
+
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("det_native", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=20)
@@ -54,8 +56,9 @@ _VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
 
 @pytest.fixture(autouse=True)
 def _no_names_of_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a training in this process look at what it is given: ``__main__`` is pytest's, and tests are around it."""
-    monkeypatch.setattr("det_native.heap.roots.roots_of_call", lambda: ({}, []))
+    """Have a call in this process look at what it is given: ``__main__`` is pytest's, and tests are around it."""
+    whole = roots.roots_of_call
+    monkeypatch.setattr(roots, "roots_of_call", lambda frame=None: ({}, []) if frame is None else whole(frame))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,8 +11,8 @@ from types import FrameType
 from typing import Any
 
 from det_harness.trial import after_training
+from det_native.heap import roots
 from det_native.heap.call import CallSnapshot
-from det_native.heap.roots import roots_of_call
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
@@ -29,7 +29,7 @@ def snapshot_of(
     """Return all that a call can reach, as it is now; trials of a search need not begin with the same values."""
     config = {} if environment is None else environment.config
     exact = (config.get("searcher") or {}).get("name", "single") == "single"
-    return CallSnapshot(*roots_of_call(frame), given, kept_elsewhere, exact=exact)
+    return CallSnapshot(*roots.roots_of_call(frame), given, kept_elsewhere, exact=exact)
 
 
 class KeptChanges:
