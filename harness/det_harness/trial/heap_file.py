@@ -46,6 +46,7 @@ class KeptChanges:
     def __init__(self, snapshot: Callable[[], CallSnapshot | None], *, reopen: Any = None) -> None:
         self._snapshot, self._reopen = snapshot, reopen
         self._saved: bytes | None = None
+        self._warned: set[str] = set()
         #: What the checkpoint has that the process goes on from.
         self.before = b""
 
@@ -80,6 +81,10 @@ class KeptChanges:
         if snapshot is None:
             return b""
         changes = snapshot.changes(reopen=self._reopen)
+        for sentence in changes.left_out:
+            if sentence not in self._warned:
+                self._warned.add(sentence)
+                logger.warning("%s A trial that is stopped and goes on has it as the cells make it.", sentence)
         return json.dumps(changes.left_out).encode() + b"\n" + changes.data
 
     def open(self, folder: Path | None) -> None:
