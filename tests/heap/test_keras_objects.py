@@ -12,7 +12,11 @@ from heap_programs import parts, run_all
 pytestmark = pytest.mark.slow
 
 _CASES = Path(__file__).parent / "keras_cases"
-_NAMES = ("keras3_objects",) if int(version("keras").partition(".")[0]) > 2 else ("keras_teacher", "keras_objects")
+_NAMES = (
+    ("keras3_objects",)
+    if int(version("keras").partition(".")[0]) > 2
+    else ("keras_teacher", "keras_objects", "keras_wrapped")
+)
 PROGRAMS = [_CASES / f"{name}.py" for name in _NAMES]
 
 

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from det_native.heap.edges import BY_NAME, SimpleKind
 from det_native.heap.kinds.instances import AttributesKind
+from det_native.heap.kinds.tensorflow_ import TrackableKind
 
 # Functions that Keras compiles when they are needed, and what a call of fit() keeps until its end.
 _NONE_AT_FIRST = [
@@ -21,14 +22,14 @@ _OF_THE_PROCESS = frozenset(
     [
         *_NONE_AT_FIRST,
         *("_distribute_strategy", "_distribution_strategy", "_thread_local", "_tb_graph", "_update_step_xla"),
-        *("update_state", "result", "_obj_reference_counts_dict", "_self_setattr_tracking", "_layer_call_argspecs"),
-        *("_tensor_usage_count", "_eval_data_handler", "_should_eval", "_self_update_uid", "_self_name_based_restores"),
+        *("update_state", "result", "_obj_reference_counts_dict", "_layer_call_argspecs"),
+        *("_tensor_usage_count", "_eval_data_handler", "_should_eval"),
     ]
 )
 _SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief_worker_only", "_supports_tf_logs"})
 
 
-class KerasKind(AttributesKind):
+class KerasKind(TrackableKind):
     """A layer, a model, an optimizer, a metric or a loss."""
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = False) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, OF_PROCESS, VALUE, Missing, SimpleKind, stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, OF_PROCESS, VALUE, Missing, SimpleKind, kind_of, stays
 from det_native.heap.kinds.instances import AttributesKind
 
 # Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
@@ -51,6 +52,87 @@ def make_constant(value: Any, dtype: str) -> Any:
     return tf.constant(value, dtype=dtype)
 
 
+# What TensorFlow keeps beside an object's attributes, as it is at first: it saves and loads an object by these.
+_DEPENDENCIES, _BY_NAME = "_self_unconditional_checkpoint_dependencies", "_self_unconditional_dependency_names"
+_NO_DEPENDENCIES: dict[str, Any] = {
+    _DEPENDENCIES: [],
+    _BY_NAME: {},
+    "_self_unconditional_deferred_dependencies": {},
+    "_self_update_uid": -1,
+    "_self_name_based_restores": set(),
+    "_self_saveable_object_factories": {},
+}
+
+
+class TrackableKind(AttributesKind):
+    """An object that TensorFlow saves together with what it depends on.
+
+    A dependency is read by its name, as ``("saved as", name)``: TensorFlow's own list has compiled functions as well.
+    """
+
+    def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
+        super().__init__(frozenset(_NO_DEPENDENCIES) | {"_self_setattr_tracking"} | skipped, compared=compared)
+
+    def read(self, obj: Any) -> dict[Any, Any]:
+        values: dict[Any, Any] = super().read(obj)
+        for name, saved in vars(obj).get(_DEPENDENCIES, ()):
+            kind = kind_of(saved)
+            if name not in self._skipped and not (kind.stays and kind.quiet):
+                values["saved as", name] = saved
+        return values
+
+    def step(self, label: Any) -> str:
+        return f".{label[1]}" if type(label) is tuple else super().step(label)
+
+    def write(self, obj: Any, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
+        saved = {label[1]: value for label, value in values.items() if type(label) is tuple}
+        without = {label[1] for label in gone if type(label) is tuple}
+        if saved or without:
+            _depend(vars(obj), saved, without)
+        super().write(obj, _attributes(values), [*_attributes(dict.fromkeys(gone))])
+
+
+def _attributes(values: Mapping[Any, Any]) -> dict[str, Any]:
+    return {label: value for label, value in values.items() if isinstance(label, str)}
+
+
+def _depend(attributes: dict[str, Any], saved: Mapping[str, Any], without: set[str]) -> None:
+    """Set what an object with these attributes depends on, in the order in which it began to."""
+    from tensorflow.python.trackable.base import TrackableReference
+
+    for name, value in _NO_DEPENDENCIES.items():
+        attributes.setdefault(name, type(value)(value))
+    references, by_name = attributes[_DEPENDENCIES], attributes[_BY_NAME]
+    now = {name: value for name, value in references if name not in without} | dict(saved)
+    references[:] = [TrackableReference(name, value) for name, value in now.items()]
+    by_name.update(saved)
+    for name in without:
+        by_name.pop(name, None)
+
+
+class ListWrapperKind(TrackableKind):
+    """What TensorFlow puts around a list that is an attribute: the list, and its members to see that they change."""
+
+    def __init__(self) -> None:
+        own = ("_last_wrapped_list_snapshot", "_external_modification_value", "_self_attribute_sentinel")
+        super().__init__(frozenset(own), compared=False)
+
+    def read(self, obj: Any) -> dict[Any, Any]:
+        return {**super().read(obj), **dict(enumerate(obj._storage))}
+
+    def step(self, label: Any) -> str:
+        return f"[{label}]" if isinstance(label, int) else "" if label == "_storage" else super().step(label)
+
+    def repair(self, obj: Any) -> None:
+        # A list that differs from what the wrapper has seen cannot be saved.
+        vars(obj)["_last_wrapped_list_snapshot"] = obj._storage
+
+
+def _accept_dict(obj: Any, facts: Any, content: Any) -> None:
+    """Have the wrapper of a dict take what that holds as seen; see :class:`ListWrapperKind`."""
+    obj._self_last_wrapped_dict_snapshot = obj.__wrapped__
+
+
 class GeneratorKind(AttributesKind):
     """``tf.random.Generator``: its state is a variable."""
 
@@ -77,8 +159,9 @@ def unwrapped(value: Any) -> Any:
     return value
 
 
-# What TensorFlow puts around a dict or a tuple that is an attribute.
-_WRAPPED = SimpleKind(held=lambda obj: (obj.__wrapped__,), reduce=lambda obj: (unwrapped, (obj.__wrapped__,)))
+def _reduced_wrapper(obj: Any) -> Any:
+    return unwrapped, (obj.__wrapped__,)
+
 
 BY_NAME |= {
     "tensorflow.python.ops.resource_variable_ops.BaseResourceVariable": SimpleKind(
@@ -92,9 +175,17 @@ BY_NAME |= {
         _facts_of_constant,
         reduce=lambda obj: (type(None), ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name)),
     ),
-    "tensorflow.python.trackable.data_structures._DictWrapper": _WRAPPED,
-    "tensorflow.python.trackable.data_structures._TupleWrapper": _WRAPPED,
-    "tensorflow.python.trackable.data_structures.ListWrapper": AttributesKind(),
+    "tensorflow.python.trackable.data_structures._DictWrapper": SimpleKind(
+        None,
+        _accept_dict,
+        held=lambda obj: (obj.__wrapped__, *obj.__wrapped__, *obj.__wrapped__.values()),
+        reduce=_reduced_wrapper,
+        compared=False,
+    ),
+    "tensorflow.python.trackable.data_structures._TupleWrapper": SimpleKind(
+        held=lambda obj: (obj.__wrapped__,), reduce=_reduced_wrapper
+    ),
+    "tensorflow.python.trackable.data_structures.ListWrapper": ListWrapperKind(),
     "tensorflow.python.ops.stateful_random_ops.Generator": GeneratorKind(),
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": DatasetKind(
         frozenset({"_graph_attr", "_variant_tensor_attr", "_options_attr"})
@@ -104,7 +195,7 @@ BY_NAME |= {
     "tensorflow.python.lib.io.file_io.FileIO": stays("an open file", quiet=True),
     "tensorflow.python.training.session_run_hook.SessionRunHook": AttributesKind(),
     "tensorflow.python.training.basic_session_run_hooks.CheckpointSaverListener": AttributesKind(),
-    "tensorflow.python.trackable.base.Trackable": AttributesKind(),
+    "tensorflow.python.trackable.base.Trackable": TrackableKind(),
     "tensorflow_estimator.python.estimator.estimator.EstimatorV2": OF_PROCESS,
     "tensorflow_estimator.python.estimator.estimator.Estimator": OF_PROCESS,
 }
