@@ -419,7 +419,7 @@ class FitCall:
 
     def data_preserved(self) -> AbstractContextManager[None]:
         """Return a block in which what the training Sequence keeps may change; it is put back at its end."""
-        return nullcontext() if self._source is None else self._source.preserved()
+        return self.source.preserved() if self.training.kind is Kind.SEQUENCE else nullcontext()
 
     @property
     def follows_data(self) -> bool:

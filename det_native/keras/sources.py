@@ -93,11 +93,11 @@ class DataSource:
     @contextmanager
     def preserved(self) -> Iterator[None]:
         """Have the Sequence keep what it kept before the block, in which it is read."""
-        before, first = self.state(), [*self._first]
+        before, first, stream = self.state(), [*self._first], self.stream
         try:
             yield
         finally:
-            self._first[:] = first
+            self._first[:], self.stream = first, stream
             self.look().undo()
             self.put_state(before)
 

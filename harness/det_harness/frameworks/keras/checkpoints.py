@@ -22,6 +22,7 @@ from det_harness.trial import state_files
 from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
 from det_harness.trial.user_files import UserFiles
+from det_native.inspection.streams import current_streams
 from det_native.keras.callbacks import TensorBoard
 from det_native.keras.native import FitCall
 from det_native.schema.manifests import CheckpointManifest
@@ -174,7 +175,11 @@ class KerasCheckpoints:
 
     def digest_of(self, callbacks: Sequence[Any]) -> bytes:
         """Return what tells the present states of callbacks, and of what they have changed, from others."""
-        return self._changes.digest_with(callbacks)
+        return self._changes.digest_with(callbacks) + self.digest_of_streams()
+
+    def digest_of_streams(self) -> bytes:
+        """Return what tells the present states of the process's streams of random numbers from others."""
+        return repr(current_streams()).encode()
 
     # -- what a model of graphs does in another way
 

@@ -108,7 +108,17 @@ class KerasHarness(FrameworkHarness):
             _state().load_into(call, directory)
         except CheckpointError as error:
             raise with_notes(error, self._bring_changes(call, directory)) from None
-        return self._bring_changes(call, directory)
+        sentences = self._bring_changes(call, directory)
+        self.note_end(call, directory)
+        return sentences
+
+    def note_end(self, call: Any, directory: Path) -> None:
+        """Have the process draw on from where a training has come to, as after Keras's own ``fit()``."""
+        from det_harness.trial import after_training, rng
+
+        ended = rng.read(after_training.weights_in(directory)) or {}
+        seeded = rng.capture()  # what has no seed here draws on without
+        rng.apply({name: state for name, state in ended.items() if name in seeded})
 
     def _bring_changes(self, call: Any, directory: Path) -> list[str]:
         """Put in place what has changed outside of the model's weights; return what stays as it was."""

@@ -323,15 +323,16 @@ class TrainingCallbacks(NamingCallbacks):
         before, self._digest_at_end = self._digest_at_end, None
         checkpoints, here = self._controller.checkpoints, self._controller.services.users_process
         of_users = any(_is_users(callback.on_train_end) for callback in self.callbacks)
-        at_end = before is not None and not here and of_users
-        states = checkpoints.digest_of(self.callbacks) if at_end else b""
+        at_end = before is not None and of_users
+        digest = checkpoints.digest_of_streams if here else partial(checkpoints.digest_of, self.callbacks)
+        states = digest() if at_end else b""
         super().on_train_end(logs)
         if not self._finished:
             return
         changed = before is not None and model_state.digest(self.model) != before
         if self._ranks.agree(changed):
             self._controller.save_end(self.logs)
-        elif at_end and checkpoints.digest_of(self.callbacks) != states:
+        elif at_end and digest() != states:
             checkpoints.save_end(self.callbacks, self.logs)
 
     def _ends_epoch(self) -> bool:

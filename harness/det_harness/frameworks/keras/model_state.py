@@ -306,7 +306,7 @@ def build_as_plain(call: FitCall) -> None:
     before = rng.capture()
     try:
         with precision.applied(call.context.env):
-            with rng.preserved():
+            with rng.preserved(), call.data_preserved():
                 batch = make_feed(call, call.context.env, EpochLengths(1)).first()
             _call_on(model, batch)
     except Exception as error:  # noqa: BLE001 (whatever layers and data of users raise)
@@ -324,7 +324,8 @@ def build(call: FitCall, first_batch: Callable[[], Any]) -> None:
     model = call.model
     if model.built:
         return
-    batch = first_batch()
+    with call.data_preserved():  # a training reads it again, after the call's snapshot
+        batch = first_batch()
     try:
         with swapped_state(call.random_state):
             _call_on(model, batch)
