@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from det_native.heap.edges import Kind, SimpleKind, kind_of
+from det_native.heap.kinds.instances import ReduceKind
 from det_native.inspection.attributes import changed_names, is_own_module, settings_in
 from det_native.inspection.parts import keeps_attributes_only, parts_of
 from det_native.inspection.registry import adapter_of
@@ -209,6 +211,11 @@ class _Reader:
         if is_own_module(type(value).__module__):
             self.named(settings_in(value))
             return
+        if hasattr(type(value), "__next__") and _is_read_in_place(kind := kind_of(value)):
+            children, facts = kind.read_state(value)
+            self.say(facts)
+            self.go(children)
+            return
         outer, self._in_library = self._in_library, self._in_library + 1
         try:
             if self._in_library > _DEPTH_OF_LIBRARY:
@@ -232,7 +239,7 @@ class _Reader:
         """Read an object by what it would be pickled by."""
         try:
             # An iterator would be read to its end, or copied: nothing of it is compared.
-            reduced = None if hasattr(value, "__next__") else value.__reduce_ex__(2)
+            reduced = None if hasattr(type(value), "__next__") else value.__reduce_ex__(2)
         except Exception:  # noqa: BLE001 (a library's, or a user's own)
             reduced = None
         if reduced is None:
@@ -275,6 +282,11 @@ class _Reader:
         for _, value in closure_of(function):
             self._setting(value)
         self.go((function.__defaults__, function.__kwdefaults__))
+
+
+def _is_read_in_place(kind: Kind) -> bool:
+    """Whether a kind reads an iterator of Python's own, or a file in memory, and leaves it at its place."""
+    return isinstance(kind, ReduceKind | SimpleKind) and kind.compared and not kind.stays
 
 
 def is_nobodys_data(value: Any) -> bool:

@@ -239,7 +239,7 @@ def _has_attributes(value: Any) -> bool:
     import argparse
 
     kind = type(value)
-    if isinstance(value, types.ModuleType) or hasattr(value, "__next__") or _is_data(value):
+    if isinstance(value, types.ModuleType) or hasattr(kind, "__next__") or _is_data(value):
         return False
     if isinstance(value, types.SimpleNamespace | argparse.Namespace):
         return True

@@ -112,22 +112,27 @@ def test_an_object_of_det_native_that_can_go_on_comes_home() -> None:
     assert sides.notebook["callback"].rows == [1]
 
 
-def test_a_module_of_the_user_comes_home_name_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    def module() -> types.ModuleType:
-        made = types.ModuleType("peat_module")
-        made.__file__ = "/home/user/peat_module.py"
-        made.rows, made.count = [], 0  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "peat_module", made)
+@pytest.mark.parametrize("file", ["/home/user/peat/__init__.py", None], ids=["package", "namespace"])
+def test_a_module_of_the_user_comes_home_name_by_name(monkeypatch: pytest.MonkeyPatch, file: str | None) -> None:
+    def package() -> types.ModuleType:
+        made, part = types.ModuleType("peat"), types.ModuleType("peat.part")
+        made.__file__, part.__file__ = file, "/home/user/peat/part.py"
+        made.part, made.tempfile = part, tempfile  # type: ignore[attr-defined]
+        part.peat, part.rows, part.count = made, [], 0  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "peat", made)
+        monkeypatch.setitem(sys.modules, "peat.part", part)
         return made
 
     def change(names: Names) -> None:
-        names["peat"].rows.append(1)
-        names["peat"].count += 1
-        names["peat"].new = names["peat"].rows
+        names["peat"].part.rows.append(1)
+        names["peat"].part.count += 1
+        names["peat"].part.new = names["peat"].part.rows
+        monkeypatch.setattr(tempfile, "template", "peat")
 
-    sides = train(lambda: {"peat": module()}, change)
-    here = sides.notebook["peat"]
+    sides = train(lambda: {"peat": package()}, change)
+    here = sides.notebook["peat"].part
     assert (here.rows, here.count, here.new is here.rows) == ([1], 1, True)
+    assert b"template" not in sides.data
 
 
 def test_a_module_of_a_library_keeps_what_is_its_own_affair(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -250,7 +254,25 @@ def test_what_cannot_be_read_is_said_and_is_no_difference() -> None:
     assert difference.severity is Severity.NOT_COMPARED
 
 
-@pytest.mark.parametrize("value", [iter([1]), threading.Lock()], ids=["iterator", "lock"])
+def _streams(first: float, text: str) -> dict[str, Any]:
+    numbers = [first, 2.0, 3.0]
+    listed, counted = iter(numbers), enumerate(itertools.chain(numbers, [4.0]))
+    next(counted)
+    return {"list": listed, "chain": counted, "map": map(math.sqrt, numbers), "file": io.StringIO(text)}
+
+
+def test_iterators_and_files_in_memory_are_compared_where_they_are() -> None:
+    streams = _streams(1.0, "ok")
+    assert differences(_proof(streams), _streams(1.0, "ok")) == []
+    others = _streams(5.0, "no")
+    assert {difference.fact.part for difference in differences(_proof(streams), others)} == {*streams}
+    assert [next(others[name]) for name in ("list", "chain", "map")] == [5.0, (1, 2.0), math.sqrt(5.0)]
+    next(streams["list"])
+    [moved] = differences(_proof(streams), _streams(1.0, "ok"))
+    assert moved.fact.part == "list"
+
+
+@pytest.mark.parametrize("value", [csv.reader([]), threading.Lock()], ids=["iterator", "lock"])
 def test_an_input_that_is_not_compared_is_named(value: Any) -> None:
     [sentence] = _proof({"x": value}).sentences
     assert sentence == f"x is not compared on the worker: {type(value).__name__} cannot be read."

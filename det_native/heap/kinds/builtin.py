@@ -137,6 +137,9 @@ class SetKind(Kind):
 
 
 def _write_bytes(obj: Any, facts: Any, content: bytes) -> None:
+    if len(obj) == facts[0]:  # a memoryview may hold it: its length must not change even for a moment
+        memoryview(obj).cast("B")[:] = content
+        return
     del obj[:]
     (obj.extend if isinstance(obj, bytearray) else obj.frombytes)(content)
 

@@ -130,7 +130,7 @@ class ModuleKind(MappingKind):
         return {
             name: value
             for name, value in list(vars(obj).items())
-            if name[:2] != "__" and not isinstance(value, types.ModuleType) and (users or _is_setting(name, value))
+            if name[:2] != "__" and (_is_part(value) if users or _is_module(value) else _is_setting(name, value))
         }
 
     def write(self, obj: types.ModuleType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
@@ -139,6 +139,15 @@ class ModuleKind(MappingKind):
 
     def reduce(self, obj: types.ModuleType) -> Any:
         return import_module, (obj.__name__,)
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, types.ModuleType)
+
+
+def _is_part(value: Any) -> bool:
+    """Whether a module leads to a value: of modules only to those of the user's, `pkg.sub` for one."""
+    return not _is_module(value) or (value.__name__ != "__main__" and is_users_module(value.__name__))
 
 
 def _is_setting(name: str, value: Any) -> bool:
