@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 
@@ -61,6 +62,9 @@ class Generation(Protocol):
 
     def layers_of(self, model: Any, *, include_self: bool = True) -> list[Any]:
         """Return the layers of a model and theirs in turn."""
+
+    def as_in_fit(self, model: Any) -> AbstractContextManager[Any]:
+        """Return a context in which layers are trained or not as ``fit()`` has them."""
 
     def metrics_given(self, model: Any) -> list[Any] | None:
         """Return what a model was compiled with as metrics; None where that does not tell what it will report."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,16 @@ def count_batches_from(model: Any, batches: int) -> None:
 def layers_of(model: Any, *, include_self: bool = True) -> list[Any]:
     """Return the layers of a model and theirs in turn."""
     return list(model._flatten_layers(include_self=include_self))
+
+
+def as_in_fit(model: Any) -> AbstractContextManager[Any]:
+    """Return a context in which ``trainable`` is what it was at ``compile()``.
+
+    As with ``fit()``, every layer has its own afterwards if one differed before.
+    """
+    from keras.src.engine.training_utils import RespectCompiledTrainableState
+
+    return RespectCompiledTrainableState(model) if tf.executing_eagerly() else nullcontext()
 
 
 def metrics_given(model: Any) -> list[Any] | None:

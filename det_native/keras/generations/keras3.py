@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,11 @@ def layers_of(model: Any, *, include_self: bool = True) -> list[Any]:
     for layer in getattr(model, "layers", ()):
         found += layers_of(layer)
     return found
+
+
+def as_in_fit(model: Any) -> AbstractContextManager[Any]:
+    """Return a context that changes nothing: ``fit()`` takes ``trainable`` as it is."""
+    return nullcontext()
 
 
 def metrics_given(model: Any) -> list[Any] | None:

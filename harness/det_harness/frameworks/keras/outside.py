@@ -19,6 +19,7 @@ from det_harness.trial import heap_file, state_files
 from det_native.heap.call import CallSnapshot
 from det_native.keras import pipelines
 from det_native.keras.callbacks import keeps_own_state
+from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
 
 logger = logging.getLogger("det_native")
@@ -105,7 +106,8 @@ def _go_on_with(history: Any) -> None:
 def bring_home(checkpoint: Path, call: FitCall) -> list[str]:
     """Give the objects of the notebook what training elsewhere has made of them; return what stays as it was."""
     snapshot, call.snapshot = call.snapshot, None
-    sentences = heap_file.bring_home(checkpoint, snapshot)
+    with internals.as_in_fit(call.model):
+        sentences = heap_file.bring_home(checkpoint, snapshot)
     if snapshot is not None:
         _give_own(heap_file.folder_in(checkpoint), call.callbacks(), _load_state)
     return sentences
