@@ -54,7 +54,8 @@ SECOND = "model.fit(x, y, epochs=1, verbose=0, callbacks=[Drawing()]).history['l
 
 def test_a_notebook_draws_on_as_after_plain_keras(cluster: Cluster) -> None:
     with running_kernel(cluster, "random", PROGRAM, BEGUN) as kernel:
-        plain, here = [], []
+        plain: list[list[float]] = []
+        here: list[list[float]] = []
         for values, wrapped in ((here, "model = context.wrap_model(model)"), (plain, "model, rows = seeded()")):
             kernel.run(wrapped)
             for fit in (FIRST, SECOND):
