@@ -13,7 +13,7 @@ from det_native.heap.edges import NamedKind
 from det_native.heap.names import ENVIRONMENT
 from det_native.heap.snapshot import Snapshot
 
-_MOST_FOLDERS = 1_000
+_MOST_FILES = 5_000
 
 
 class TemporaryFolders:
@@ -48,8 +48,8 @@ class TemporaryFolders:
 
 def _files_in(path: str) -> dict[str, float]:
     files: dict[str, float] = {}
-    for folder, _, names in islice(os.walk(path), _MOST_FOLDERS):
-        for name in names:
-            with suppress(OSError):  # deleted just now
-                files[os.path.join(folder, name)] = os.lstat(os.path.join(folder, name)).st_mtime
+    entries = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    for entry in islice(entries, _MOST_FILES):
+        with suppress(OSError):  # deleted just now
+            files[entry] = os.lstat(entry).st_mtime
     return files
