@@ -15,6 +15,7 @@ from det_native.heap.names import ENVIRONMENT, FRAME, NAMESPACE, ROOTS, SETTINGS
 from det_native.heap.packing import Packer
 from det_native.heap.pickling import Reopen
 from det_native.heap.snapshot import Snapshot
+from det_native.heap.temporary import TemporaryFolders
 from det_native.heap.undo import Copies
 from det_native.heap.unpacking import put_changes
 
@@ -76,6 +77,7 @@ class CallSnapshot:
                 roots[f"function {place} {frame.f_code.co_qualname}"] = frame, FRAME
         roots |= {"given": (dict(given or {}), ROOTS), "kept elsewhere": ([obj for obj, _ in kept], LIST)}
         self._snapshot = Snapshot(roots, {id(obj): kind for obj, kind in kept})
+        self._temporary = TemporaryFolders(self._snapshot)
         self._copies = Copies(self._snapshot) if keep_small else None
 
     def changes(self, limit: int = LIMIT, *, reopen: Reopen | None = None) -> Changes:
@@ -84,7 +86,8 @@ class CallSnapshot:
         Where that has more bytes than the limit, the largest things are left out. `reopen` is asked of each new open
         file how another process opens it again: a function and its arguments, or NotImplemented.
         """
-        return Changes(*Packer(self._snapshot, limit, exact=self._exact, reopen=reopen).pack())
+        data, left_out = Packer(self._snapshot, limit, exact=self._exact, reopen=reopen).pack()
+        return Changes(data, [*left_out, *self._temporary.sentences()])
 
     def put(self, data: bytes, *, reopen: bool = False) -> list[str]:
         """Put in place what has changed in another process; return a sentence for each thing that stays as it is.

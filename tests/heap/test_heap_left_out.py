@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import random
 import sys
+import tempfile
 import threading
 import types
 from collections.abc import Callable
@@ -248,3 +250,26 @@ def test_an_object_that_takes_too_long_is_read_once_and_named(monkeypatch: pytes
     assert sides.notebook["rows"] == [1]
     assert sides.sentences == ["`stream` takes too long to compare: it stayed as it was."]
     assert now == 120
+
+
+def test_files_in_a_temporary_folder_stay_and_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def fill() -> Names:
+        return {"out": tempfile.mkdtemp(), "run": Box(folder=Path(tempfile.mkdtemp())), "cache": ""}
+
+    def change(names: Names) -> None:
+        (Path(names["out"]) / "read.txt").write_text("1")
+        (names["run"].folder / "inner").mkdir()
+        (names["run"].folder / "inner" / "row.txt").write_text("1")
+
+    def read_only(names: Names) -> None:
+        os.listdir(names["out"])
+
+    wanted = [
+        f"`{way}` is a temporary folder: files that the training wrote there stayed on the worker. "
+        "Write them into the working folder."
+        for way in ("out", "run.folder")
+    ]
+    assert train(fill, change).sentences == wanted
+    assert train(fill, read_only).sentences == []
