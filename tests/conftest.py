@@ -48,6 +48,8 @@ _LIBRARY_FILES = ("__autograph_generated_file", "__pycache__")
 _MARKS_OF_FILE = re.compile(r"^pytestmark = (.*)", re.MULTILINE)
 _MARK = re.compile(r"\bpytest\.mark\.(\w+)")
 _LEFT_OUT = re.compile(r"\bnot (\w+)")
+# Programs of tests replace it where they are imported.
+_ROOTS = roots.roots_of_call
 # What a test has ended may take so long to be gone.
 _LEAVING_SECONDS = 5.0
 _LIMIT = pytest.StashKey[Any]()
@@ -57,8 +59,7 @@ _VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
 @pytest.fixture(autouse=True)
 def _no_names_of_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a call in this process look at what it is given: ``__main__`` is pytest's, and tests are around it."""
-    whole = roots.roots_of_call
-    monkeypatch.setattr(roots, "roots_of_call", lambda frame=None: ({}, []) if frame is None else whole(frame))
+    monkeypatch.setattr(roots, "roots_of_call", lambda frame=None: ({}, []) if frame is None else _ROOTS(frame))
 
 
 @pytest.fixture(scope="session", autouse=True)
