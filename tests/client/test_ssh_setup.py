@@ -153,7 +153,7 @@ class TestSetup:
         assert f"DET_MASTER={machine.address} trains there" in done.stdout
         info = connect(machine.address).call(routes.GET_MASTER)
         environment = fresh / "det_native_environment"
-        assert info["python"] == str(environment / "bin" / "python")
+        assert info.python == str(environment / "bin" / "python")
         assert list(environment.glob("lib/python3*/site-packages/det_native/__init__.py"))
         assert not list(environment.glob("*.whl"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from faults import Cluster, Gate, Kernel
+from faults import Cluster, Kernel
 
 from det_native.errors import ArgumentError, RequestError, UnsupportedFeatureError
 from det_native.schema.states import ExperimentState
@@ -186,25 +186,3 @@ def test_a_local_training_is_moved_to_the_cluster(cluster: Cluster, kernel: Kern
     refused = kernel.run("local.fork({'lr': 1.0})", fails=True)
     assert UnsupportedFeatureError.__name__ in refused.error
     assert ".move(" in refused.error
-
-
-def test_a_cell_that_is_run_twice_says_that_the_first_experiment_goes_on(
-    cluster: Cluster, kernel: Kernel, gate: Gate
-) -> None:
-    kernel.run(f"settings = {{'starts': True, 'port': {gate.port}}}")
-    cell = "experiment = det.experimental.create(Digits, configuration(hyperparameters=settings))"
-    first = kernel.submit(cell)
-    waiting = gate.next()
-    again = kernel.run(cell)
-    assert f"Experiment {first}, which this cell has submitted before, goes on" in again.text
-    assert f"det.experiment({first}).kill() ends it." in again.text
-    second = gate.next()
-    other = kernel.run(cell.replace("settings", "{**settings, 'holds': '99'}"))
-    assert "goes on" not in other.text
-    for number in range(first, first + 3):
-        cluster.attach(number).kill()
-    waiting.go()
-    second.go()
-    for number in range(first, first + 3):
-        cluster.attach(number).wait(show="none")
-    kernel.run("settings = {}")
