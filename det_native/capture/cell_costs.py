@@ -59,7 +59,7 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
 def _removes_what_cells_made(execution: Execution, log: ExecutionLog) -> bool:
     """Whether all that a cell deleted or moved was made by cells before it, and is not there now.
 
-    The worker makes it, too, in a folder of its own; what a path means that is not relative may be the notebook's.
+    The worker makes these files too, in its own folder; an absolute path may lead to the notebook's files.
     """
     actions = [action.partition(": ") for action in execution.outside]
     if any(kind not in ("delete", "move") or os.path.isabs(path) for kind, _, path in actions):

@@ -70,7 +70,7 @@ def _pairs(children: Sequence[Any]) -> dict[Any, Any]:
 
 
 class DictKind(Kind):
-    """Keys and values; a key that is no atom is a child as well, at its place."""
+    """Keys and values; keys that are objects are children, too, by their position."""
 
     def __init__(self, base: Any = dict) -> None:
         self._base = base

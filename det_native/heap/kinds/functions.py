@@ -101,7 +101,7 @@ class CellKind(NamedKind):
 
 
 class ClassKind(MappingKind):
-    """A class of the user's with all that stands in it; a library's holds nothing of interest."""
+    """A class of the user with its attributes; classes of libraries are not read."""
 
     def read(self, obj: type) -> Mapping[Any, Any]:
         if not is_users(obj):
@@ -134,7 +134,7 @@ class ModuleKind(MappingKind):
         }
 
     def write(self, obj: types.ModuleType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
-        # Of a library, what is no plain value any more stays.
+        # A setting of a library that became an object keeps its value here.
         super().write(vars(obj), values, gone if is_users_module(obj.__name__) else ())
 
     def reduce(self, obj: types.ModuleType) -> Any:
