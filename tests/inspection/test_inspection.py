@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -116,7 +115,7 @@ class Holder:
         self.held = held
 
 
-@pytest.mark.parametrize("make", [zlib.compressobj, lambda: itertools.count(3), lambda: Holder(zlib.compressobj())])
+@pytest.mark.parametrize("make", [zlib.compressobj, lambda: Holder(zlib.compressobj())])
 def test_a_class_of_c_that_is_not_known_is_told_by_the_check(make: Callable[[], Any]) -> None:
     facts = facts_of({"data": make()})
     found = differences(CallProof(facts=facts, hparams={}, seed=0), {"data": make()})
