@@ -24,6 +24,7 @@ from typing import Any
 
 from det_native.heap.edges import Kind, SimpleKind, kind_of
 from det_native.heap.kinds.instances import ReduceKind
+from det_native.heap.kinds.process import FIGURE
 from det_native.inspection.attributes import changed_names, is_own_module, settings_in
 from det_native.inspection.parts import keeps_attributes_only, parts_of
 from det_native.inspection.registry import adapter_of
@@ -164,6 +165,10 @@ class _Reader:
     def _read_object(self, value: Any) -> None:
         adapter = adapter_of(type(value))
         if adapter is not None and adapter.content(value, self):
+            return
+        kind = kind_of(value)
+        if kind.quiet or kind is FIGURE:  # a progress bar, a figure: each process has its own
+            self.into.both("of this process", type(value).__name__)
             return
         read = self._container_reader(value) or self._object_reader(value)
         read(value)

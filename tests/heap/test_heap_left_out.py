@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import queue
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 from both_sides import Names, train
+from matplotlib.figure import Figure
 
 from det_native.heap.call import CallSnapshot
 
@@ -117,6 +119,23 @@ def test_a_bar_brings_how_far_it_is(name: str) -> None:
     assert sides.notebook["bar"].n == 2
     assert sides.notebook["box"].rows == [sides.notebook["bar"]]
     assert sides.sentences == []
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_a_figure_is_named_only_if_it_was_drawn_in(drawn: bool) -> None:
+    def change(names: Names) -> None:
+        names["rows"].append(1)
+        if drawn:
+            names["line"].set_data([0, 1], [2, 3])
+        names["figure"].savefig(io.BytesIO())
+
+    def fill() -> Names:
+        figure = Figure()
+        return {"figure": figure, "line": figure.subplots().plot([], [])[0], "rows": []}
+
+    sides = train(fill, change)
+    assert sides.notebook["rows"] == [1]
+    assert sides.sentences == ["`figure` is a figure: it stayed as it was."] * drawn
 
 
 def test_an_object_that_raises_harms_nobody_else() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from matplotlib.figure import Figure
 from sklearn.preprocessing import StandardScaler
 
 from det_native.capture.carry import CannotSendError, encode
@@ -125,6 +126,13 @@ def test_a_class_of_c_that_is_not_known_is_told_by_the_check(make: Callable[[], 
 def test_a_lock_that_an_object_keeps_is_nobodys_data() -> None:
     facts = facts_of({"data": Holder(threading.Lock())})
     assert not differences(CallProof(facts=facts, hparams={}, seed=0), {"data": Holder(threading.Lock())})
+
+
+def test_a_figure_is_the_process_s_own() -> None:
+    drawn, empty = Figure(), Figure()
+    drawn.subplots().plot([1, 2])
+    facts = facts_of({"figure": drawn, "held": Holder(drawn)})
+    assert not differences(CallProof(facts=facts, hparams={}, seed=0), {"figure": empty, "held": Holder(empty)})
 
 
 def test_a_class_without_a_hash_is_asked_for_as_any_other() -> None:

@@ -35,6 +35,13 @@ def _place_in_code(generator: Any) -> Any:
     return frame.f_lasti, {name: value for name, value in variables if type(value) in (int, str, float, bool)}
 
 
+def _drawn(figure: Any) -> Any:
+    """Return what a program draws in a figure; showing it makes ticks, and changes nothing of that."""
+    axes = getattr(figure, "axes", ())
+    lines = [line.get_xydata().tobytes() for ax in axes for line in ax.lines]
+    return lines, [(len(ax.get_children()), ax.get_title()) for ax in axes]
+
+
 def _fresh(make: Callable[[], Any] | None = None) -> Kind:
     """Return the kind of a lock or the like: one that exists stays as it is, a new one is made empty."""
     return SimpleKind(None, lambda *state: None, reduce=(lambda obj: (make, ())) if make else None)
@@ -90,6 +97,8 @@ _MEMORY_FILE = SimpleKind(
     _read_memory_file, _write_memory_file, content=lambda file: None if file.closed else file.getvalue()
 )
 
+FIGURE = stays("a figure", progress=_drawn)
+
 _STAYS = {
     "a connection": ("_socket.socket",),
     "a connection to a database": ("_sqlite3.Connection", "sqlite3.Connection", "_sqlite3.Cursor", "sqlite3.Cursor"),
@@ -116,6 +125,7 @@ BY_NAME |= {
     "builtins.generator": stays("a generator", progress=_place_in_code),
     "builtins.coroutine": stays("a coroutine", progress=_place_in_code),
     "builtins.async_generator": stays("a generator", progress=_place_in_code),
+    "matplotlib.figure.Figure": FIGURE,
     # What is in a file comes with the files of the training.
     "_io._IOBase": SimpleKind(_place_in_file, _write_place, compared=False, stays="an open file", quiet=True),
     "_io.StringIO": _MEMORY_FILE,
