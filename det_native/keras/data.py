@@ -14,7 +14,7 @@ import tensorflow as tf
 from det_native.errors import InvalidDataError
 from det_native.keras import shuffles
 from det_native.keras.generations import NUMBER
-from det_native.keras.pipelines import batch_size_of_step, steps_up
+from det_native.keras.pipelines import batch_size_of_step, count_elements, steps_up
 from det_native.keras.values import elements_of, number_of
 from det_native.schema.environment import TrialEnvironment
 
@@ -180,10 +180,8 @@ def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:
             "The length of the training Dataset is unknown: reading it once to count its batches. "
             "Pass steps_per_epoch to fit() to save this."
         )
-        # AutoGraph would write a source file of the function, and its byte code, into the temporary folder.
-        one_more = tf.autograph.experimental.do_not_convert(lambda count, *_: count + 1)
         drawn = shuffles.places(dataset)
-        cardinality = number_of(dataset.reduce(np.int64(0), one_more))
+        cardinality = number_of(count_elements(dataset))
         shuffles.put_places(dataset, drawn)
     if cardinality == 0:
         raise InvalidDataError("The training Dataset has no batches.")

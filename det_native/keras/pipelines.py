@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import dataset_ops, random_op, repeat_op, shuffle_op
+from tensorflow.python.data.ops import cache_op, dataset_ops, random_op, repeat_op, shuffle_op
 
 from det_native.keras.values import number_of
 
@@ -95,6 +95,18 @@ def batch_size_of_step(dataset: Any) -> int | None:
 def is_repeat(dataset: Any) -> bool:
     """Return whether the Dataset is one that ``repeat()`` returned."""
     return isinstance(dataset, repeat_op._RepeatDataset)
+
+
+def is_cache(dataset: Any) -> bool:
+    """Return whether the Dataset is one that ``cache()`` returned."""
+    return isinstance(dataset, cache_op.CacheDataset)
+
+
+def count_elements(dataset: Any) -> Any:
+    """Return how many elements a Dataset has, by reading it once."""
+    # AutoGraph would write a source file of the function, and its byte code, into the temporary folder.
+    one_more = tf.autograph.experimental.do_not_convert(lambda count, *_: count + 1)
+    return dataset.reduce(tf.constant(0, tf.int64), one_more)
 
 
 def reads_from_python(dataset: Any) -> bool:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, tensor_pb2
 
-from det_native.keras.pipelines import bytes_held, inputs_of, may_draw_each_pass
+from det_native.keras.pipelines import bytes_held, count_elements, inputs_of, is_cache, may_draw_each_pass
 
 _PLACE = b"epoch_num_random_samples"
 _SEEDS_OF_A_PASS = 2
@@ -25,28 +25,52 @@ _DRAWING = {"ShuffleDatasetV3": "reshuffle_each_iteration", "RandomDatasetV2": "
 # The graph of a Dataset is made of so many bytes in the time in which the other way looks at a few generators.
 _LITTLE = 16 * 1024**2
 
-_probes: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+# By Dataset, and by the name of the generator.
+_probes: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
 
 
 def places(dataset: Any) -> list[int]:
     """Return how many seeds each shuffle of a Dataset has drawn, in the order of the pipeline.
 
-    Shuffles of Datasets that functions of the pipeline make (of ``interleave()``, say) begin with each pass, and are
-    left out.
+    Of a shuffle below a cache that is full it is ``~drawn``, as it was when the pass began that has filled it. Shuffles
+    of Datasets that functions of the pipeline make (of ``interleave()``, say) begin with each pass, and are left out.
     """
-    return [_State(probe).drawn for probe in _probes_of(dataset)]
+    cached = _cached(dataset)
+    return [
+        ~(_State(probe).drawn - _SEEDS_OF_A_PASS) if name in cached else _State(probe).drawn
+        for name, probe in _probes_of(dataset).items()
+    ]
 
 
-def put_places(dataset: Any, drawn: Sequence[int]) -> None:
+def put_places(dataset: Any, drawn: Sequence[int], *, fill: bool = True) -> None:
     """Have each shuffle of a Dataset go on as if it had drawn so many seeds; see :func:`places`.
+
+    A cache that was full is filled again in the same order, unless `fill` is false: then the next pass does that.
 
     Raises
     ------
     ValueError
         If the Dataset has another number of shuffles.
     """
-    for probe, number in zip(_probes_of(dataset), drawn, strict=True):
-        _put(probe, number)
+    cached = _cached(dataset)
+    to_fill = set()
+    for (name, probe), number in zip(_probes_of(dataset).items(), drawn, strict=True):
+        if name not in cached:  # of a full cache no pass draws any more
+            _put(probe, number if number >= 0 else ~number)
+            to_fill |= {name} if number < 0 else set()
+    for step in filter(is_cache, _steps_of(dataset)):
+        if fill and not to_fill.isdisjoint(_probes_of(step)):
+            count_elements(step)
+
+
+def _cached(dataset: Any) -> set[str]:
+    """Return the generators of the shuffles below caches that are full: no pass draws from them any more."""
+    cached: set[str] = set()
+    for step in filter(is_cache, _steps_of(dataset)):
+        below = {name: probe for name, probe in _probes_of(step).items() if _State(probe).drawn}
+        if below and not _drawing(step, below):
+            cached.update(below)
+    return cached
 
 
 def _put(probe: Any, number: int) -> None:
@@ -54,17 +78,18 @@ def _put(probe: Any, number: int) -> None:
     tf.raw_ops.DeserializeIterator(resource_handle=probe._iterator_resource, serialized=serialized)
 
 
-def _probes_of(dataset: Any) -> list[Any]:
+def _probes_of(dataset: Any) -> dict[str, Any]:
     """Return an iterator for each shuffle of a Dataset that shares its generator of seeds, and reads nothing."""
     if dataset not in _probes:
         steps = list(_steps_of(dataset))
         shuffles = [step for step in steps if may_draw_each_pass(step)]
         if not shuffles:
-            _probes[dataset] = []
+            _probes[dataset] = {}
         elif sum(map(bytes_held, steps)) <= _LITTLE:
-            _probes[dataset] = [_probe(handle) for handle in _handles(dataset)]
+            _probes[dataset] = {name: _probe(handle) for name, handle in _handles(dataset).items()}
         else:
-            _probes[dataset] = _drawing(shuffles)
+            probes = _GENERATORS.probes()
+            _probes[dataset] = {name: probes[name] for step in shuffles for name in _drawing(step, probes)}
     return _probes[dataset]
 
 
@@ -80,30 +105,26 @@ def _steps_of(dataset: Any) -> Iterator[Any]:
     yield from reversed(found.values())
 
 
-def _handles(dataset: Any) -> list[Any]:
+def _handles(dataset: Any) -> dict[str, Any]:
     """Return the handles of the generators of a Dataset: its graph has them, and all its data, too."""
     graph = graph_pb2.GraphDef.FromString(dataset._as_serialized_graph().numpy())
     nodes = {node.name: node for node in graph.node}
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for node in graph.node:
         if node.op in _DRAWING and node.attr[_DRAWING[node.op]].b:
             handle = nodes[node.input[-1]].attr["value"].tensor
-            found.setdefault(handle.resource_handle_val[0].name, handle)
-    return list(found.values())
+            handles.setdefault(handle.resource_handle_val[0].name, handle)
+    return handles
 
 
-def _drawing(shuffles: Sequence[Any]) -> list[Any]:
-    """Return the probes of shuffles: of all generators of this process, those that draw when an iterator begins."""
-    probes = _GENERATORS.probes()
-    own: list[Any] = []
-    for step in shuffles:
-        before = [_State(probe).drawn for probe in probes]
-        iter(_without_reading_ahead(step))
-        for probe, drawn in zip(probes, before, strict=True):
-            if _State(probe).drawn != drawn:
-                _put(probe, drawn)
-                own += [] if any(probe is known for known in own) else [probe]
-    return own
+def _drawing(step: Any, probes: Mapping[str, Any]) -> list[str]:
+    """Return which generators draw when an iterator of a step begins; then they are as they were."""
+    before = {name: _State(probe).drawn for name, probe in probes.items()}
+    iter(_without_reading_ahead(step))
+    drawing = [name for name, probe in probes.items() if _State(probe).drawn != before[name]]
+    for name in drawing:
+        _put(probes[name], before[name])
+    return drawing
 
 
 class _Generators:
@@ -117,24 +138,24 @@ class _Generators:
         self._alive: list[int] = []
         self._end = 0
 
-    def probes(self) -> list[Any]:
-        """Return an iterator for each generator."""
+    def probes(self) -> dict[str, Any]:
+        """Return an iterator for each generator, by its name."""
         handle, end = self._newest()
-        name = handle.resource_handle_val[0].name.rpartition("_")[0]
-        tried = [*self._alive, *range(self._end, end)]
-        self._alive, probes = [], []
-        for number in tried:
-            handle.resource_handle_val[0].name = f"{name}_{number}"
+        prefix = handle.resource_handle_val[0].name.rpartition("_")[0]
+        numbers = [*self._alive, *range(self._end, end)]
+        self._alive, probes = [], {}
+        for number in numbers:
+            name = handle.resource_handle_val[0].name = f"{prefix}_{number}"
             with suppress(tf.errors.NotFoundError):  # its Dataset is gone
-                probes.append(_probe(handle))
+                probes[name] = _probe(handle)
                 self._alive.append(number)
         self._end = self._newest()[1]
         return probes
 
     def _newest(self) -> tuple[Any, int]:
         """Return the handle of a generator made now, and its number."""
-        (handle,) = _handles(tf.data.Dataset.range(0).shuffle(1, reshuffle_each_iteration=True))
-        return handle, int(handle.resource_handle_val[0].name.rpartition("_")[2])
+        ((name, handle),) = _handles(tf.data.Dataset.range(0).shuffle(1, reshuffle_each_iteration=True)).items()
+        return handle, int(name.rpartition("_")[2])
 
 
 _GENERATORS = _Generators()

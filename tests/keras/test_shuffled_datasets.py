@@ -54,6 +54,28 @@ class TestPlaces:
         with pytest.raises(ValueError, match="shorter"):
             shuffles.put_places(pipeline, [0])
 
+    @pytest.mark.parametrize("passes_before", [0, 1])
+    def test_another_process_fills_a_cache_as_the_first_one_did(self, passes_before: int) -> None:
+        below = numbers()
+        for _ in range(passes_before):
+            order(below)
+        dataset, fresh = (rows.cache().shuffle(20, seed=5).prefetch(1) for rows in (below, numbers()))
+        for _ in range(3):
+            order(dataset)
+        shuffles.put_places(fresh, shuffles.places(dataset))
+        iter(fresh), iter(dataset)  # as Keras makes another one before it reads
+        assert [order(fresh), order(fresh)] == [order(dataset), order(dataset)]
+
+    def test_a_full_cache_is_left_alone(self) -> None:
+        dataset = numbers().cache()
+        before = order(dataset)
+        assert shuffles.places(dataset) == [~0]
+        shuffles.put_places(dataset, [4])
+        assert [order(dataset), shuffles.places(dataset)] == [before, [~0]]
+        here = numbers().cache()
+        shuffles.put_places(here, [~0], fill=False)
+        assert [shuffles.places(here), order(here)] == [[0], before]
+
     def test_a_python_generator_is_not_read(self) -> None:
         def fail() -> Any:
             raise AssertionError

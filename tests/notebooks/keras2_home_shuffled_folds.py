@@ -15,6 +15,7 @@ y = (x.sum(1) > 2.5).astype("float32")
 rows = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(96)
 endless = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(96).batch(8).repeat()
 once = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(96, reshuffle_each_iteration=False).batch(8)
+kept = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(96).batch(8).cache()
 
 
 class Noise(keras.layers.Layer):
@@ -52,6 +53,8 @@ for trainable in (False, True):
     model.compile(keras.optimizers.SGD(0.5), "binary_crossentropy")
     losses += model.fit(endless, epochs=4, steps_per_epoch=12, verbose=0).history["loss"]
 losses += model.fit(once, epochs=4, verbose=0).history["loss"]
+for _ in range(2):
+    losses += model.fit(kept, epochs=2, verbose=0).history["loss"]
 # %%
-after = [float(next(iter(each))[0][0].numpy().sum()) for each in (rows.batch(8), endless, once)]
+after = [float(next(iter(each))[0][0].numpy().sum()) for each in (rows.batch(8), endless, once, kept)]
 print(losses[0], losses[-1], after)

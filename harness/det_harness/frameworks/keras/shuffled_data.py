@@ -10,6 +10,7 @@ from det_harness.trial import state_files
 from det_native.keras import shuffles
 from det_native.keras.data import Kind
 from det_native.keras.native import FitCall
+from det_native.runtime import active_host
 
 _FILE = "shuffles"
 
@@ -27,7 +28,8 @@ def restore(folder: Path, call: FitCall) -> None:
     drawn = state_files.load(folder, _FILE)
     for name, dataset in _datasets(call).items():
         if len(drawn.get(name, ())) == len(shuffles.places(dataset)):
-            shuffles.put_places(dataset, drawn[name])
+            # A notebook need not read its data once the training has ended.
+            shuffles.put_places(dataset, drawn[name], fill=active_host() is not None)
 
 
 def _datasets(call: FitCall) -> dict[str, tf.data.Dataset]:
