@@ -86,8 +86,9 @@ def differences(kernel: Kernel, framework: Framework, changes: Sequence[Change],
             named += 1
         else:
             wrong.append(f"{change.title}: {value} where plain has {plain}")
-    besides = f"{named} named in a line"
-    note(f"changes of a {framework} training, {mode}", tries=len(changes), lost=len(wrong), besides=besides)
+    besides = {"named in a line:": named} if named else {}
+    equal = len(changes) - len(wrong) - named
+    note(f"changes of a {framework} training, {mode}", tries=len(changes), survived=equal, lost=len(wrong), **besides)
     return wrong
 
 
