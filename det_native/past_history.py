@@ -103,3 +103,12 @@ def _as_value(value: Any) -> Any:
 
     ((kind, values),) = value.items()
     return np.array(as_number(values), dtype=kind)[()]
+
+
+def with_stand_ins(kind: type, experiment: Any) -> type:
+    """Return Keras's ``History`` with the attributes of an experiment, such as ``wait()``, beside its own."""
+
+    def attribute(self: Any, name: str) -> Any:
+        return getattr(experiment, name)
+
+    return type(kind.__name__, (kind,), {"__getattr__": attribute})

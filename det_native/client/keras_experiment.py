@@ -7,7 +7,7 @@ from typing import Any
 
 from det_native.client.handles import Experiment
 from det_native.client.source import Source
-from det_native.past_history import recorded_history
+from det_native.past_history import recorded_history, with_stand_ins
 from det_native.runtime import active_host
 from det_native.schema import rest
 
@@ -90,16 +90,9 @@ class KerasExperiment(Experiment):
 def _arrived(kind: type, state: dict[str, Any], place: str) -> Any:
     """Return the ``History`` of an experiment in a program that runs again."""
     host = active_host()
-    past = kind() if host is None else _with_stand_ins(kind, host.stand_in(place))()
+    past = kind() if host is None else with_stand_ins(kind, host.stand_in(place))()
     vars(past).update(state)
     return past
-
-
-def _with_stand_ins(kind: type, stand_in: Any) -> type:
-    def attribute(self: Any, name: str) -> Any:
-        return getattr(stand_in, name)
-
-    return type(kind.__name__, (kind,), {"__getattr__": attribute})
 
 
 def give_history(model: Any, experiment: Experiment) -> None:

@@ -61,7 +61,7 @@ def wait(*experiments: Experiment | Iterable[Experiment]) -> None:
     """
     if active_host() is not None:
         return  # a program that runs again has the results already
-    handles = [*_handles(experiments)]
+    handles = [*dict.fromkeys(_handles(experiments))]
     failures: list[DetError] = []
     line = rendering.current().line_in_place()
     for count, handle in enumerate(handles):

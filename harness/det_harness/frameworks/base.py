@@ -215,9 +215,9 @@ class FrameworkHarness:
         :meth:`load_into` gives that what the training has made of it.
         """
 
-    def past_result(self, call: Any, history: PastHistory) -> Any:
-        """Return what a captured call has returned that was made before; None where that is its experiment."""
-        return None
+    def past_result(self, call: Any, history: PastHistory, experiment: Any) -> Any:
+        """Return what a captured call has returned that was made before."""
+        return experiment
 
     def load_into_objects(self, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment) -> None:
         """Put them into objects that the user names.

@@ -91,7 +91,7 @@ class OtherCalls:
             earlier.batch,
         )
         past = PastExperiment(earlier.experiment_id, history, place, self._made_up, parts)
-        return _noted(payload, past, harness.past_result(payload, history) or past)
+        return _noted(payload, past, harness.past_result(payload, history, past))
 
 
 def files_on_worker(sources: Mapping[str, WarmStartSource]) -> Files:

@@ -11,7 +11,7 @@ from det_harness.frameworks.base import FrameworkHarness, controller_class_of, h
 from det_harness.frameworks.keras.random_streams import TensorFlowStreams
 from det_native.errors import CheckpointError, UnsupportedFeatureError
 from det_native.frameworks import find_framework, get_framework
-from det_native.past_history import MetricsByEpoch, PastHistory
+from det_native.past_history import MetricsByEpoch, PastHistory, with_stand_ins
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ class KerasHarness(FrameworkHarness):
 
         call.snapshot = snapshot_of(call)
 
-    def past_result(self, call: Any, history: PastHistory) -> Any:
+    def past_result(self, call: Any, history: PastHistory, experiment: Any) -> Any:
         """Return Keras's ``History``, which the model has then, too."""
-        past = call.history_kind()
+        past = with_stand_ins(call.history_kind, experiment)()
         past.set_params(dict(history.params))
         past.set_model(call.model)
         past.history, past.epoch = MetricsByEpoch(history.metrics), list(history.epoch)
