@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -12,9 +13,12 @@ import numpy as np
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError
+from det_native.heap.call import CallSnapshot
+from det_native.heap.roots import roots_of_call
 from det_native.keras import shuffles
 from det_native.keras.generations import NUMBER
 from det_native.keras.pipelines import batch_size_of_step, steps_up
+from det_native.keras.streams import global_state, swapped_state
 from det_native.keras.values import elements_of, number_of
 from det_native.schema.environment import TrialEnvironment
 
@@ -165,9 +169,8 @@ def dataset_batch_size(dataset: Any) -> int | None:
         size = batch_size_of_step(step)
         if size is not None:
             return size
-    for element in elements_of(dataset.take(1)):
-        return int(tf.nest.flatten(element)[0].shape[0])
-    return None
+    with unread(dataset):
+        return next((int(tf.nest.flatten(element)[0].shape[0]) for element in elements_of(dataset.take(1))), None)
 
 
 def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:
@@ -182,12 +185,21 @@ def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:
         )
         # AutoGraph would write a source file of the function, and its byte code, into the temporary folder.
         one_more = tf.autograph.experimental.do_not_convert(lambda count, *_: count + 1)
-        drawn = shuffles.places(dataset)
-        cardinality = number_of(dataset.reduce(np.int64(0), one_more))
-        shuffles.put_places(dataset, drawn)
+        with unread(dataset):
+            cardinality = number_of(dataset.reduce(np.int64(0), one_more))
     if cardinality == 0:
         raise InvalidDataError("The training Dataset has no batches.")
     return cardinality
+
+
+@contextmanager
+def unread(dataset: Any) -> Iterator[None]:
+    """Have a Dataset, and what its Python code has changed, be as before a block that reads it."""
+    drawn, program = shuffles.places(dataset), CallSnapshot(*roots_of_call(), keep_small=True)
+    with swapped_state(global_state()):
+        yield
+    program.undo()
+    shuffles.put_places(dataset, drawn)
 
 
 def _whole_kind(x: Any) -> Kind | None:
