@@ -59,11 +59,11 @@ class DatasetFeed:
         # A pass has to end before the step of training that would find no batch: that one has drawn random numbers and
         # counted itself when it fails.
         length = int(dataset.cardinality())
-        self._by_epochs = length == tf.data.UNKNOWN_CARDINALITY and steps is None and not in_one_pass
+        self._by_epochs = length == tf.data.UNKNOWN_CARDINALITY and steps is None
         self._length = length if length > 0 and not in_one_pass else math.inf
         endless = length == tf.data.INFINITE_CARDINALITY
-        again = self._length == math.inf and not endless and not self._by_epochs
-        self._dataset = dataset.repeat() if again else dataset
+        ends = self._length == math.inf and not endless and (in_one_pass or not self._by_epochs)
+        self._dataset = dataset.repeat() if ends else dataset
         self._iterator: Any = None
         self._steps = steps
         self._at_first = self._begun = self._of_pass = shuffles.places(dataset)
