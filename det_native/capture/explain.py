@@ -9,7 +9,7 @@ from det_native.capture.carry import CannotSendError
 from det_native.capture.execution import Execution
 from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import CallRecord, LoggedExecution
-from det_native.capture.program.choose import ROOM, TOO_MUCH, TOOK_LONG
+from det_native.capture.program.choose import GONE, ROOM, TOO_MUCH, TOOK_LONG
 from det_native.capture.program.records import Kind, Read, Refusal, Run
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
@@ -57,6 +57,8 @@ def refusal_problem(
         remedy = "Remove the tag det-skip from that cell."
     elif maker.magics or maker.language:
         remedy = f"Make `{name}` in a cell of Python, or in a module that a cell imports."
+    elif refusal.why == GONE and name in runs[-1].touched:
+        remedy = "An earlier training of the running cell has changed it: make this call in a cell of its own."
     else:
         remedy = f"Make `{name}` in a cell of its own, or send it: values=['{name}']."
     way = via(path)

@@ -396,7 +396,9 @@ class _EventConnection:
         """Yield lines as they arrive; a break raises MasterUnreachableError."""
         with self._stack:
             rest_of_line = b""
-            for chunk in self._response.iter_content(_STREAM_CHUNK):
+            # Where a proxy has taken the chunks away, a read waits until as many bytes as it asks for have come.
+            size = _STREAM_CHUNK if self._response.raw.chunked else 1
+            for chunk in self._response.iter_content(size):
                 *complete, rest_of_line = (rest_of_line + chunk).split(b"\n")
                 for line in complete:
                     yield line.removesuffix(b"\r").decode()

@@ -14,6 +14,7 @@ from det_native.heap.kinds.torch_ import KEPT_TENSOR
 from det_native.heap.names import ENVIRONMENT, FRAME, NAMESPACE, ROOTS, SETTINGS
 from det_native.heap.packing import Packer
 from det_native.heap.pickling import Reopen
+from det_native.heap.side_by_side import Others
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.temporary import TemporaryFolders
 from det_native.heap.undo import Copies
@@ -77,6 +78,7 @@ class CallSnapshot:
                 roots[f"function {place} {frame.f_code.co_qualname}"] = frame, FRAME
         roots |= {"given": (dict(given or {}), ROOTS), "kept elsewhere": ([obj for obj, _ in kept], LIST)}
         self._snapshot = Snapshot(roots, {id(obj): kind for obj, kind in kept})
+        self._others = Others(self._snapshot)
         self._temporary = TemporaryFolders(self._snapshot)
         self._copies = Copies(self._snapshot) if keep_small else None
 
@@ -89,13 +91,16 @@ class CallSnapshot:
         data, left_out = Packer(self._snapshot, limit, exact=self._exact, reopen=reopen).pack()
         return Changes(data, [*left_out, *self._temporary.sentences()])
 
-    def put(self, data: bytes, *, reopen: bool = False) -> list[str]:
+    def put(self, data: bytes, *, reopen: bool = False, experiment: int | None = None) -> list[str]:
         """Put in place what has changed in another process; return a sentence for each thing that stays as it is.
 
         With `reopen`, this process goes on with the training: files that the other process had opened are opened here.
-        In a notebook, names that the user has bound anew since the snapshot stay.
+        In a notebook, names that the user has bound anew since the snapshot stay, and what another experiment that ran
+        side by side with this one has changed, too.
         """
-        return put_changes(data, self._snapshot, exact=self._exact, reopen=reopen)
+        others = None if reopen else self._others
+        sentences = put_changes(data, self._snapshot, exact=self._exact, others=others, experiment=experiment)
+        return [*sentences, *self._others.sentences(experiment)]
 
     def open_files(self) -> list[Any]:
         """Return the open files that the call could reach at its beginning."""

@@ -164,9 +164,7 @@ class Packer:
         snapshot = self._snapshot
         children, facts, _ = self._entries[number]
         kind = snapshot.kinds[number]
-        step = kind.step(kind.labels(snapshot.objects[number], children, facts)[place])
-        path = snapshot.path(number) if number >= snapshot.first else ""
-        return f"{path}{step}".lstrip(".")
+        return snapshot.path_of_part(number, kind.labels(snapshot.objects[number], children, facts)[place])
 
     # What is left out.
 

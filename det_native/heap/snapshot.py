@@ -176,6 +176,11 @@ class Snapshot:
         path = _OF_A_MODULE.sub(r".\1", "".join(reversed(steps)).lstrip("."))
         return path or "an object without a name"
 
+    def path_of_part(self, number: int, label: Any) -> str:
+        """Return how the user would write what a label of an object leads to."""
+        path = self.path(number) if number >= self.first else ""
+        return f"{path}{self.kinds[number].step(label)}".lstrip(".")
+
     def is_private(self, number: int) -> bool:
         """Whether an object lies behind a private attribute, where only a library looks."""
         while number >= self.first:

@@ -11,17 +11,21 @@ from det_native.heap import pickling
 from det_native.heap.edges import Missing
 from det_native.heap.names import FRAME, NAMESPACE, MappingKind
 from det_native.heap.pickling import Way, short
+from det_native.heap.side_by_side import Others
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
 
-def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -> list[str]:
+def put_changes(
+    data: bytes, snapshot: Snapshot, *, exact: bool, others: Others | None, experiment: int | None
+) -> list[str]:
     """Put in place what has changed in another process; return a sentence for each object that stays as it is.
 
-    `data` is of :class:`det_native.heap.packing.Packer`; see :meth:`det_native.heap.call.CallSnapshot.put`.
+    `data` is of :class:`det_native.heap.packing.Packer`; see :meth:`det_native.heap.call.CallSnapshot.put`. In a
+    process that goes on with the training there are no `others`.
     """
     (exact_there, ways), parts = pickle.loads(data)
-    unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), snapshot, reopen=reopen)
+    unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), snapshot, reopen=others is None)
     unpickler.follow(ways, exact=exact, exact_there=exact_there)
     sentences = unpickler.sentences
     try:
@@ -35,7 +39,19 @@ def put_changes(data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool) -
         if isinstance(children, bytes):
             children = pickle.loads(children)
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
-        if isinstance(kind, MappingKind) and kind in (NAMESPACE, FRAME) and not reopen:
+        parts = kind.parts(children, facts, content)
+        if others is not None:
+            labels = () if parts is None else kind.labels(obj, children, facts)
+            kept = others.changed(number, parts, dict(zip(labels, children, strict=False)))
+            if None in kept:
+                continue
+            if kept:
+                children = [
+                    Missing() if label in kept else child for label, child in zip(labels, children, strict=True)
+                ]
+                content = [label for label in content if label not in kept] if isinstance(content, list) else content
+            others.note(obj, parts, experiment)
+        if isinstance(kind, MappingKind) and kind in (NAMESPACE, FRAME) and others is not None:
             bound = kind.bound_since(obj, snapshot.children[number], snapshot.facts[number])
             children = [Missing() if name in bound else value for name, value in zip(facts, children, strict=True)]
             content = [name for name in content if name not in bound]

@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,9 +26,10 @@ LIMIT_VARIABLE = "DET_FILES_HOME_MB"
 DEFAULT_LIMIT_MB = 1024
 _BLOCK = 1 << 20
 
-#: Device, inode, size, and time of the last change of a file that we have written, by its path.
+#: Device, inode, size, and time of the last change of a file.
 _State = tuple[int, int, int, int]
-_written: dict[str, _State] = {}
+#: By path, of files that we have written: their state, and when by the clock of this machine.
+_written: dict[str, tuple[_State, float]] = {}
 
 
 @dataclass
@@ -63,7 +65,8 @@ def place_files(
     artifacts : sequence of Artifact
     folder : Path
     submitted : float
-        Files that have changed here since, in seconds since 1970, are not replaced, unless we have written them.
+        Files that have changed here since, in seconds since 1970, are not replaced: another training that ran
+        beside this one may have written them.
     title : str
         What a file is named by that lies beside another one: ``experiment 7``.
     below : str
@@ -154,7 +157,8 @@ def _is_others(path: Path, submitted: float) -> bool:
     if path.is_dir():
         return True
     # The time of the last change cannot be set by who copies a file with its times.
-    return max(status.st_mtime, status.st_ctime) > submitted and _written.get(str(path)) != _state(path)
+    state, written = _written.get(str(path), (None, 0.0))
+    return max(status.st_mtime, status.st_ctime) > submitted and (written > submitted or state != _state(path))
 
 
 def _write(source: Source, artifact: rest.Artifact, path: Path) -> None:
@@ -195,7 +199,7 @@ def _is_open_here(path: Path) -> bool:
 def _remember(path: Path) -> None:
     state = _state(path)
     if state is not None:
-        _written[str(path)] = state
+        _written[str(path)] = state, time.time()
 
 
 def _state(path: Path) -> _State | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -12,9 +13,12 @@ import numpy as np
 import tensorflow as tf
 
 from det_native.errors import InvalidDataError
+from det_native.heap.call import CallSnapshot
+from det_native.heap.roots import roots_of_call
 from det_native.keras import shuffles
 from det_native.keras.generations import NUMBER
 from det_native.keras.pipelines import batch_size_of_step, count_elements, steps_up
+from det_native.keras.streams import global_state, swapped_state
 from det_native.keras.values import elements_of, number_of
 from det_native.schema.environment import TrialEnvironment
 
@@ -165,9 +169,8 @@ def dataset_batch_size(dataset: Any) -> int | None:
         size = batch_size_of_step(step)
         if size is not None:
             return size
-    for element in elements_of(dataset.take(1)):
-        return int(tf.nest.flatten(element)[0].shape[0])
-    return None
+    with unread(dataset):
+        return next((int(tf.nest.flatten(element)[0].shape[0]) for element in elements_of(dataset.take(1))), None)
 
 
 def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:
@@ -180,12 +183,21 @@ def count_batches(dataset: Any, announce: Callable[[str], None]) -> int | None:
             "The length of the training Dataset is unknown: reading it once to count its batches. "
             "Pass steps_per_epoch to fit() to save this."
         )
-        drawn = shuffles.places(dataset)
-        cardinality = number_of(count_elements(dataset))
-        shuffles.put_places(dataset, drawn)
+        with unread(dataset):
+            cardinality = number_of(count_elements(dataset))
     if cardinality == 0:
         raise InvalidDataError("The training Dataset has no batches.")
     return cardinality
+
+
+@contextmanager
+def unread(dataset: Any) -> Iterator[None]:
+    """Have a Dataset, and what its Python code has changed, be as before a block that reads it."""
+    drawn, program = shuffles.places(dataset), CallSnapshot(*roots_of_call(), keep_small=True)
+    with swapped_state(global_state()):
+        yield
+    program.undo()
+    shuffles.put_places(dataset, drawn)
 
 
 def _whole_kind(x: Any) -> Kind | None:

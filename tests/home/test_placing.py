@@ -87,15 +87,18 @@ def test_what_was_there_at_the_submit_is_replaced_and_what_has_changed_since_sta
     assert (mine.read_text(), placed.beside[mine].read_text()) == ("mine", "its")
 
 
-def test_what_we_have_written_is_replaced_by_the_next_training(trial: Trial) -> None:
-    trial.submitted = 0.0
+def test_what_we_have_written_is_replaced_by_the_next_training_and_not_by_one_beside(trial: Trial) -> None:
+    beside = Trial(trial.folder)
     trial.wrote("best.pt", "first")
     trial.place()
+    beside.wrote("best.pt", "second")
+    best = trial.folder / "best.pt"
+    assert beside.place() == Placed({best: trial.folder / "best (experiment 7).pt"})
+    assert best.read_text() == "first"
     later = Trial(trial.folder)
-    later.submitted = 0.0
-    later.wrote("best.pt", "second")
+    later.wrote("best.pt", "third")
     assert later.place() == Placed()
-    assert (trial.folder / "best.pt").read_text() == "second"
+    assert best.read_text() == "third"
 
 
 def test_what_the_training_deleted_is_deleted_unless_it_has_changed_since(trial: Trial) -> None:

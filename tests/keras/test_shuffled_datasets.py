@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -119,6 +120,29 @@ def test_passes_begin_as_often_as_in_keras(kind: str) -> None:
         return history.history["loss"], shuffles.places(rows)
 
     plain = run(lambda model: model)
+    assert run(det.experimental.keras.init(local=True).wrap_model) == plain
+
+
+def test_a_python_generator_is_read_as_often_as_in_keras() -> None:
+    """It counts its passes and draws numbers; nobody knows its length before it ends."""
+
+    def run(wrap: Callable[[Any], Any]) -> tuple[list[float], list[int], float]:
+        passes: list[int] = []
+        numbers = np.random.RandomState(3)
+
+        def rows() -> Any:
+            passes.append(len(passes))
+            for number in range(10):
+                yield numbers.rand(3) + len(passes), number
+
+        dataset = tf.data.Dataset.from_generator(rows, output_signature=(tf.TensorSpec((3,)), tf.TensorSpec([])))
+        model = wrap(tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="ones")]))
+        model.compile("sgd", "mse")
+        history = model.fit(dataset.batch(4), epochs=3, verbose=0)
+        return history.history["loss"], passes, numbers.rand()
+
+    plain = run(lambda model: model)
+    assert plain[1] == [0, 1, 2]
     assert run(det.experimental.keras.init(local=True).wrap_model) == plain
 
 

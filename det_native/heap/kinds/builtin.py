@@ -92,6 +92,9 @@ class DictKind(Kind):
         values = changed_items(old, new, renewed)
         return [*values, *values.values()], None, [key for key in old if key not in new]
 
+    def parts(self, children: Sequence[Any], facts: Any, content: Any) -> Sequence[Any] | None:
+        return None if content is None else [*_pairs(children), *content]
+
     def write_state(self, obj: dict[Any, Any], children: Sequence[Any], facts: Any, content: Any) -> None:
         before = dict(obj)
         if content is None:
@@ -130,6 +133,9 @@ class SetKind(Kind):
         new = [member for member in now[0] if id(member) not in held or renewed(member)]
         gone = [member for member in children if id(member) not in holds or renewed(member)]
         return [*new, *gone], (now[1] - atoms, atoms - now[1]), len(new)
+
+    def parts(self, children: Sequence[Any], facts: Any, content: Any) -> Sequence[Any] | None:
+        return ()  # what several add and take away goes together
 
     def write_state(self, obj: set[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
         obj.difference_update(facts[1], (member for member in children[content:] if not isinstance(member, Missing)))

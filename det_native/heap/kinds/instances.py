@@ -150,6 +150,11 @@ class Composite(Kind):
         attributes, names, gone = self._attributes.difference(obj, held[1], outer, renewed)
         return [*children, *attributes], (len(children), facts, names), (content, gone)
 
+    def parts(self, children: Sequence[Any], facts: Any, content: Any) -> Sequence[Any] | None:
+        count, inner, names = facts
+        parts = self._base.parts(children[:count], inner, content[0])
+        return None if parts is None else [*parts, *(("attribute", name) for name in (*names, *content[1]))]
+
     @staticmethod
     def _parts(state: State) -> tuple[State, State]:
         children, (count, facts, names) = state

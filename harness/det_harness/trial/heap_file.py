@@ -122,9 +122,11 @@ def bring_home(checkpoint: Path, snapshot: CallSnapshot | None) -> list[str]:
     content = read(folder_in(checkpoint))
     if snapshot is None or not content:
         return []
-    return [*json.loads(content.partition(b"\n")[0]), *_put(content, snapshot, reopen=False)]
+    manifest = checkpoint / "manifest.json"  # not of a worker, where an earlier call of the program loads
+    experiment = json.loads(manifest.read_bytes())["experiment_id"] if manifest.exists() else None
+    return [*json.loads(content.partition(b"\n")[0]), *_put(content, snapshot, experiment=experiment)]
 
 
-def _put(content: bytes, snapshot: CallSnapshot, *, reopen: bool) -> list[str]:
+def _put(content: bytes, snapshot: CallSnapshot, **how: Any) -> list[str]:
     data = content.partition(b"\n")[2]
-    return [*dict.fromkeys(snapshot.put(data, reopen=reopen))] if data else []
+    return [*dict.fromkeys(snapshot.put(data, **how))] if data else []

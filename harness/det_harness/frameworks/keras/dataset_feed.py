@@ -62,7 +62,8 @@ class DatasetFeed:
         self._by_epochs = length == tf.data.UNKNOWN_CARDINALITY and steps is None
         self._length = length if length > 0 and not in_one_pass else math.inf
         endless = length == tf.data.INFINITE_CARDINALITY
-        self._dataset = dataset.repeat() if self._length == math.inf and not endless else dataset
+        ends = self._length == math.inf and not endless and (in_one_pass or not self._by_epochs)
+        self._dataset = dataset.repeat() if ends else dataset
         self._iterator: Any = None
         self._steps = steps
         self._at_first = self._begun = self._of_pass = shuffles.places(dataset)
@@ -93,9 +94,19 @@ class DatasetFeed:
             self._draw_as_keras()
 
         def train_next(_: Any) -> Any:
-            return train(self._next())
+            return self._take(train)
 
         return train_next
+
+    def _take(self, read: Callable[[Any], Any]) -> Any:
+        """Read the next batch; a pass may end within an epoch that the configuration makes longer."""
+        try:
+            return read(self._next())
+        except (StopIteration, tf.errors.OutOfRangeError):
+            if not self._by_epochs or not self._taken:
+                raise
+            self._ended = True
+            return read(self._next())
 
     def _draw_as_keras(self) -> None:
         """Have the shuffles drawn what they have when Keras begins with its first pass."""
@@ -196,4 +207,4 @@ class DatasetFeed:
 
     def _skip(self, batches: int) -> None:
         for _ in range(batches):
-            next(self._next())
+            self._take(next)
