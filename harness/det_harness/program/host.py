@@ -151,11 +151,7 @@ class WorkerHost:
         if recorded and self.failure is not None:
             raise self.failure
         if recorded:
-            try:
-                self._made_up.begin_training()
-            except TrialDefinitionError as error:
-                self.failure = error
-                raise
+            self._made_up.begin_training()
         return recorded
 
     def _other(self, payload: Any, earlier: EarlierTraining | None) -> Any:

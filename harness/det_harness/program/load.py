@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,8 +80,6 @@ def load_checkpoint(
         takes = harness_of(bundle.program.framework).calls_taken()
         with suppressed_output(), hosted(host), takes:
             runner.run(private=False)
-    if host.problem is not None:
-        warnings.warn(f"The code of checkpoint {manifest.uuid} ran in part only: {host.problem}", stacklevel=2)
     if host.failure is not None:
         raise host.failure
     if not host.loaded:
@@ -106,12 +103,10 @@ class _LoadHost(StoppingHost):
         self.result: Any = None
         self.loaded = False
         self.failure: Exception | None = None
-        self.problem: str | None = None
         self._directory = directory
 
     def reached(self, payload: Any) -> None:
         """Load; what goes wrong is kept, as the user's code around the call may hide it."""
-        self.problem = self.made_up.problem()
         try:
             self.result = load_weights(payload, self._directory, self.environment)
             self.loaded = True

@@ -40,9 +40,8 @@ class StoppingHost(ABC):
     ) -> None:
         self.environment = environment
         self.role = role
-        self.made_up = MadeUpValues(calls.source)
         self._calls = calls
-        self._others = OtherCalls(calls, self.made_up, read_blob, files)
+        self._others = OtherCalls(calls, MadeUpValues(calls.source), read_blob, files)
 
     @property
     def takes_any_call(self) -> bool:
