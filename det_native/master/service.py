@@ -416,12 +416,6 @@ class Service:
         """Have a bundle loaded in a fresh process."""
         return self._checked(partial(self._checks.begin, bundle_id))
 
-    def dry_run(self, experiment_id: int, owner: str) -> Future[rest.BundleChecked]:
-        """Have the cells of an experiment run in a fresh process, and what its training call is given compared."""
-        with self.database.read() as connection:
-            experiments.get(connection, experiment_id, owner)
-        return self._checked(partial(self._checks.begin_dry_run, experiment_id))
-
     def _of_thread(self, ask: Callable[[], Future[list[MachineModules]]]) -> list[MachineModules]:
         """Ask machines of a cluster, and wait until they have answered; those that do not in time have not."""
         try:
