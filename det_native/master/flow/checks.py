@@ -17,8 +17,6 @@ from det_native.master.flow.jobs import check_job, worker_kind
 from det_native.master.launch.base import Exit
 from det_native.master.store import bundles
 from det_native.master.store import runs as run_store
-from det_native.schema.job import CheckJob
-from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
 
 logger = logging.getLogger(__name__)
@@ -64,10 +62,6 @@ class Checks:
         directory.mkdir(parents=True, mode=0o700)
         job = check_job(bundle, directory, self._context.places)
         check = Check(run_id, bundle_id, bundle.check_key, directory, time.monotonic() + DEADLINE_SECONDS, [waiting])
-        self._start(check, job, bundle)
-
-    def _start(self, check: Check, job: CheckJob, bundle: BundleManifest) -> None:
-        run_id = check.run_id
         self.active[run_id] = check
         try:
             self._context.launcher.start(run_id, job, worker_kind(bundle))

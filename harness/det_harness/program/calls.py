@@ -105,8 +105,8 @@ class CallMatcher:
         Whether the program runs on after it; set by the host.
     earlier : EarlierTraining or None
         What is known of the last training call, if it is none to be recorded.
-    at_init, at_call : callable
-        Are called by the recorded ``init()`` and at the beginning of the training; set by who runs the program.
+    at_init : callable
+        Is called by the recorded ``init()``; set by who runs the program.
     """
 
     def __init__(self, source: ProgramSource) -> None:
@@ -122,7 +122,6 @@ class CallMatcher:
         self.goes_on = False
         self.earlier: EarlierTraining | None = None
         self.at_init: Callable[[], None] = lambda: None
-        self.at_call: Callable[[], None] = lambda: None
 
     @property
     def cell(self) -> int | None:

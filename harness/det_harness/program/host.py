@@ -174,7 +174,6 @@ class WorkerHost:
             rng.seed_all(self.environment.trial_seed)
         else:
             harness.build(payload)
-        self._calls.at_call()
 
     def _take_what_is_logged(self) -> None:
         """Have what is logged kept from here on: until the program ends, which it may do after its training."""
