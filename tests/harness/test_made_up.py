@@ -26,9 +26,9 @@ def _api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_api(tmp_path, monkeypatch)
 
 
-def run_cells(tmp_path: Path, *texts: str) -> RecordingHost:
+def run_cells(tmp_path: Path, *texts: str, is_compared: bool = True) -> RecordingHost:
     cells = [cell(2 * index, text) for index, text in enumerate((TRAIN, *texts), 1)]
-    return run(tmp_path, cells, call_in(cells))[0]
+    return run(tmp_path, cells, call_in(cells), is_compared=is_compared)[0]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_an_error_that_a_result_of_another_call_has_caused_says_how_to_send_its_
         "good = best > 0.5\nprint(good)",
         "scale = 2 if best > 0.5 else 1\nscale = 3",
         "while a.state != 'Completed':\n    break",
-        "settings = {}\nsettings['big'] = a.state == 'Completed'",
+        "settings = {}; settings['big'] = a.state == 'Completed'",
     ],
 )
 def test_what_the_training_does_not_depend_on_is_told_once(
@@ -97,6 +97,14 @@ def test_showing_a_result_is_nothing_to_tell(tmp_path: Path, use: str, caplog: p
 def test_what_is_made_up_within_the_training_fails_it(tmp_path: Path) -> None:
     with pytest.raises(TrialDefinitionError, match=r"line 2: the comparison of `best` is False.*does not train"):
         run_cells(tmp_path, BEST, "def training():\n    return best > 0.5\ntrain(training)  # <- call")
+
+
+@pytest.mark.parametrize(
+    "use", ["scale = 2 if best > 0.5 else 1", "try:\n    scale = int(best)\nexcept Exception:\n    scale = 1"]
+)
+def test_where_nothing_is_compared_a_made_up_value_is_an_error(tmp_path: Path, use: str) -> None:
+    with pytest.raises(TrialDefinitionError, match=r"line \d: the .* of `best` is .*does not train"):
+        run_cells(tmp_path, f"{BEST}\nprint(best)\n{use}", "train(scale)  # <- call", is_compared=False)
 
 
 def test_what_returns_a_pair_is_unpacked_where_it_does_not_train() -> None:

@@ -1,7 +1,8 @@
 """Values that a program makes of the result of a training call that does not train in this run.
 
 Such a value is made up: a comparison is False, a number is 0 or not a number. A line says so, once for each place. What
-a call is given is compared with the notebook's afterwards; within the training such a value is an error.
+a call is given is compared with the notebook's afterwards. Within the training, and where nothing is compared, such a
+value is an error.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ast
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -25,11 +26,15 @@ class MadeUpValues:
     Parameters
     ----------
     source : ProgramSource
+    is_compared : callable, optional
+        Whether what is made now is compared with the notebook's before the training.
     """
 
-    def __init__(self, source: ProgramSource) -> None:
+    def __init__(self, source: ProgramSource, is_compared: Callable[[], bool] = lambda: True) -> None:
         self._source = source
-        self._told: set[tuple[Unit, int]] = set()
+        self._is_compared = is_compared
+        self._told: dict[tuple[Unit, int], str] = {}
+        self._error: TrialDefinitionError | None = None
         self._training = False
 
     def note(self, value: Any, what: str, call: str) -> None:
@@ -47,7 +52,7 @@ class MadeUpValues:
         Raises
         ------
         TrialDefinitionError
-            If the training is under way.
+            If the training is under way, or nothing compares what it is given.
         """
         innermost = sys._getframe(3)
         unit, line = next(self._places(innermost), (None, 0))
@@ -62,14 +67,29 @@ class MadeUpValues:
             f"{what.format(f'`{name}`' if name else 'a result')}. It comes of the training call in {call}, which does "
             "not train in this run."
         )
-        if self._training:
-            raise TrialDefinitionError(f"{text} {self._remedy(name)}")
-        self._told.add((unit, line))
-        logger.warning("%s If the training depends on it: %s", text, self._remedy(""))
+        remedy = self._remedy(name)
+        if self._training or not self._is_compared():
+            self._error = TrialDefinitionError(f"{text} {remedy[0].upper()}{remedy[1:]}")
+            raise self._error
+        self._told[unit, line] = text
+        logger.warning("%s If the training depends on it: %s", text, remedy)
 
     def begin_training(self) -> None:
-        """Have whatever is made of a result from now on fail."""
+        """Have whatever is made of a result from now on fail.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If such an error was raised before, and the program caught it.
+        """
+        if self._error is not None:
+            raise self._error
         self._training = True
+
+    def explain(self, error: BaseException) -> None:
+        """Add to an error which kept the program from its training call what was made up before it."""
+        if self._told and not self._training:
+            error.add_note(f"{list(self._told.values())[-1]} The program may have taken another way by it.")
 
     def _places(self, frame: FrameType | None) -> Iterator[tuple[Unit, int]]:
         while frame is not None:
@@ -91,7 +111,7 @@ class MadeUpValues:
         if self._source.program.kind == "script":
             return "make it a hyperparameter, or an argument of a script that has this training only."
         if name:
-            return f'Send what your notebook had there, by values=["{name}"] or from a cell without that call.'
+            return f'send what your notebook had there, by values=["{name}"] or from a cell without that call.'
         return "send what comes of it by name, in values=[...]."
 
 
