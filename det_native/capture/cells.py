@@ -335,9 +335,8 @@ class CellCapture:
             seen=seen,
             values=ValuePaths(self.namespace, set(self.runs[-1].reads)),
         )
-        names, ran = files.modules.names, {self._label(i): self.log.executions[i] for i in included}
         self.problems.extend(files.problems)
-        self.warnings.extend(stale_modules(names, self.log, ran))
+        self.warnings.extend(stale_modules(files.modules.names, self.log))
         needed = {self._label(i): self.log.executions[i] for i in included if optional.get(i) != 1}
         self.warnings.extend([*files.warnings, *changed_files(files.data.files, needed)])
 
