@@ -63,7 +63,7 @@ class StreamsEntry(_Model):
 
 
 class ReadEntry(_Model):
-    """A path or URL that the program reads where it runs; `where` is the cell or file with the line.
+    """A path that the program reads where it runs; `where` is the cell or file with the line.
 
     One that is not `certain` is named there, and may be read.
     """
@@ -236,7 +236,7 @@ class BundleManifest(_Model):
     proof: CallProof | None = None
     # Files that do not travel with it, since the cluster's store of data has them.
     links: tuple[FileEntry, ...] = ()
-    # Paths and URLs that the program reads and that only the workers have.
+    # Paths that the program reads and that only the workers have.
     reads: tuple[ReadEntry, ...] = ()
     # Absolute paths that lead to files of `links`, or into the working directory.
     places: tuple[PlaceEntry, ...] = ()
