@@ -111,12 +111,8 @@ def assemble(
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
     contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
-    for entry, content in (
-        (manifest.init_streams, capture.init_streams),
-        (manifest.call_streams, capture.call_streams),
-    ):
-        if entry is not None:
-            contents[entry.sha256] = content
+    if manifest.init_streams is not None:
+        contents[manifest.init_streams.sha256] = capture.init_streams
     contents |= capture.proof_values
     contents |= {one.hash: one.trained.history for one in capture.earlier}
     if wider is not None and capture.wider is not None:
@@ -377,7 +373,6 @@ def _manifest(
         requirements=tuple(dict.fromkeys(capture.requirements)),
         streams=streams,
         init_streams=_entry_of(capture.init_streams),
-        call_streams=_entry_of(capture.call_streams),
         proof=capture.proof,
         links=(*links, *outside.links),
         reads=tuple(outside.reads),

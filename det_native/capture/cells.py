@@ -335,9 +335,8 @@ class CellCapture:
             seen=seen,
             values=ValuePaths(self.namespace, set(self.runs[-1].reads)),
         )
-        names, ran = files.modules.names, {self._label(i): self.log.executions[i] for i in included}
         self.problems.extend(files.problems)
-        self.warnings.extend(stale_modules(names, self.log, ran))
+        self.warnings.extend(stale_modules(files.modules.names, self.log))
         needed = {self._label(i): self.log.executions[i] for i in included if optional.get(i) != 1}
         self.warnings.extend([*files.warnings, *changed_files(files.data.files, needed)])
 
@@ -377,7 +376,6 @@ class CellCapture:
         for execution in self.executions:
             capture.requirements.extend(transform(execution.succeeded).requirements)
         capture.requirements = list(dict.fromkeys(capture.requirements))
-        capture.seconds = self._seconds(included)
         early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
         if early:
             self.warnings.append(early_warning([each.number for each in early]))
@@ -389,13 +387,6 @@ class CellCapture:
         refusal = self.plan.forced[index]
         error = self.values.errors.get(refusal.name) if refusal is not None else None
         return why_forced(refusal, self.runs, self.executions, error)
-
-    def _seconds(self, included: list[int]) -> float | None:
-        behind = self.plan.left.keys() | {self.calling}
-        before = [self.log.executions[index] for index in included if index not in behind]
-        if any(each.duration is None or each.outside or each.succeeded is False for each in before):
-            return None
-        return sum(each.duration or 0.0 for each in before)
 
 
 def _seconds_here(logged: LoggedExecution) -> float:

@@ -254,7 +254,7 @@ class Collector:
 
     def note_read(self, text: str, label: str, line: int) -> None:
         """Note what is to be looked for where the program runs; what is sent with it is known already."""
-        if "://" in text or self._root not in Path(text).expanduser().parents:
+        if self._root not in Path(text).expanduser().parents:
             self.found.reads.append((text, self._title(label, line)))
 
     def note_outside(self, text: str, label: str, line: int) -> None:

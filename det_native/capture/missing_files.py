@@ -1,4 +1,4 @@
-"""Texts of a program that name what it reads: files that are not there, and paths and URLs out of what is sent."""
+"""Texts of a program that name what it reads: files that are not there, and paths out of what is sent."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def files_only_read(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, 
 
 
 def reads_elsewhere(sources: Sequence[tuple[str, str]]) -> list[tuple[str, str, int]]:
-    """Return the absolute paths and URLs that a program only reads: path, label, and line.
+    """Return the absolute paths that a program only reads: path, label, and line.
 
     Where it runs has them, or not; what lies here under the name says nothing of that. One that is written, made or
     asked for elsewhere in the program is none of them, and neither is one whose reading is tried with a remedy at hand.
@@ -92,7 +92,7 @@ def _name(text: str) -> str:
 def _is_elsewhere(text: str) -> bool:
     if len(text) > LONGEST or any(mark in text for mark in f"*?\n{{}}{HOLE}") or text.startswith(OF_THE_SYSTEM):
         return False
-    return text.startswith(("/", "~/", "http://", "https://"))
+    return text.startswith(("/", "~/"))
 
 
 def _is_relative_file(text: str) -> bool:

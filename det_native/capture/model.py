@@ -100,11 +100,10 @@ class Capture:
     `reads` what it reads where it runs, `outside` what it names by a path that leads out of what is sent, `own` what it
     names by an absolute path in `root`, the folder of the user's files, and `wider` what is run if it gives other
     inputs than the notebook had. `proof_values` are values of inputs that travel with the
-    proof, by hash. `seconds` is how long the cells took that go before the call, None where that is not known or one of
-    them did something outside of the process. `earlier` are trainings whose weights its calls give. `made` knows the
+    proof, by hash. `earlier` are trainings whose weights its calls give. `made` knows the
     files that the program makes where it runs, `makes` whether a cell makes a folder, and `folders` are those that have
     to be there, by their places. `init_streams` are states of the streams of random numbers as ``init()``
-    left them, encoded, and `call_streams` those with which the call begins; empty where they are not known.
+    left them, encoded; empty where they are not known.
     """
 
     program: Program
@@ -116,7 +115,6 @@ class Capture:
     warnings: list[str] = field(default_factory=list)
     streams: list[CapturedStreams] = field(default_factory=list)
     init_streams: bytes = b""
-    call_streams: bytes = b""
     proof: CallProof | None = None
     proof_values: dict[Sha256, bytes] = field(default_factory=dict)
     reads: list[ReadEntry] = field(default_factory=list)
@@ -126,7 +124,6 @@ class Capture:
     folders: list[str] = field(default_factory=list)
     makes: Callable[[Path], bool] = lambda folder: False
     wider: CapturedWider | None = None
-    seconds: float | None = None
     earlier: list[CapturedTraining] = field(default_factory=list)
     made: Maker | None = None
 

@@ -9,30 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.model import SourceFile
 from det_native.capture.modules import module_file
-from det_native.capture.reads import reads_of
-from det_native.capture.stars import star_names
-from det_native.capture.transform import transform
 
 #: Seconds: a disk has another clock than the process.
 CLOCK = 0.05
 _AUTORELOAD = re.compile(r"^\s*%autoreload\s+(\w+)", re.M)
 
 
-def stale_modules(names: Sequence[str], log: ExecutionLog, ran: Mapping[str, LoggedExecution]) -> Iterator[str]:
-    """Warn of each module whose file is newer than its import, or, where autoreload is on, than what cells made by it.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Modules that travel.
-    log : ExecutionLog
-    ran : mapping of str to LoggedExecution
-        The executions that are sent, by how files name them.
-    """
-    if _autoreload_is_on(log):
-        yield from _remade_values(names, ran)
-        return
-    for name in names:
+def stale_modules(names: Sequence[str], log: ExecutionLog) -> Iterator[str]:
+    """Warn of each module that travels whose file is newer than its import; autoreload imports it anew."""
+    for name in () if _autoreload_is_on(log) else names:
         file = module_file(name)
         since = _imported_at(name, log)
         if file is not None and since is not None and file.stat().st_mtime > since:
@@ -64,35 +49,6 @@ def changed_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecution
                 f"{file.target} was changed after cell {file.cell} had begun to use it: the worker begins with the "
                 "file as it is now. Write what changes to a file of another name, or run that cell again."
             )
-
-
-def _remade_values(names: Sequence[str], ran: Mapping[str, LoggedExecution]) -> Iterator[str]:
-    """Warn of cells that used a module before it was edited, and autoreload loaded it anew: they are not run since."""
-    codes = {label: reads_of(_python(one)) for label, one in ran.items()}
-    imported = [origin for code in codes.values() for origin in code.imports.items()]
-    stars = {module for code in codes.values() for module, _ in code.stars}
-    for name in names:
-        file = module_file(name)
-        bound = {one for one, origin in imported if origin.module == name or origin.attribute == name}
-        bound.update((star_names(name) or ()) if name in stars else ())
-        if file is None or not bound:
-            continue
-        edited = file.stat().st_mtime
-        before = [
-            label
-            for label, one in ran.items()
-            if one.duration is not None and _ended(one) < edited and not codes[label].loaded.isdisjoint(bound)
-        ]
-        if before:
-            yield (
-                f"{file.name} was edited after cells {', '.join(before)} had used it: on the worker they run with the "
-                "file as it is now. Run them again."
-            )
-
-
-def _python(execution: LoggedExecution) -> str:
-    transformed = transform(execution.source)
-    return "" if transformed.error or transformed.language is not None else transformed.source
 
 
 def _ended(execution: LoggedExecution) -> float:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-
-def running_shell() -> Any:
-    """Return IPython's shell, None in a script."""
-    ipython = sys.modules.get("IPython")
-    return ipython.get_ipython() if ipython is not None else None
+from det_native.display.environment import running_shell
 
 
 def at_the_end(do: Callable[[], None]) -> None:

@@ -32,7 +32,6 @@ from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
-from det_native.experimental.dry_run import begin_dry_run
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
 from det_native.experimental.scheduled import Scheduled, schedule_instead
@@ -169,8 +168,6 @@ def send_capture(
         raise
     experiment = Experiment(HttpSource(session), detail.id)
     note_begun(experiment)
-    if config.proof == "error":
-        begin_dry_run(session, detail.id, bundle, capture.seconds, shown)
     if settings.show == "view" and in_notebook():
         shown.say("")
         with suppress(DetError):  # it is submitted, whatever becomes of the master at this moment

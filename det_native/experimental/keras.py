@@ -139,9 +139,5 @@ def _handle(call: FitCall, experiment: Experiment) -> KerasExperiment:
 
 def _fit_here(call: FitCall, settings: Settings, origin: Origin) -> Any:
     from det_native.experimental.local.calls import fit_here
-    from det_native.experimental.local.history import show_its_experiment
 
-    history = fit_here(call, settings, origin)
-    if history is not call.context.experiment:
-        show_its_experiment(history, call.context.experiment)
-    return history
+    return fit_here(call, settings, origin)

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from det_native.experimental.cell_end import at_the_end, running_shell
+from det_native.display.environment import running_shell
+from det_native.experimental.cell_end import at_the_end
 
 if TYPE_CHECKING:
     from det_native.keras import TFKerasNativeContext

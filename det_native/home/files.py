@@ -64,7 +64,7 @@ class FilesOfCall:
         for own, folder, prefix in ((True, Path(target), below), (False, self.folder, "")):
             chosen = [artifact for artifact in artifacts if artifact.path.startswith(below) is own]
             placed = place_files(
-                experiment.source,
+                experiment.source.artifact_content,
                 chosen,
                 folder,
                 submitted=self.submitted,

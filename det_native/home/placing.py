@@ -11,12 +11,11 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from det_native.client.source import Source
 from det_native.errors import DetError, MasterUnreachableError
 from det_native.schema import rest
 from det_native.schema.outputs import DELETED
@@ -25,6 +24,8 @@ from det_native.storage.paths import UnsafePathError, check_relative, safe_join
 LIMIT_VARIABLE = "DET_FILES_HOME_MB"
 DEFAULT_LIMIT_MB = 1024
 _BLOCK = 1 << 20
+
+WriteContent = Callable[[rest.Artifact, Path], object]
 
 #: Device, inode, size, and time of the last change of a file.
 _State = tuple[int, int, int, int]
@@ -49,19 +50,21 @@ class Placed:
 
 
 def place_files(
-    source: Source,
+    write_content: WriteContent,
     artifacts: Sequence[rest.Artifact],
     folder: Path,
     *,
     submitted: float,
     title: str,
     below: str = "",
+    room: float | None = None,
 ) -> Placed:
     """Write the files of a trial into a folder, and delete there what it has deleted.
 
     Parameters
     ----------
-    source : Source
+    write_content : callable
+        Writes the content of a file to a path, all at once.
     artifacts : sequence of Artifact
     folder : Path
     submitted : float
@@ -71,13 +74,15 @@ def place_files(
         What a file is named by that lies beside another one: ``experiment 7``.
     below : str
         The beginning of the paths of the trial that `folder` stands for.
+    room : float, optional
+        How many bytes may come; by default `LIMIT_VARIABLE` says it.
 
     Raises
     ------
     MasterUnreachableError
         If the master does not answer any more; what has come by then is complete.
     """
-    placed, room = Placed(), _limit_bytes()
+    placed, room = Placed(), _limit_bytes() if room is None else room
     deleted = [artifact for artifact in artifacts if artifact.note == DELETED]
     for artifact in sorted(deleted, key=lambda artifact: artifact.path, reverse=True):  # files before their folders
         _delete(artifact.path.removeprefix(below), folder, submitted, placed)
@@ -94,7 +99,7 @@ def place_files(
             )
             continue
         try:
-            _place(source, artifact, folder, path, submitted, title, placed)
+            _place(write_content, artifact, folder, path, submitted, title, placed)
         except MasterUnreachableError:
             raise
         except (OSError, DetError) as error:
@@ -117,7 +122,13 @@ def _beside(path: Path, title: str) -> Path:
 
 
 def _place(
-    source: Source, artifact: rest.Artifact, folder: Path, name: str, submitted: float, title: str, placed: Placed
+    write_content: WriteContent,
+    artifact: rest.Artifact,
+    folder: Path,
+    name: str,
+    submitted: float,
+    title: str,
+    placed: Placed,
 ) -> None:
     target = folder.joinpath(*check_relative(name))
     if target.is_symlink() and target.exists():
@@ -126,7 +137,7 @@ def _place(
         _remember(target)
         return
     path = _beside(target, title) if _is_others(target, submitted) else target
-    _write(source, artifact, path)
+    _write(write_content, artifact, path)
     if path != target:
         placed.beside[target] = path
 
@@ -161,13 +172,13 @@ def _is_others(path: Path, submitted: float) -> bool:
     return max(status.st_mtime, status.st_ctime) > submitted and (written > submitted or state != _state(path))
 
 
-def _write(source: Source, artifact: rest.Artifact, path: Path) -> None:
+def _write(write_content: WriteContent, artifact: rest.Artifact, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".part", dir=path.parent)
     os.close(descriptor)
     part = Path(name)
     try:
-        source.artifact_content(artifact, part)
+        write_content(artifact, part)
         mask = os.umask(0)
         os.umask(mask)
         part.chmod(0o666 & ~mask if not path.exists() else path.stat().st_mode & 0o777)

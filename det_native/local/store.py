@@ -439,13 +439,14 @@ def _remove_old(root: Path) -> None:
     """Remove all but the last runs, unless they are in use or people keep them, and what only they needed."""
     folders = [each for each in root.iterdir() if each.name.isdigit()]
     numbers = sorted((int(each.name) for each in folders if not stays(each)), reverse=True)
-    removed = [number for number in numbers[KEPT:] if _remove(root / str(number))]
+    old = [root / str(number) for number in numbers[KEPT:]]
+    if old:
+        from det_harness.local.bundle import all_hashes, drop_blobs
+
+        hashes = {folder: all_hashes(folder) for folder in old}
+        drop_blobs(root, set[str]().union(*(hashes[folder] for folder in old if _remove(folder))))
     for left in root.glob(f"{_REMOVED}*"):
         shutil.rmtree(left, ignore_errors=True)  # what another kernel is removing at the same moment
-    if removed:
-        from det_harness.local.bundle import drop_unused_blobs
-
-        drop_unused_blobs(root)
 
 
 def _remove(folder: Path) -> bool:

@@ -414,25 +414,8 @@ class Service:
 
     def check_bundle(self, bundle_id: str) -> Future[rest.BundleChecked]:
         """Have a bundle loaded in a fresh process."""
-        return self._checked(partial(self._checks.begin, bundle_id))
-
-    def dry_run(self, experiment_id: int, owner: str) -> Future[rest.BundleChecked]:
-        """Have the cells of an experiment run in a fresh process, and what its training call is given compared."""
-        with self.database.read() as connection:
-            experiments.get(connection, experiment_id, owner)
-        return self._checked(partial(self._checks.begin_dry_run, experiment_id))
-
-    def _of_thread(self, ask: Callable[[], Future[list[MachineModules]]]) -> list[MachineModules]:
-        """Ask machines of a cluster, and wait until they have answered; those that do not in time have not."""
-        try:
-            return self._thread.call(ask).result(_MACHINES_SECONDS).result(_MACHINES_SECONDS)
-        except TimeoutError:
-            logger.warning("the machines of the cluster do not say which packages they have")
-            return []
-
-    def _checked(self, begin: Callable[[Future[rest.BundleChecked]], None]) -> Future[rest.BundleChecked]:
         waiting: Future[rest.BundleChecked] = Future()
-        begun = self._thread.call(partial(begin, waiting))
+        begun = self._thread.call(partial(self._checks.begin, bundle_id, waiting))
 
         def pass_on(done: Future[None]) -> None:
             error = done.exception()
@@ -441,6 +424,14 @@ class Service:
 
         begun.add_done_callback(pass_on)
         return waiting
+
+    def _of_thread(self, ask: Callable[[], Future[list[MachineModules]]]) -> list[MachineModules]:
+        """Ask machines of a cluster, and wait until they have answered; those that do not in time have not."""
+        try:
+            return self._thread.call(ask).result(_MACHINES_SECONDS).result(_MACHINES_SECONDS)
+        except TimeoutError:
+            logger.warning("the machines of the cluster do not say which packages they have")
+            return []
 
     def create_experiment(
         self,

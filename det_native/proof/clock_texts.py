@@ -4,50 +4,34 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from det_native.proof.own_values import dates_of_process
 
 #: Digits that count as drawn or read from a clock wherever they stand; fewer may count something.
 LEAST_DIGITS = 6
 _LEAST_RANDOM = 8
-_PIECE = re.compile(
+_WORD = re.compile(
     r"""
-    (?P<uuid> (?<![0-9A-Za-z]) [0-9A-Fa-f]{8} (?:-[0-9A-Fa-f]{4}){3} -[0-9A-Fa-f]{12} (?![0-9A-Za-z]))
-    | (?P<temporary> (?<![0-9A-Za-z]) (?:tmp)? [0-9a-z_]{8} (?=$|[/.]))  # as tempfile draws them
-    | (?P<word> [0-9A-Za-z]+)
+    (?<![0-9A-Za-z]) [0-9A-Fa-f]{8} (?:-[0-9A-Fa-f]{4}){3} -[0-9A-Fa-f]{12} (?![0-9A-Za-z])
+    | (?<![0-9A-Za-z]) (?:tmp)? [0-9a-z_]{8} (?=$|[/.])  # as tempfile draws them
+    | [0-9A-Za-z]{6,}
     """,
     re.VERBOSE,
 )
-_PARTS = re.compile(r"\d+|[A-Za-z]+")
-_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
-_RUN = re.compile(r"\d+(?:(?:[-_:., /]{1,2}|[ThHmMsS])\d+)*")
+_DRAWN = re.compile(r"[0-9a-f-]+|[0-9A-F-]+|[0-9a-z_]{8}")
+_DIGITS = re.compile(r"\d+")
+_RUN = re.compile(r"\d+(?:(?:[-_:., ]{1,2}|[ThHmMsS])\d+)*")
 _TIME_OF_DAY = re.compile(r"(?<!\d)\d\d(?:[-_:hHmM]\d\d){2,}(?!\d)")
 # How many digits are written of a fraction differs from moment to moment.
 _FRACTION = re.compile(r"(?<=\d{9}\.)\d+|(?<=:\d\d\.)\d+")
-_CALENDAR = frozenset(
-    name.lower()
-    for names in (calendar.month_abbr, calendar.month_name, calendar.day_abbr, calendar.day_name, ("AM", "PM"))
-    for name in names
-)
-
-
-@dataclass(frozen=True)
-class _Piece:
-    kind: str
-    text: str
-    start: int
-    moment: bool
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
+_NAMES = "|".join((*calendar.month_abbr[1:], *calendar.day_abbr, "AM", "PM"))
+_CALENDAR = re.compile(rf"(?i)(?<![a-z])(?:{_NAMES})(?![a-z])")
 
 
 def may_differ(text: str) -> bool:
     """Whether a part of a text may come from a clock or from entropy."""
-    return any(_is_drawn(piece) for piece in _pieces(text))
+    return any(True for _ in _spans(text))
 
 
 def is_same_shape(here: str, there: str) -> bool:
@@ -58,108 +42,70 @@ def is_same_shape(here: str, there: str) -> bool:
     >>> is_same_shape("a_20990101-101500", "a_20990101-101507"), is_same_shape("cuda:0", "cuda:1")
     (True, False)
     """
-    pairs = _pairs(here, there)
-    return pairs is not None and any(first.text != second.text for first, second in pairs)
+    return bool(_differing(here, there))
 
 
 def exchanges(here: str, there: str) -> dict[str, str]:
-    """Return what stands in names of files for what differs: of each part of a path the moment, or the drawn name."""
-    pairs = _pairs(here, there) or []
-    differing = [(first, second) for first, second in pairs if first.text != second.text]
-    found: dict[str, str] = {}
-    for first, second in differing:
-        start, end = _span(here, first)
-        other_start, other_end = _span(there, second)
-        if end - start >= LEAST_DIGITS:
-            found[here[start:end]] = there[other_start:other_end]
-    return found
+    """Return what stands in names of files for what differs: the moment, or the drawn name."""
+    return {old: new for old, new in _differing(here, there) if len(old) >= LEAST_DIGITS}
 
 
-def _pairs(here: str, there: str) -> list[tuple[_Piece, _Piece]] | None:
-    """Return the pieces of two texts of one shape, side by side; None if they have not one shape."""
-    first, second = _FRACTION.sub("0", here), _FRACTION.sub("0", there)
-    pieces, others = list(_pieces(first)), list(_pieces(second))
-    if len(pieces) != len(others) or list(_between(first, pieces)) != list(_between(second, others)):
-        return None
-    pairs = list(zip(pieces, others, strict=True))
-    return pairs if all(_fits(*pair) for pair in pairs) else None
+def _differing(here: str, there: str) -> list[tuple[str, str]]:
+    """Return the differing parts of two texts of one shape, side by side; nothing if they have not one shape."""
+    here, there = _FRACTION.sub("", here), _FRACTION.sub("", there)
+    found: list[tuple[str, str]] = []
+    done = 0
+    for start, end, moment in _merged([*_spans(here), *_spans(there)]):
+        if here[done:start] != there[done:start]:
+            return []
+        pair, done = (here[start:end], there[start:end]), end
+        if pair[0] != pair[1]:
+            if not _fits(*pair, moment=moment):
+                return []
+            found.append(pair)
+    return found if here[done:] == there[done:] else []
 
 
-def _pieces(text: str) -> Iterator[_Piece]:
-    moments = [match.span() for match in _RUN.finditer(text) if _is_moment(match[0])]
-    for match in _PIECE.finditer(text):
-        moment = any(start < match.end() and match.start() < end for start, end in moments)
-        moment = moment or (bool(moments) and match[0].lower() in _CALENDAR)
-        yield _Piece(match.lastgroup or "", match[0], match.start(), moment)
+def _spans(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield where a text may be drawn, or, with True, be of a moment."""
+    moments = [match for match in _RUN.finditer(text) if _is_moment(match[0])]
+    for match in (*moments, *(_CALENDAR.finditer(text) if moments else ())):
+        yield *match.span(), True
+    for match in _WORD.finditer(text):
+        digits = [len(digits) for digits in _DIGITS.findall(match[0])]
+        if match[0].startswith("tmp") or (digits and max(len(match[0]) - 2, *digits) >= LEAST_DIGITS):
+            yield *match.span(), False
 
 
-def _between(text: str, pieces: Iterable[_Piece]) -> Iterator[str]:
-    end = 0
-    for piece in pieces:
-        yield text[end : piece.start]
-        end = piece.end
-    yield text[end:]
+def _merged(spans: list[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
+    merged: list[tuple[int, int, bool]] = []
+    for start, end, moment in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            start, before, other = merged.pop()
+            end, moment = max(end, before), moment or other
+        merged.append((start, end, moment))
+    return merged
 
 
 def _is_moment(run: str) -> bool:
     """Whether digits, with what stands between them, have a day on which this process ran, or a time of day."""
-    digits = "".join(character for character in run if character.isdigit())
+    digits = "".join(_DIGITS.findall(run))
     if len(digits) < LEAST_DIGITS:
         return False
     return bool(_TIME_OF_DAY.search(run)) or any(date in digits for date in dates_of_process())
 
 
-def _is_drawn(piece: _Piece) -> bool:
-    text, parts = piece.text, _PARTS.findall(piece.text)
-    if piece.kind == "uuid" or text.startswith("tmp"):
-        return True
-    digits = [part for part in parts if part.isdigit()]
-    return bool(digits) and (
-        piece.moment or len(text) >= _LEAST_RANDOM or any(len(part) >= LEAST_DIGITS for part in digits)
-    )
-
-
-def _fits(here: _Piece, there: _Piece) -> bool:
-    if here.text == there.text:
-        return True
-    if len(here.text) != len(there.text) or here.kind != there.kind:
+def _fits(here: str, there: str, *, moment: bool) -> bool:
+    if len(here) != len(there):
         return False
-    if here.kind == "uuid":
+    forms = [re.sub(r"\d", "0", _CALENDAR.sub("@", text) if moment else text) for text in (here, there)]
+    if forms[0] == forms[1]:  # resnet18 and resnet50 are of one form, too
+        pairs = zip(_DIGITS.findall(here), _DIGITS.findall(there), strict=True)
+        return moment or all(first == second or len(first) >= LEAST_DIGITS for first, second in pairs)
+    if here.startswith("tmp") and there.startswith("tmp"):
         return True
-    parts, others = _PARTS.findall(here.text), _PARTS.findall(there.text)
-    if here.kind == "temporary" and here.text.startswith("tmp") and len(here.text) > _LEAST_RANDOM:
-        return True
-    moment = here.moment or there.moment
-    if [_form(part) for part in parts] == [_form(part) for part in others]:
-        if all(_part_fits(*pair, moment=moment) for pair in zip(parts, others, strict=True)):
-            return True
-        if [part for part in parts if part.isalpha()] == [part for part in others if part.isalpha()]:
-            return False  # resnet18 and resnet50
-    if len(here.text) < _LEAST_RANDOM:
+    has_digits = [_DIGITS.search(text) is not None for text in (here, there)]
+    if len(here) < _LEAST_RANDOM or not any(has_digits):
         return False
-    digits = [any(map(str.isdigit, piece.text)) for piece in (here, there)]
-    if here.kind == "temporary" or (_HEX.fullmatch(here.text) and _HEX.fullmatch(there.text)):
-        return any(digits)
-    return all(digits) and not here.text.isdigit() and not there.text.isdigit()
-
-
-def _form(part: str) -> tuple[bool, int]:
-    return part.isdigit(), len(part)
-
-
-def _part_fits(here: str, there: str, *, moment: bool) -> bool:
-    if here == there:
-        return True
-    if here.isdigit():
-        return moment or len(here) >= LEAST_DIGITS
-    return moment and here.lower() in _CALENDAR and there.lower() in _CALENDAR
-
-
-def _span(text: str, piece: _Piece) -> tuple[int, int]:
-    """Return where a piece lies with the moment that it is a part of."""
-    runs = (match for match in _RUN.finditer(text) if match.start() < piece.end and piece.start < match.end())
-    start, end = piece.start, piece.end
-    for run in runs:
-        if piece.moment and "/" not in run[0]:
-            start, end = min(start, run.start()), max(end, run.end())
-    return start, end
+    random = all(_DRAWN.fullmatch(text) for text in (here, there))
+    return random or (all(has_digits) and not here.isdigit() and not there.isdigit())

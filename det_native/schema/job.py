@@ -34,11 +34,7 @@ class WarmStartSource(_Model):
 
 
 class CheckJob(_Model):
-    """Load a bundle in a fresh process without running its cells; the answer is ``result.json`` in `directory`.
-
-    With `config`, an experiment's, its cells run up to the training call, and what that is given is compared; `earlier`
-    and `marks` as for a trial.
-    """
+    """Load a bundle in a fresh process without running its cells; the answer is ``result.json`` in `directory`."""
 
     kind: Literal["check"] = "check"
     protocol: int
@@ -49,9 +45,7 @@ class CheckJob(_Model):
     marks: dict[str, str] = Field(default_factory=dict)
     cache: str = ""
     bundle: BundleManifest
-    config: dict[str, Any] | None = None
     variables: dict[str, str] = Field(default_factory=dict)
-    earlier: dict[str, WarmStartSource] = Field(default_factory=dict)
 
 
 class Gang(_Model):

@@ -63,7 +63,7 @@ class StreamsEntry(_Model):
 
 
 class ReadEntry(_Model):
-    """A path or URL that the program reads where it runs; `where` is the cell or file with the line.
+    """A path that the program reads where it runs; `where` is the cell or file with the line.
 
     One that is not `certain` is named there, and may be read.
     """
@@ -204,7 +204,6 @@ _LATER = (
     "packages",
     "streams",
     "init_streams",
-    "call_streams",
     "proof",
     "links",
     "reads",
@@ -234,12 +233,10 @@ class BundleManifest(_Model):
     streams: tuple[StreamsEntry, ...] = ()
     # Where ``init()`` of the call left them: a trial with the notebook's own seed goes on from there.
     init_streams: StreamsEntry | None = None
-    # With what the call begins, where that is not where the program has come to.
-    call_streams: StreamsEntry | None = None
     proof: CallProof | None = None
     # Files that do not travel with it, since the cluster's store of data has them.
     links: tuple[FileEntry, ...] = ()
-    # Paths and URLs that the program reads and that only the workers have.
+    # Paths that the program reads and that only the workers have.
     reads: tuple[ReadEntry, ...] = ()
     # Absolute paths that lead to files of `links`, or into the working directory.
     places: tuple[PlaceEntry, ...] = ()
@@ -292,7 +289,7 @@ class BundleManifest(_Model):
         content = json.loads(self.canonical())
         del content["program"]["prompts"]
         content["program"].pop("earlier", None)
-        for name in ("streams", "init_streams", "call_streams", "proof", "wider", "widened"):
+        for name in ("streams", "init_streams", "proof", "wider", "widened"):
             content.pop(name, None)
         for cell in content["program"]["cells"]:
             for name in ("number", "cell_id", "reason"):
@@ -304,8 +301,8 @@ class BundleManifest(_Model):
     def hashes(self) -> set[Sha256]:
         """Return the hashes of all blobs that the bundle refers to."""
         wider = self.wider or WiderProgram(cells=())
-        of_calls = [entry for entry in (self.init_streams, self.call_streams) if entry is not None]
-        every = (self.files, self.values, self.streams, of_calls, wider.values, wider.streams)
+        of_init = [] if self.init_streams is None else [self.init_streams]
+        every = (self.files, self.values, self.streams, of_init, wider.values, wider.streams)
         noted = self.proof.values if self.proof is not None else ()
         histories = {earlier.history for earlier in self.program.earlier}
         return {entry.sha256 for entries in every for entry in entries} | {value.sha256 for value in noted} | histories

@@ -329,9 +329,6 @@ CHANGE_EXPERIMENT = _send(
     doc="Change what people write of an experiment; priority, weight or max_slots of one that goes on, for which "
     "trials\n"
     "may make room, or get some.")
-DRY_RUN_EXPERIMENT = _call("POST /experiments/{experiment_id}/dry-run", rest.BundleChecked, USER,
-    doc="Run the cells up to the training call in a fresh process, if no trial has started; say what it is given "
-    "else.")
 KILL_EXPERIMENT = _call("POST /experiments/{experiment_id}/kill", rest.Experiment, FRONT_END, repeatable=True,
     doc="End an experiment now, without a checkpoint; its trials become CANCELED.")
 STOP_EXPERIMENT = _call("POST /experiments/{experiment_id}/stop", rest.Experiment, FRONT_END, repeatable=True,

@@ -74,7 +74,6 @@ def captured(call, options):
         "rows": [row.model_dump(mode="json") for row in capture.rows],
         "warnings": capture.warnings,
         "folders": folders_of(capture),
-        "seconds": capture.seconds,
         "wider": capture.wider and [
             (capture.program.cells[one] if isinstance(one, int) else one).number for one in capture.wider.cells
         ],
@@ -264,7 +263,6 @@ class Found:
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     wider: list[int] | None = None
-    seconds: float | None = None
     given: list[str] = field(default_factory=list)
 
     @property

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -52,15 +50,3 @@ def test_a_cell_that_moved_files_stays_behind(kernel: Kernel, replayed: Replayed
     assert found.needs_none_of(3)
     assert found.row("cell [3]").note == "stays behind: moved (raw/a)"
     assert replayed(found, "count") == {"count": "4"}
-
-
-def test_values_that_were_made_before_a_module_was_edited(kernel: Kernel) -> None:
-    module = kernel.folder / "parts.py"
-    module.write_text("def made(): return 1\n")
-    kernel.cells("%load_ext autoreload\n%autoreload 2", "import parts\nvalue = parts.made()")
-    module.write_text("def made(): return 22\n")
-    later = time.time() + 5
-    os.utime(module, (later, later))
-    kernel.cells("1 + 1", "fit(value)")
-    [warning] = [one for one in kernel.found().warnings if "parts.py" in one]
-    assert "was edited after cells [3] had used it" in warning

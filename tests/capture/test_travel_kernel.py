@@ -306,21 +306,6 @@ def test_a_module_edited_after_its_import(kernel: Kernel) -> None:
     kernel.run("%autoreload 0")
 
 
-def test_a_value_imported_from_a_module_that_was_edited_and_reloaded(kernel: Kernel) -> None:
-    module = kernel.folder / "reloaded.py"
-    module.write_text("SCALE = 16.0\ndef twice(x):\n    return x\n")
-    kernel.run("%load_ext autoreload\n%autoreload 2")
-    kernel.run("from reloaded import *", cell="import")
-    kernel.run("y = twice(SCALE)", cell="use")
-    module.write_text("SCALE = 8.0\ndef twice(x):\n    return (x)\n")
-    after = module.stat().st_mtime + 100
-    os.utime(module, (after, after))
-    kernel.run("fit(y)")
-    [warning] = kernel.found().warnings
-    assert "reloaded.py was edited after cells" in warning
-    kernel.run("%autoreload 0")
-
-
 def test_a_cloud_key_in_a_cell_is_not_sent_and_not_shown(kernel: Kernel) -> None:
     key = "AKIA" + "IOSFODNN7EXAMPLE"
     kernel.cells("bucket = 'data'", f"session = dict(\n    key='{key}')", "fit(session)")

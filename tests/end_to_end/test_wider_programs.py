@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults import Cluster, Kernel, ended, events_until, running_kernel
+from faults import Cluster, Kernel, ended, running_kernel
 
 from det_native.client.handles import Experiment
 from det_native.schema.states import ExperimentState, TrialState
@@ -187,42 +187,3 @@ def test_the_first_trial_has_the_hyperparameters_of_the_notebook(kernel: Kernel,
     first = ended(experiment, ExperimentState.COMPLETED)
     assert first.hparams["rate"] == kernel.value('context.get_hparam("rate")')
     assert first.warning is None
-
-
-HOLD = """
-holding = det.experimental.pytorch.init({"searcher": {"name": "single", "metric": "loss", "max_length": {"batches": 2}},
-    "resources": {"slots_per_trial": 2}, "name": "holds all slots"}, show="none", wait=False)
-held = holding.wrap_model(torch.nn.Linear(2, 1))
-holding.wrap_optimizer(torch.optim.SGD(held.parameters(), lr=0.1))
-for batch in holding.train(torch.utils.data.DataLoader(torch.zeros(64, 2), batch_size=8)):
-    while not Path(released).exists():
-        pass
-    loss = held(batch).mean()
-    holding.backward(loss)
-    holding.report(loss=loss)
-"""
-
-
-@pytest.mark.soak
-def test_a_difference_is_told_while_the_experiment_waits_for_slots(
-    kernel: Kernel, cluster: Cluster, tmp_path: Path
-) -> None:
-    released = tmp_path / "released"
-    kernel.run(f"released = {str(released)!r}")
-    kernel.run(HOLD)
-    holding = cluster.attach(kernel.value("holding.experiment.id"))
-    events_until(holding, lambda event: event.type == "trial" and event.data["state"] == "RUNNING")
-    # On a machine that is busy, importing PyTorch takes longer than what counts as short.
-    kernel.run("vars(__import__('det_native.experimental.dry_run', fromlist=['SHORT'])).update(SHORT=600.0)")
-    kernel.run("searcher, settings, died = {}, {}, ''")
-    for cell in (DATA, BEHIND.format(value=1000.0), MODEL, CONTEXT):
-        _run(kernel, cell)
-    submitted = kernel.begin(LOOP)
-    kernel.finish(submitted)
-    kernel.shows(submitted, "A dry run of the cells, while experiment")
-    assert cluster.attach(kernel.value("context.experiment.id")).state == "Queued"
-    released.touch()
-    experiment = cluster.attach(kernel.value("context.experiment.id"))
-    ended(experiment, ExperimentState.COMPLETED)
-    assert _values(experiment) == [["value 0.777777", "value 1000.0"]]
-    ended(holding, ExperimentState.COMPLETED)

@@ -1,18 +1,13 @@
 """``det.experimental.keras.init(..., local=True)``: real training of a Keras model in this process."""
 
-import base64
-import copy
 import os
 import pickle
-import re
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from IPython.core.formatters import DisplayFormatter
 from IPython.lib.pretty import pretty
 
 tf = pytest.importorskip("tensorflow")
@@ -21,7 +16,6 @@ from keras_generation import only_keras_2  # noqa: E402 (after the check for ten
 
 import det_native as det  # noqa: E402
 from det_native.errors import ArgumentError, ConfigurationError, UnsupportedFeatureError  # noqa: E402
-from det_native.local.store import LocalStore  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -84,32 +78,11 @@ def test_a_trial_class_counts_them_too() -> None:
     assert (trial.batches, trial.target_batches) == (6, 6)
 
 
-def test_the_history_shows_its_experiment_unless_its_files_are_gone() -> None:
-    ipython = DisplayFormatter()
-    context = det.experimental.keras.init({"name": "a <b>line</b>"}, local=True)
-    data, _ = ipython.format(fit(make_model(context), validation_data=(X, Y), epochs=3))
-    assert re.fullmatch(r"Experiment local-1: a <b>line</b>: completed, best val_loss [\d.e-]+", data["text/plain"])
-    assert "a &lt;b&gt;line&lt;/b&gt;" in data["text/html"]
-    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+def test_a_history_is_plain_keras() -> None:
     history = fit(make_model(det.experimental.keras.init(local=True)), epochs=1)
-    shutil.rmtree(LocalStore.find("local-2").folder)
-    data, _ = ipython.format(history)
-    assert data == {"text/plain": pretty(history)}
-
-
-def test_a_history_is_pickled_as_plain_keras_and_copied_as_it_is() -> None:
-    context = det.experimental.keras.init(local=True)
-    history = fit(make_model(context), epochs=1)
-    for copied in (copy.copy(history), copy.deepcopy(history)):
-        assert type(copied) is type(history)
-        assert copied.history == history.history
-        assert "Experiment local-1" in copied._repr_mimebundle_()["text/plain"]
+    assert pretty(history).startswith("<keras")
     history.set_model(None)  # which pickles as Keras has it
-    packed = pickle.dumps(history)
-    assert b"det_native" not in packed
-    loaded = pickle.loads(packed)
-    assert (type(loaded), loaded.history, loaded.epoch) == (type(history), history.history, history.epoch)
-    assert loaded._repr_mimebundle_ is None
+    assert b"det_native" not in pickle.dumps(history)
 
 
 @pytest.mark.long

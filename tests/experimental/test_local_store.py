@@ -141,7 +141,6 @@ def test_a_run_that_people_keep_no_longer_goes_with_the_others(monkeypatch: pyte
 
 def test_what_only_removed_runs_needed_goes_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_store, "KEPT", 2)
-    monkeypatch.setattr(bundle, "_UNREPORTED_SECONDS", -1.0)
     first = keep(write_experiment(), b"common", b"first")
     second = keep(write_experiment(), b"common", b"second")
     assert len(first & second) == 1
@@ -163,13 +162,11 @@ def test_what_a_run_has_logged_stays_with_it(monkeypatch: pytest.MonkeyPatch) ->
     contents.put(logged, b"logged")
     item = LoggedMedium(batch=1, kind="text", name="note", sha256=logged, size=6, format="txt")  # type: ignore[arg-type]
     store.write_media(1, [Medium.of(item, 1)])
-    monkeypatch.setattr(bundle, "_UNREPORTED_SECONDS", -1.0)
     write_experiment()
     [medium] = store.media(1)
     assert (medium.name, medium.trial_id, store.medium_content(medium)) == ("note", 1, b"logged")
     assert blobs() == {logged}
     contents.put(young, b"young")  # it is reported a moment later
-    monkeypatch.setattr(bundle, "_UNREPORTED_SECONDS", 3600.0)
     write_experiment()
     assert young in blobs()
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from det_harness.local import written_files
 from det_harness.local.report import LocalReporter
-from det_harness.local.written_files import WorkingDirectory, take_files
+from det_harness.local.written_files import WorkingDirectory
 
-from det_native.schema.outputs import Artifact, WrittenFile
-from det_native.storage.blobs import BlobStore
+from det_native.experimental.local.written_files import bringing_files
+from det_native.local.artifacts import WrittenHere, written_here
+from det_native.schema.outputs import Artifact
 from det_native.storage.file_states import Baseline, walk
-
-CONTENTS = {"log.csv": "theirs", "deep/er/best.pt": "weights"}
 
 
 @pytest.fixture
@@ -72,76 +69,40 @@ def test_the_home_of_det_native_is_not_looked_at(work: Path, monkeypatch: pytest
     assert listed(place.written(1, 40)) == {"deep/other/file": ""}
 
 
-def stored(folder: Path) -> tuple[BlobStore, list[WrittenFile]]:
-    blobs = BlobStore(str(folder / "blobs"))
-    files = []
-    for path, text in CONTENTS.items():
-        sha256 = hashlib.sha256(text.encode()).hexdigest()
-        blobs.put(sha256, text.encode())
-        files.append(WrittenFile(path=path, sha256=sha256, size=len(text), batch=3))
-    return blobs, files
-
-
 def contents(folder: Path) -> dict[str, str]:
     return {name: (folder / name).read_text() for name, _ in walk(folder)}
 
 
-def test_files_of_processes_are_put_where_plain_code_puts_them(work: Path, tmp_path: Path) -> None:
-    (work / "log.csv").write_text("stale")
-    place = WorkingDirectory.now()
-    blobs, files = stored(tmp_path)
-    placed = place.bring(files, blobs, "local-7")
-    assert contents(work) == {"data.csv": "before", **CONTENTS}
-    assert placed == {path: path for path in CONTENTS}
-    assert oct((work / "log.csv").stat().st_mode & 0o777) == oct(0o666 & ~_umask())
+def brought(work: Path, trial: Path, reporter: LocalReporter) -> list[WrittenHere]:
+    """Return what two processes, which have begun when this was called, have written, once it is brought here."""
+    run = trial / "run" / "1"
+    job = SimpleNamespace(directory=str(run), outputs=str(trial / "outputs"), trial_id=1)
+    store = SimpleNamespace(id="local-7", trial_folder=lambda trial_id: trial)
+    for folder in (run, run / "rank-1"):
+        (folder / "work").mkdir(parents=True)
+        Baseline({}).write(folder)
+    bring = bringing_files(store, job, 2, reporter)  # type: ignore[arg-type]
+    (work / "log.csv").write_text("mine")
+    for rank, folder in enumerate((run, run / "rank-1")):
+        (folder / "work" / f"of-{rank}.txt").write_text(f"{rank}")
+        (folder / "work" / "log.csv").write_text("theirs")
+    bring()
+    return written_here(trial)
 
 
-def _umask() -> int:
-    value = os.umask(0)
-    os.umask(value)
-    return value
-
-
-def test_a_file_that_somebody_else_has_changed_meanwhile_stays(
+def test_what_processes_have_written_is_brought_and_what_somebody_has_changed_stays(
     work: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = WorkingDirectory.now()
-    (work / "log.csv").write_text("mine")
-    blobs, files = stored(tmp_path)
+    (tmp_path / "trial").mkdir()
     with caplog.at_level(logging.WARNING):
-        placed = place.bring(files, blobs, "local-7")
+        files = brought(work, tmp_path / "trial", LocalReporter())
+    beside = "log (experiment local-7).csv"
     assert contents(work) == {
         "data.csv": "before",
+        "of-0.txt": "0",
+        "of-1.txt": "1",
         "log.csv": "mine",
-        "log (experiment local-7).csv": "theirs",
-        "deep/er/best.pt": "weights",
+        beside: "theirs",
     }
-    assert placed["log.csv"] == "log (experiment local-7).csv"
+    assert {Path(file.location).name for file in files} == {"of-0.txt", "of-1.txt", beside}
     assert "log.csv has changed since the training began and stays" in caplog.text
-
-
-def test_nothing_is_put_outside_and_a_folder_in_the_way_is_told(
-    work: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "outside").mkdir()
-    (work / "deep").symlink_to(tmp_path / "outside")
-    place = WorkingDirectory.now()
-    (work / "log.csv").mkdir()
-    blobs, files = stored(tmp_path)
-    place.bring(files, blobs, "local-7")
-    assert list((tmp_path / "outside").iterdir()) == []
-    assert caplog.text.count("cannot be put here") == 2
-
-
-def test_what_killed_processes_had_written_is_brought_too(work: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run" / "1"
-    for rank, folder in enumerate((run, run / "rank-1")):
-        (folder / "work").mkdir(parents=True)
-        Baseline(dict(walk(folder / "work"))).write(folder)
-        (folder / "work" / f"of-{rank}.txt").write_text(f"{rank}")
-    job = SimpleNamespace(directory=str(run), outputs=str(tmp_path / "outputs"), trial_id=1)
-    files = take_files(job, 2, WorkingDirectory.now(), LocalReporter(), 12, "local-7")  # type: ignore[arg-type]
-    assert contents(work) == {"data.csv": "before", "of-0.txt": "0", "of-1.txt": "1"}
-    assert {file.path: (file.batch, at) for file, at in files} == {
-        f"of-{rank}.txt": (12, work / f"of-{rank}.txt") for rank in (0, 1)
-    }

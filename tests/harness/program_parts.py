@@ -27,9 +27,9 @@ class RecordingHost:
 
     environment = TrialEnvironment(config={}, hparams={})
 
-    def __init__(self, runner: ProgramRunner) -> None:
+    def __init__(self, runner: ProgramRunner, *, is_compared: bool = True) -> None:
         self.runner = runner
-        self.made_up = MadeUpValues(runner.source)
+        self.made_up = MadeUpValues(runner.source, lambda: is_compared)
         self.payload: Any = None
         self.others: list[Any] = []
 
@@ -55,6 +55,8 @@ def run(
     call: CallSite | None = None,
     init: CallSite | None = None,
     add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None,
+    *,
+    is_compared: bool = True,
     **contents: Any,
 ) -> tuple[RecordingHost, ProgramRunner]:
     blobs = BlobStore(str(tmp_path / "blobs"))
@@ -65,7 +67,7 @@ def run(
     write_files(work, contents.get("files") or {})
     runner = ProgramRunner(bundle, blobs.read, work)
     runner.add_rows = add_rows
-    host = RecordingHost(runner)
+    host = RecordingHost(runner, is_compared=is_compared)
     with hosted(host):
         runner.run()
     return host, runner

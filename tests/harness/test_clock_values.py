@@ -41,6 +41,11 @@ def train(call: Callable[[], object]) -> tuple[str, str]:
     return path, inner()
 
 
+def in_cell(program: dict[str, Any], function: Callable[..., Any], *arguments: object) -> Any:
+    """Return what a function returns that a cell of the program calls."""
+    return eval("function(*arguments)", program, {"function": function, "arguments": arguments})  # noqa: S307
+
+
 def proof(*values: tuple[str, str, str], folder: str = "") -> CallProof:
     noted = tuple(ClockValue(path=path, kind=kind, text=text, folder=folder) for path, kind, text in values)
     return CallProof(seed=1, clock_values=noted, host=os.uname().nodename)
@@ -62,7 +67,12 @@ def program(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_variables_and_what_they_hold_are_put_right(program: dict[str, Any], work: Path) -> None:
     args = argparse.Namespace(run=f"run_{HERE}", device="cuda:0")
     program |= {"log_dir": f"logs/{HERE}", "args": args, "seen": [Path(f"{work}/{HERE}.csv")], "number": 1_764_429_161}
-    program |= {"key": uuid.UUID(int=1), "device": "cuda:0", "other": f"other/{HERE}"}
+    program |= {
+        "key": uuid.UUID(int=1),
+        "device": "cuda:0",
+        "plain": types.SimpleNamespace(out=HERE),
+        "other": f"other/{HERE}",
+    }
     noted = proof(
         ("log_dir", "str", f"logs/{THERE}"),
         ("args.run", "str", f"run_{THERE}"),
@@ -71,20 +81,23 @@ def test_variables_and_what_they_hold_are_put_right(program: dict[str, Any], wor
         ("number", "int", "1764429100"),
         ("key", "uuid", str(uuid.UUID(int=2))),
         ("device", "str", "cuda:1"),
+        ("plain.out", "str", THERE),
         ("other", "str", f"another/{THERE}"),
     )
-    changed = put_clock_values(noted, None)
+    changed = in_cell(program, put_clock_values, noted, None)
     assert program["log_dir"] == f"logs/{THERE}"
     assert (args.run, args.device) == (f"run_{THERE}", "cuda:0")
     assert program["seen"] == [work / f"{THERE}.csv"]
     assert (program["number"], program["key"]) == (1_764_429_100, uuid.UUID(int=2))
     assert (program["device"], program["other"]) == ("cuda:0", f"other/{HERE}")
-    assert [slot.path for slot, _ in changed] == ["log_dir", "args.run", "seen[0]", "number", "key"]
+    assert [slot.path for slot, _ in changed] == ["log_dir", "args.run", "seen[0]", "number", "key", "plain.out"]
 
 
 def test_what_the_call_is_given_is_put_right(program: dict[str, Any]) -> None:
     callback = Callback(f"best_{HERE}.pt")
-    put_clock_values(
+    in_cell(
+        program,
+        put_clock_values,
         proof(("Callback (callback 1).filepath", "str", f"best_{THERE}.pt")),
         types.SimpleNamespace(callbacks=lambda: [callback]),
     )
@@ -96,7 +109,7 @@ def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[st
     for name in (f"logs/{HERE}/a", f"run_{HERE}/b", f"log_{HERE}.txt"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(name)
-    put_clock_values(proof(("log_dir", "str", f"logs/{THERE}")), None)
+    in_cell(program, put_clock_values, proof(("log_dir", "str", f"logs/{THERE}")), None)
     assert (work / "logs" / THERE / "a").read_text() == f"logs/{HERE}/a"
     assert (work / f"run_{THERE}" / "b").exists()
     assert (work / f"log_{THERE}.txt").exists()
@@ -106,7 +119,7 @@ def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[st
 
 def test_a_folder_of_the_notebook_is_made(program: dict[str, Any], work: Path) -> None:
     program["log_dir"] = f"logs/{THERE}"  # its value travelled
-    put_clock_values(proof(("log_dir", "str", f"logs/{THERE}"), folder=f"logs/{THERE}"), None)
+    in_cell(program, put_clock_values, proof(("log_dir", "str", f"logs/{THERE}"), folder=f"logs/{THERE}"), None)
     assert (work / "logs" / THERE).is_dir()
 
 
@@ -122,7 +135,7 @@ def test_the_variables_of_the_function_around_the_call() -> None:
 def test_a_value_comes_back_as_it_was(value: object, work: Path) -> None:
     noted = written(value, str(work))
     assert noted is not None
-    assert read(*noted, value, str(work)) == value
+    assert read(noted[1], value, str(work)) == value
 
 
 @pytest.mark.parametrize(
@@ -135,6 +148,6 @@ def test_other_values_are_not_noted(value: object) -> None:
 def test_numbers_and_objects_of_a_library_are_its_own_affair(program: dict[str, Any]) -> None:
     program["parser"] = parser = argparse.ArgumentParser(f"prog_{HERE}")
     parser.number = 1_764_429_161  # type: ignore[attr-defined]
-    paths = {slot.path for slot in slots_of(None)}
+    paths = {slot.path for slot in in_cell(program, lambda: list(slots_of(None)))}
     assert "parser.prog" in paths
     assert "parser.number" not in paths

@@ -51,7 +51,7 @@ class Trial:
 
     def place(self, below: str = "") -> Placed:
         return place_files(
-            self.source,  # type: ignore[arg-type]
+            self.source.artifact_content,
             self.artifacts,
             self.folder,
             submitted=self.submitted,

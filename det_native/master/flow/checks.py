@@ -13,13 +13,10 @@ from pydantic import ValidationError
 
 from det_native.errors import NotFoundError, StorageError
 from det_native.master.flow.context import Context
-from det_native.master.flow.jobs import check_job, dry_job, worker_kind
-from det_native.master.flow.warm_start import earlier_of
+from det_native.master.flow.jobs import check_job, worker_kind
 from det_native.master.launch.base import Exit
-from det_native.master.store import bundles, experiments, trials
+from det_native.master.store import bundles
 from det_native.master.store import runs as run_store
-from det_native.schema.job import CheckJob
-from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
 
 logger = logging.getLogger(__name__)
@@ -30,7 +27,7 @@ OUTPUT_LINES = 20
 
 @dataclass
 class Check:
-    """A check that goes on, and who waits for it; a dry run is one of no bundle, as nothing is remembered of it."""
+    """A check that goes on, and who waits for it."""
 
     run_id: str
     bundle_id: str
@@ -60,40 +57,11 @@ class Checks:
             if check.check_key == bundle.check_key:
                 check.waiting.append(waiting)
                 return
-        run_id, directory = self._new()
-        job = check_job(bundle, directory, self._context.places)
-        check = Check(run_id, bundle_id, bundle.check_key, directory, time.monotonic() + DEADLINE_SECONDS, [waiting])
-        self._start(check, job, bundle)
-
-    def begin_dry_run(self, experiment_id: int, waiting: Future[BundleChecked]) -> None:
-        """Run an experiment's cells as far as the training call, while its first trial waits for slots.
-
-        One that has started tells a difference itself. Where trials run on GPUs, or in an environment of their own, a
-        process without would be given something else.
-        """
-        with self._context.database.read() as connection:
-            experiment = experiments.get(connection, experiment_id)
-            assert experiment.bundle_id is not None
-            bundle = bundles.get(connection, experiment.bundle_id)
-            started = any(trial.run_id is not None for trial in trials.of_experiment(connection, experiment_id))
-        other_devices = any(slot.device != "cpu" for slot in self._context.slots.now)
-        if started or other_devices or bundle.packages or bundle.proof is None:
-            waiting.set_result(BundleChecked(ok=True))
-            return
-        run_id, directory = self._new()
-        earlier = earlier_of(self._context, bundle.program)
-        job = dry_job(experiment, bundle, directory, self._context.places, earlier)
-        check = Check(run_id, "", "", directory, time.monotonic() + DEADLINE_SECONDS, [waiting])
-        self._start(check, job, bundle)
-
-    def _new(self) -> tuple[str, Path]:
         run_id = run_store.new_id()
         directory = self._context.places.run(run_id)
         directory.mkdir(parents=True, mode=0o700)
-        return run_id, directory
-
-    def _start(self, check: Check, job: CheckJob, bundle: BundleManifest) -> None:
-        run_id = check.run_id
+        job = check_job(bundle, directory, self._context.places)
+        check = Check(run_id, bundle_id, bundle.check_key, directory, time.monotonic() + DEADLINE_SECONDS, [waiting])
         self.active[run_id] = check
         try:
             self._context.launcher.start(run_id, job, worker_kind(bundle))
@@ -106,16 +74,14 @@ class Checks:
         if check is None:
             return False
         result = self._result(check, exit)
-        if not check.bundle_id:
-            logger.info("dry run: %s", "; ".join(problem.what for problem in result.problems) or "no difference")
-        elif result.ok:
+        if result.ok:
             with self._context.database.write() as transaction:
                 bundles.set_checked(transaction, check.bundle_id)
         else:
             what = "; ".join(f"{problem.where}: {problem.what}" for problem in result.problems)
             logger.info("check of bundle %s failed: %s", check.bundle_id, what)
         shutil.rmtree(check.directory, ignore_errors=True)
-        lost = None if result.ok or not check.bundle_id else self._lost(check.bundle_id)
+        lost = None if result.ok else self._lost(check.bundle_id)
         for future in check.waiting:
             if lost is None:
                 future.set_result(result)

@@ -146,20 +146,6 @@ def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJ
     )
 
 
-def dry_job(
-    experiment: rest.Experiment,
-    bundle: BundleManifest,
-    directory: Path,
-    places: Places,
-    earlier: Mapping[str, WarmStartSource],
-) -> CheckJob:
-    """Return the job that runs the cells of an experiment as far as the training call."""
-    config = ExperimentConfig.model_validate(experiment.config)
-    variables = config.environment.environment_variables.for_device("cpu")
-    needs = {"config": experiment.config, "variables": variables, "earlier": dict(earlier)}
-    return check_job(bundle, directory, places).model_copy(update=needs)
-
-
 def ranks_of(config: ExperimentConfig, slots: tuple[str, ...]) -> int:
     """Return how many processes run a trial: one on each slot, or one on all where the framework spreads the work."""
     return processes_of(config.model_dump(mode="json"), len(slots))

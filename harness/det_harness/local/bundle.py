@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,8 +24,6 @@ MANIFEST = "bundle.json"
 # Where contents are named, and how.
 _OUTPUTS = ("media.jsonl", "artifacts.jsonl", f"run/1/{REPORTS_NAME}", "run/1/spool/*.jsonl")
 _SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
-# A content is put first and reported then: one that is younger may be on its way.
-_UNREPORTED_SECONDS = 3600.0
 
 
 def keep_bundle(folder: Path, manifest: BundleManifest, contents: Mapping[Sha256, Path | bytes]) -> None:
@@ -70,34 +67,17 @@ def blobs_of(folder: Path) -> str:
     return str(folder.parent / "blobs")
 
 
-def drop_unused_blobs(root: Path) -> None:
-    """Delete the blobs that no run in `root` needs any more."""
-    if not (root / "blobs").is_dir():
-        return
-    with _lock(root):
-        needed: set[Sha256] = set()
-        for path in root.glob(f"*/{MANIFEST}"):
-            try:
-                needed |= BundleManifest.model_validate_json(path.read_bytes()).hashes()
-            except FileNotFoundError:  # another process cleans up too
-                continue
-            except ValidationError:  # damaged, or of a later version, which may need any of them
-                return
-        needed |= _reported_outputs(root)
-        blobs = _blobs(root)
-        before = time.time() - _UNREPORTED_SECONDS
-        for path in (root / "blobs").glob("??/*"):
-            if path.name not in needed and len(path.name) == 64 and path.stat().st_mtime < before:
-                blobs.delete(path.name)
+def all_hashes(folder: Path) -> set[Sha256]:
+    """Return the blobs that the run in `folder` needs."""
+    return _hashes_of(folder) | _reported_outputs(folder.parent, folder.name)
 
 
 def only_hashes(folder: Path) -> set[Sha256]:
     """Return the blobs that the run in `folder` needs and no other one does."""
-    root = folder.parent
-    mine = _hashes_of(folder) | _reported_outputs(root, folder.name)
-    for other in root.iterdir():
+    mine = all_hashes(folder)
+    for other in folder.parent.iterdir():
         if other.name.isdigit() and other != folder and mine:
-            mine -= _hashes_of(other) | _reported_outputs(root, other.name)
+            mine -= all_hashes(other)
     return mine
 
 

@@ -14,7 +14,6 @@ from typing import Any, NotRequired, TypedDict, Unpack
 
 from det_harness.local.report import LocalReporter, reporting
 from det_harness.logged.recorder import Recorder
-from det_harness.program.unknown_arguments import argument_advice
 from det_harness.system.sampler import sampled
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
@@ -159,10 +158,6 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
             rng.seed_all(seed)
         try:
             yield LocalRun(services, kept, interrupted)
-        except TypeError as error:
-            if (advice := argument_advice(error)) is not None:
-                error.add_note(advice)
-            raise
         finally:
             checkpoints.wait()
 

@@ -105,15 +105,17 @@ class CallMatcher:
         Whether the program runs on after it; set by the host.
     earlier : EarlierTraining or None
         What is known of the last training call, if it is none to be recorded.
-    at_init, at_call : callable
-        Are called by the recorded ``init()`` and at the beginning of the training; set by who runs the program.
+    init_reached : bool
+        Whether the recorded ``init()`` was called.
+    at_init : callable
+        Is called by the recorded ``init()``; set by who runs the program.
     """
 
     def __init__(self, source: ProgramSource) -> None:
         self.source = source
         self._call: CallSite | None = source.program.call
         self._init: CallSite | None = source.program.init
-        self._init_reached = False
+        self.init_reached = False
         self._last_cell = len(source.program.cells) - 1
         self._running: int | None = None
         self._counts: Counter[tuple[str, Unit, int, int]] = Counter()
@@ -122,7 +124,6 @@ class CallMatcher:
         self.goes_on = False
         self.earlier: EarlierTraining | None = None
         self.at_init: Callable[[], None] = lambda: None
-        self.at_call: Callable[[], None] = lambda: None
 
     @property
     def cell(self) -> int | None:
@@ -158,7 +159,7 @@ class CallMatcher:
         if not recorded:
             known = (one for one in self.source.program.earlier if one.site.kind == kind)
             self.earlier = next((one for one in known if self._is_at(one.site, position, times)), None)
-        if recorded and self._init is not None and not self._init_reached:
+        if recorded and self._init is not None and not self.init_reached:
             raise TrialDefinitionError(
                 f"The program reached its training call, in {self.last_place}, without the init() that it belongs to: "
                 f"line {self._init.line} of {self.source.title(Unit(cell=self._init.cell, file=self._init.file))}. "
@@ -172,7 +173,7 @@ class CallMatcher:
         if self._init is None or position is None:
             return self._init is None
         recorded = self._is_at(self._init, position, self._count("init", position))
-        self._init_reached = self._init_reached or recorded
+        self.init_reached = self.init_reached or recorded
         return recorded
 
     def _count(self, kind: str, position: Position[Unit]) -> int:

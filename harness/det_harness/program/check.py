@@ -55,7 +55,7 @@ def check_bundle(job: CheckJob) -> BundleChecked:
         return _result([Problem("bundle", str(error))])
     runner = ProgramRunner(job.bundle, blobs.read, work)
     with _at(work):
-        problems = [*_compile(runner, job.bundle), *unreadable(job.bundle.reads, urls=True)]
+        problems = [*_compile(runner, job.bundle), *unreadable(job.bundle.reads)]
         if not problems:
             importlib.import_module("det_native.compat")  # as on a worker: modules may import `determined`
             harness_of(job.bundle.program.framework).prepare_process()

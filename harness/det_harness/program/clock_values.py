@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from det_native.proof.clock_values import Slot, read, slots_of, written
 from det_native.schema.proof import CallProof
 from det_native.storage.paths import safe_join
 
-_MOST_ENTRIES = 10_000
+_MOST_FOLDERS = 10_000
 _HOST = "\0host"
 
 
@@ -48,7 +48,7 @@ def put_clock_values(proof: CallProof, payload: Any) -> list[tuple[Slot, Any]]:
         elif there.kind == "int":
             renamed[here[1]] = there.text
         with suppress(Exception):  # a class of the user's that takes no other value
-            value = read(there.kind, there.text, slot.value, folder)
+            value = read(there.text, slot.value, folder)
             if there.kind in ("str", "path"):
                 _rename_temporary(str(slot.value), str(value))
             slot.put(value)
@@ -74,15 +74,15 @@ def _rename_entries(folder: str, names: dict[str, str]) -> None:
 
     Whoever holds the old name of a folder comes to the new one by a link.
     """
-    for path in _entries(folder) if names else ():
-        before = os.path.basename(path)
-        after = before
-        for old, new in names.items():
-            after = after.replace(old, new)
-        target = os.path.join(os.path.dirname(path), after)
-        if after != before:
-            with suppress(OSError):
-                _move(path, target)
+    walked = islice(os.walk(folder, topdown=False), _MOST_FOLDERS) if names else ()
+    for root, folders, files in walked:
+        for name in (*folders, *files):
+            after = name
+            for old, new in names.items():
+                after = after.replace(old, new)
+            if after != name and not os.path.islink(os.path.join(root, name)):
+                with suppress(OSError):
+                    _move(os.path.join(root, name), os.path.join(root, after))
 
 
 def _move(path: str, target: str) -> None:
@@ -95,13 +95,3 @@ def _move(path: str, target: str) -> None:
         os.symlink(os.path.basename(target), path)
     elif not os.path.lexists(target):
         os.rename(path, target)
-
-
-def _entries(folder: str) -> Iterator[str]:
-    """Yield what lies below a folder, the deepest first."""
-    found: list[str] = []
-    for root, folders, files in os.walk(folder):
-        found += [os.path.join(root, name) for name in (*folders, *files)]
-        if len(found) > _MOST_ENTRIES:
-            break
-    return reversed([path for path in found if not os.path.islink(path)])

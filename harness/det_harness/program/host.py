@@ -75,7 +75,7 @@ class WorkerHost:
         self.outcome: Outcome | None = None
         self.failure: BaseException | None = None
         self._calls = calls
-        self._made_up = MadeUpValues(calls.source)
+        self._made_up = MadeUpValues(calls.source, self._is_compared)
         self._others = OtherCalls(calls, self._made_up, read_blob, files)
         self._services = services
         self._check = check
@@ -151,12 +151,11 @@ class WorkerHost:
         if recorded and self.failure is not None:
             raise self.failure
         if recorded:
-            try:
-                self._made_up.begin_training()
-            except TrialDefinitionError as error:
-                self.failure = error
-                raise
+            self._made_up.begin_training()
         return recorded
+
+    def _is_compared(self) -> bool:
+        return self._check is not None and (self._check.is_exact or not self._calls.init_reached)
 
     def _other(self, payload: Any, earlier: EarlierTraining | None) -> Any:
         try:
@@ -178,7 +177,6 @@ class WorkerHost:
             rng.seed_all(self.environment.trial_seed)
         else:
             harness.build(payload)
-        self._calls.at_call()
 
     def _take_what_is_logged(self) -> None:
         """Have what is logged kept from here on: until the program ends, which it may do after its training."""
@@ -242,6 +240,7 @@ class WorkerHost:
             if self._loop is None:
                 if self._awaited and isinstance(error, WentOnError):
                     raise TrialDefinitionError(_NO_LOOP.format(self._awaited)) from error
+                self._made_up.explain(error)
                 raise
             self.failure = self._loop.in_words(error)
             if self.failure is error:
@@ -250,7 +249,9 @@ class WorkerHost:
         if self.failure is not None:
             raise self.failure
         if self.outcome is None:
-            raise TrialDefinitionError("The program ended before its training call.")
+            error = TrialDefinitionError("The program ended before its training call.")
+            self._made_up.explain(error)
+            raise error
         return self.outcome
 
     def _loop_was_left(self, error: BaseException) -> bool:

@@ -69,6 +69,11 @@ class InputCheck:
         Gives a value that travelled with the paths that are here.
     widened : str
         What differed with the program that this one has replaced; empty if it is the first.
+
+    Attributes
+    ----------
+    is_exact : bool
+        As `exact`.
     """
 
     def __init__(
@@ -91,7 +96,7 @@ class InputCheck:
         self._mode = mode
         self._title = title
         self._read_blob = read_blob
-        self._exact = exact
+        self.is_exact = exact
         self._fresh = fresh
         self._add_rows = add_rows
         self._before = before
@@ -101,7 +106,7 @@ class InputCheck:
 
     def put_clock_values(self, payload: Any) -> None:
         """Put the notebook's moments and drawn names in place of the worker's, before files are looked at."""
-        if not self._exact:
+        if not self.is_exact:
             return
         try:
             changed = put_clock_values(self._proof, payload)
@@ -167,7 +172,7 @@ class InputCheck:
 
         The wider program is run only because the first one gave other inputs: that is what the user has to know.
         """
-        if not self._widened or not self._exact:
+        if not self._widened or not self.is_exact:
             return None
         what = f"Running all cells that can run again was tried, too; it failed: {type(error).__name__}: {error}"
         return InputDiffersError(f"{self._widened}\n{what}", advice((), self._program, self._title))
@@ -185,14 +190,14 @@ class InputCheck:
             if there is not None and not there.before_init:
                 note += ", in trials with the notebook's hyperparameters and seed"
             return self._row(difference, _PUT_RIGHT, note)
-        if self._is_decisive(difference) or not self._exact:
+        if self._is_decisive(difference) or not self.is_exact:
             return None
         if difference.severity is Severity.NOT_COMPARED:
             return self._row(difference, "not compared", "it cannot be read here, or could not be in the notebook")
         return self._row(difference, _DIFFERS, _sides(difference))
 
     def _is_concerned(self, difference: Difference) -> bool:
-        return self._exact or (difference.there is not None and difference.there.before_init)
+        return self.is_exact or (difference.there is not None and difference.there.before_init)
 
     def _put_states(self, found: Sequence[Difference]) -> None:
         """Put objects right by their states, all before any is compared: an optimizer's has the weights of a model."""
@@ -206,7 +211,7 @@ class InputCheck:
         severity = difference.severity
         if severity is Severity.PLAIN:  # it could not be put right
             severity = severity_of(difference)
-        return severity is Severity.DECISIVE and self._exact and self._fresh
+        return severity is Severity.DECISIVE and self.is_exact and self._fresh
 
     def _put_right(self, difference: Difference) -> bool:
         there, here = difference.there, difference.here

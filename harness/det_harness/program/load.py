@@ -5,18 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 from det_harness.frameworks.base import harness_for, harness_of
 from det_harness.program.calls import CallMatcher
-from det_harness.program.earlier import Files
-from det_harness.program.runner import ProgramRunner
-from det_harness.program.stopping_host import StoppingHost
+from det_harness.program.earlier import Files, OtherCalls
+from det_harness.program.made_up import MadeUpValues
+from det_harness.program.runner import ProgramRunner, ProgramStop
 from det_harness.program.suppress import suppressed_output
 from det_native.errors import CheckpointError, TrialDefinitionError
 from det_native.frameworks import framework_taking
@@ -77,12 +76,10 @@ def load_checkpoint(
         if _mentions_determined(bundle, Path(work)):
             importlib.import_module("det_native.compat")
         runner = ProgramRunner(bundle, read_blob, Path(work))
-        host = _LoadHost(environment, runner.calls, directory, read_blob=read_blob, files=files)
+        host = LoadHost(environment, runner.calls, directory, read_blob=read_blob, files=files)
         takes = harness_of(bundle.program.framework).calls_taken()
         with suppressed_output(), hosted(host), takes:
             runner.run(private=False)
-    if host.problem is not None:
-        warnings.warn(f"The code of checkpoint {manifest.uuid} ran in part only: {host.problem}", stacklevel=2)
     if host.failure is not None:
         raise host.failure
     if not host.loaded:
@@ -90,8 +87,23 @@ def load_checkpoint(
     return harness_of(bundle.program.framework).at_home(host.result)
 
 
-class _LoadHost(StoppingHost):
-    """Loads the weights at the program's recorded call."""
+class LoadHost:
+    """Loads the weights at the program's recorded call, and stops the program; a ``runtime.ProgramHost``.
+
+    Parameters
+    ----------
+    environment : TrialEnvironment
+    calls : CallMatcher
+        Tells the recorded call from others.
+    directory : Path
+        The checkpoint's files.
+    read_blob : callable
+        Gives the raw content of a blob by its hash.
+    files : callable
+        Gives a folder with the files of the checkpoint of an earlier training, for a block.
+    """
+
+    role: Literal["worker", "load"] = "load"
 
     def __init__(
         self,
@@ -102,22 +114,65 @@ class _LoadHost(StoppingHost):
         read_blob: ReadBlob,
         files: Files,
     ) -> None:
-        super().__init__(environment, calls, "load", read_blob=read_blob, files=files)
+        self.environment = environment
         self.result: Any = None
         self.loaded = False
         self.failure: Exception | None = None
-        self.problem: str | None = None
         self._directory = directory
+        self._calls = calls
+        self._others = OtherCalls(calls, MadeUpValues(calls.source), read_blob, files)
+
+    @property
+    def takes_any_call(self) -> bool:
+        """Whether the program's first training call is the trial's, whichever it is."""
+        return self._calls.any_call
 
     def reached(self, payload: Any) -> None:
         """Load; what goes wrong is kept, as the user's code around the call may hide it."""
-        self.problem = self.made_up.problem()
         try:
             self.result = load_weights(payload, self._directory, self.environment)
             self.loaded = True
         except Exception as error:
             self.failure = error
             raise
+
+    def take_call(self, kind: str, payload: Any) -> Any:
+        """Take the recorded call, and stop the program there; any other call gives what it has trained before."""
+        if not self._calls.is_recorded(kind):
+            return self._others.result(payload, self._calls.earlier)
+        self._stop_at(payload)
+
+    def _stop_at(self, payload: Any) -> NoReturn:
+        self._calls.taken = True
+        self.reached(payload)
+        raise ProgramStop
+
+    def take_loop(self, kind: str, payload: Any) -> Callable[[], Iterator[Any]]:
+        """Take the recorded loop, and stop the program there; any other loop has no batches."""
+        if self._calls.is_recorded(kind):
+            self._stop_at(payload)
+        earlier, cell = self._calls.earlier, self._calls.cell
+
+        def begin() -> Iterator[Any]:
+            if self._calls.cell != cell:
+                self.take_call(kind, payload)
+            else:
+                self._others.result(payload, earlier)
+            return iter(())
+
+        return begin
+
+    def stand_in(self, place: str) -> Any:
+        """Return a null handle; `place` says which training it is of."""
+        return self._others.stand_in(place)
+
+    def owns_init(self) -> bool:
+        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
+        return self._calls.is_recorded_init()
+
+    def set_streams_of_init(self) -> None:
+        """Have a trial with the notebook's seed draw from here on what the notebook drew after its ``init()``."""
+        self._calls.at_init()
 
 
 def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -> Any:

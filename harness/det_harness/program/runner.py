@@ -117,7 +117,6 @@ class ProgramRunner:
         self._flags = 0
         self._private = False
         self.calls.at_init = lambda: self._set_streams_to(bundle.init_streams)
-        self.calls.at_call = lambda: self._set_streams_to(bundle.call_streams)
         self._output: Any = ""  # as IPython begins
         self._defined_in: dict[str, str] = {}
 

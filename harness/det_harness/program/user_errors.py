@@ -9,7 +9,6 @@ from types import FrameType, TracebackType
 
 from det_harness.program.calls import ProgramSource, Unit
 from det_harness.program.null_handle import result_advice
-from det_harness.program.unknown_arguments import argument_advice
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
 from det_native.schema.rest import UserErrorInfo
@@ -53,13 +52,12 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
 def advised(info: UserErrorInfo, error: BaseException, environment: TrialEnvironment) -> UserErrorInfo:
     """Return the description of an exception with what to do about it, where that can be said.
 
-    That is where memory ran out, a result of another training call was used, which does not train in this run, or an
-    installed library does not take an argument.
+    That is where memory ran out, or a result of another training call was used, which does not train in this run.
     """
     if is_out_of_memory(error):
         advice: str | None = memory_advice(environment.batch_size, environment.slots)
     else:
-        advice = result_advice(error) or argument_advice(error)
+        advice = result_advice(error)
     if advice is None:
         return info
     message = with_advice(info.message, advice)

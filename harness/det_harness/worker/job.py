@@ -29,10 +29,8 @@ def run_job(job: TrialJob | CheckJob) -> int:
     log_to_output()
     if isinstance(job, CheckJob):
         from det_harness.program.check import check_bundle
-        from det_harness.program.dry_run import dry_run
 
-        result = check_bundle(job) if job.config is None else dry_run(job)
-        write_atomically(Path(job.directory) / "result.json", result)
+        write_atomically(Path(job.directory) / "result.json", check_bundle(job))
         return EXIT_DONE
     if job.gang is not None and job.gang.cross_size == 1 and has_own_network(job.config):
         get_rights(job.gang, run_folder(Path(job.directory), job.gang))

@@ -39,10 +39,9 @@ def take_place(job: Job, framework: str) -> None:
     directory = Path(job.directory)
     _redirect_output(directory / "output.log")
     faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
-    variables = variables_of(job)
-    if isinstance(job, TrialJob) and "OMP_NUM_THREADS" not in variables:
+    if isinstance(job, TrialJob) and "OMP_NUM_THREADS" not in job.variables:
         _use_threads(job.threads, framework)
-    os.environ.update(variables)
+    os.environ.update(job.variables)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(job.devices) if isinstance(job, TrialJob) else ""
     work = directory / "work"
     work.mkdir(parents=True, exist_ok=True)
@@ -124,11 +123,6 @@ def leave_unused() -> NoReturn:
     """End this process, whose launcher is gone: nothing was begun, so nothing has to be wound up."""
     remove_temporary_folder()
     os._exit(0)
-
-
-def variables_of(job: Job) -> dict[str, str]:
-    """Return the environment variables that a job wants."""
-    return dict(job.variables)
 
 
 def leave(code: int) -> NoReturn:

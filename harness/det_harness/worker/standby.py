@@ -28,7 +28,6 @@ from det_harness.worker.process import (
     needs_fresh_process,
     start_over,
     take_place,
-    variables_of,
 )
 from det_harness.worker.zygote import Zygote, without_threads
 from det_native._version import PROTOCOL, __version__
@@ -62,8 +61,8 @@ def main() -> None:
     outdated = installation_stamp() != stamp
     if outdated:
         status.say("outdated")
-    if outdated or needs_fresh_process(variables_of(job)):
-        start_over(line, variables_of(job), options.status_fd)
+    if outdated or needs_fresh_process(job.variables):
+        start_over(line, job.variables, options.status_fd)
     take_place(job, options.framework)
     status.say("started")
     status.close()

@@ -20,8 +20,8 @@ from det_harness.frameworks.base import harness_of
 from det_harness.program.calls import CallMatcher
 from det_harness.program.earlier import files_on_worker
 from det_harness.program.inputs import InputCheck
+from det_harness.program.load import LoadHost
 from det_harness.program.runner import ProgramRunner
-from det_harness.program.stopping_host import StoppingHost
 from det_harness.trial import rng
 from forks import forked, warm_up
 from libraries import LIBRARIES
@@ -105,11 +105,13 @@ def _compared(bundle: BundleManifest, place: Path) -> Told:
     return host.told
 
 
-class _Host(StoppingHost):
+class _Host(LoadHost):
     """Compares at the program's recorded call; notes what is said there, and whether it is an error."""
 
+    role = "worker"
+
     def __init__(self, environment: TrialEnvironment, calls: CallMatcher, check: InputCheck, read_blob: Any) -> None:
-        super().__init__(environment, calls, "worker", read_blob=read_blob, files=files_on_worker({}))
+        super().__init__(environment, calls, Path(), read_blob=read_blob, files=files_on_worker({}))
         self._check = check
         self.told = Told()
 

@@ -60,11 +60,6 @@ async def change_experiment(
     return experiment
 
 
-@serve(routes.DRY_RUN_EXPERIMENT)
-async def dry_run_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.BundleChecked:
-    return await asyncio.wrap_future(service.dry_run(experiment_id, owner))
-
-
 @serve(routes.KILL_EXPERIMENT)
 async def kill_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
     return await asyncio.wrap_future(service.kill_experiment(owner, experiment_id))
