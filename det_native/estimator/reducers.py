@@ -10,7 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from det_native.errors import TrialDefinitionError
-from det_native.estimator.copies import copied
+from det_native.horovod import HorovodTrialContext
+from det_native.inspection.copies import ObjectCopy
+from det_native.trial import Trial
 
 Gather = Callable[[Any], list[Any]]
 
@@ -161,10 +163,19 @@ def _taken_apart(metric: Any) -> tuple[list[Any], Callable[[Any], Any]]:
         ) from error
 
 
+class _Fresh(ObjectCopy):
+    """A copy that shares what belongs to the process or to a graph; what has a finalizer holds a resource."""
+
+    def whole(self, value: Any) -> Any:
+        ends = hasattr(type(value), "__del__")
+        shared = ends or tf.is_tensor(value) or isinstance(value, tf.Variable | HorovodTrialContext | Trial)
+        return value if shared else super().whole(value)
+
+
 def _fresh(reducer: Any) -> MetricReducer:
     if isinstance(reducer, MetricReducer):
         # An evaluation must not go on with what the one before has accumulated.
-        fresh: MetricReducer = copied(reducer)
+        fresh: MetricReducer = _Fresh().of(reducer)
         return fresh
     if isinstance(reducer, type) or not callable(reducer):
         made = f"{reducer.__name__}()" if isinstance(reducer, type) else "a function"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
 
 import torch
 
 
-class Gradients(Protocol):
-    """Makes the gradients of every rank the mean over all ranks before a step.
+class Gradients:
+    """Makes the gradients of every rank the mean over all ranks before a step; by itself it does nothing.
 
-    Implementations with several ranks are in ``det_harness.frameworks.torch.gradients``.
+    Those of several ranks are in ``det_harness.frameworks.torch.gradients``.
 
     Attributes
     ----------
@@ -58,6 +57,7 @@ class Gradients(Protocol):
         ends : callable, optional
             Called at the end of a pass, when the gradients are averaged, on several ranks: on all of them or on none.
         """
+        return nullcontext()
 
     def wait(self, optimizer: torch.optim.Optimizer) -> None:
         """Return when the gradients of the optimizer's parameters are the mean over the ranks."""
@@ -65,31 +65,3 @@ class Gradients(Protocol):
 
 class LocalGradients(Gradients):
     """One process: what backward has left is what the optimizer steps with."""
-
-    def prepare(self, model: torch.nn.Module) -> None:
-        """Leave the model as it is."""
-
-    def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
-        """Do nothing: there is nobody to exchange gradients with."""
-
-    def start(self) -> None:
-        """Do nothing."""
-
-    def enter_batch(self, *, stepped: bool) -> None:
-        """Do nothing."""
-
-    def next_batch(self) -> None:
-        """Do nothing."""
-
-    def averaged_by_hooks(
-        self,
-        models: Sequence[torch.nn.Module],
-        optimizers: Sequence[torch.optim.Optimizer],
-        begins: Callable[[], None] | None = None,
-        ends: Callable[[], None] | None = None,
-    ) -> AbstractContextManager[None]:
-        """Do nothing, and cost nothing."""
-        return nullcontext()
-
-    def wait(self, optimizer: torch.optim.Optimizer) -> None:
-        """Return at once."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dis
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from types import FrameType
 from typing import Any
 
 import torch
@@ -79,7 +76,7 @@ class WrappedLoader:
         return generators_of(self.plain) if isinstance(self.plain, torch.utils.data.DataLoader) else {}
 
     def __iter__(self) -> LoaderPass:
-        return LoaderPass(self, resumable=not _for_a_loop(sys._getframe(1)))
+        return LoaderPass(self)
 
     def batches(self) -> Iterator[Any]:
         """Begin a pass; batches come as the loader has them."""
@@ -127,8 +124,6 @@ class LoaderPass(Iterator[Any]):
     Parameters
     ----------
     loader : WrappedLoader
-    resumable : bool
-        Whether to note where the random numbers stood at its beginning.
     """
 
     #: It holds no weights.
@@ -138,10 +133,10 @@ class LoaderPass(Iterator[Any]):
 
     __slots__ = ("__weakref__", "_loader", "_loading", "_next", "_start", "taken")
 
-    def __init__(self, loader: WrappedLoader, *, resumable: bool) -> None:
+    def __init__(self, loader: WrappedLoader) -> None:
         self._loader = loader
         self._loading = loader.loading
-        self._start = _streams(loader) if resumable else None
+        self._start = _streams(loader)  # where the random numbers stood at its beginning
         self._next: Callable[[], Any] = self._mover(loader.loading.pass_of(loader))
         self.taken = 0
 
@@ -163,8 +158,6 @@ class LoaderPass(Iterator[Any]):
         return len(self._loader) - self.taken
 
     def __reduce__(self) -> Any:
-        if self._start is None:
-            raise TypeError("a pass that began in a `for` statement cannot be kept; make it by iter(loader).")
         return _resumed, (self._loader, self.taken, self._start)
 
     def _step_over(self, start: Mapping[str, Any], taken: int) -> None:
@@ -191,26 +184,12 @@ def _resumed(loader: WrappedLoader, taken: int, start: Mapping[str, Any]) -> Loa
 
 
 def _streams(loader: WrappedLoader) -> dict[str, Any]:
-    return {"streams": encoded(current_streams()).decode(), "generators": states_of(loader.generators)}
+    return {"streams": current_streams(), "generators": states_of(loader.generators)}
 
 
 def _set_streams(loader: WrappedLoader, states: Mapping[str, Any]) -> None:
-    put_back(decoded(states["streams"].encode()), _LIBRARIES)
+    put_back(decoded(encoded(states["streams"])), _LIBRARIES)
     set_states(loader.generators, states["generators"])
-
-
-def _for_a_loop(frame: FrameType) -> bool:
-    """Whether a frame asks for an iterator to go over it at once: by ``for``, or ``for ... in enumerate(...)``."""
-    code, place = frame.f_code.co_code, frame.f_lasti
-    if code[place] == _GET_ITER:
-        return True
-    place += 2
-    while place < len(code) and code[place] == _CACHE:
-        place += 2
-    return place < len(code) and code[place] == _GET_ITER
-
-
-_GET_ITER, _CACHE = dis.opmap["GET_ITER"], 0
 
 
 def wrapped_loader(owner: str, loader: Any, loading: Loading) -> WrappedLoader:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from estimator_runs import RECORDS, Run, trial
 
 from det_native.estimator import EstimatorExperimentalContext, EstimatorTrialContext, MetricReducer
-from det_native.estimator.copies import copied
+from det_native.estimator.reducers import _Fresh
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +71,7 @@ def test_a_copy_shares_what_cannot_be_copied_and_nothing_else() -> None:
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         reducer = Keeping(context, tf.constant([1.0]))
         reducer.session = session  # type: ignore[attr-defined]
-        made = copied(reducer)
+        made = _Fresh().of(reducer)
     for name in ("context", "lock", "tensor", "session"):
         assert getattr(made, name) is getattr(reducer, name)
     assert made.seen["lock"] is reducer.seen["lock"]
@@ -92,4 +92,4 @@ def test_a_reducer_that_says_how_it_is_copied_is_asked() -> None:
     made = EstimatorExperimentalContext.from_config({})
     with tf.Graph().as_default():
         made.make_metric(tf.constant([1.0]), Own("first", None), np.float32)
-        assert copied(Own("first", None)).context == "its own"
+        assert _Fresh().of(Own("first", None)).context == "its own"

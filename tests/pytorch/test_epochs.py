@@ -18,7 +18,6 @@ from torch.utils.data import DataLoader  # noqa: E402
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError  # noqa: E402
 from det_native.pytorch.epochs_call import EpochsCall  # noqa: E402
 from det_native.pytorch.native import PyTorchNativeContext  # noqa: E402
-from det_native.pytorch.wrapped_loader import LoaderPass  # noqa: E402
 from det_native.schema.environment import TrialEnvironment  # noqa: E402
 
 
@@ -153,8 +152,6 @@ def test_a_pass_that_outlives_its_epoch_is_kept_with_its_place() -> None:
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(a, b) for a, b in zip(rest, again, strict=True))
     assert sorted(torch.cat(first + again).tolist()) == list(range(20))
-    with pytest.raises(TypeError, match="make it by iter"):
-        pickle.dumps(LoaderPass(loader, resumable=False))
 
 
 def test_break_ends_the_training_there_and_counts_an_epoch_that_was_used(tmp_path: Path) -> None:

@@ -7,12 +7,11 @@ public interface of Keras 3 only.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from det_native.keras import old_arguments
-from det_native.keras.generations.interface import Generation
 
 # That of tf.keras 2.15 does not say it.
 VERSION: str = getattr(tf.keras, "__version__", None) or import_module("keras").__version__
@@ -22,7 +21,10 @@ BACKEND: str = tf.keras.backend.backend()
 TITLE = f"Keras {VERSION} on {BACKEND}" if NUMBER > 2 else f"tf.keras {VERSION}"
 
 old_arguments.install()
-internals = cast(Generation, import_module(f"{__name__}.keras{min(max(NUMBER, 2), 3)}"))
+if TYPE_CHECKING:  # both modules have the functions that are asked for here
+    from det_native.keras.generations import keras3 as internals
+else:
+    internals = import_module(f"{__name__}.keras{min(max(NUMBER, 2), 3)}")
 
 
 def variables_here() -> dict[str, str]:

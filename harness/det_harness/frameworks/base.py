@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import CodeType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from det_harness.trial.after_training import weights_in
+from det_native.callsite import left_on_purpose, place_in
 from det_native.errors import ArgumentError, CheckpointError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, trial_class_titles
 from det_native.past_history import PastHistory
@@ -28,18 +29,44 @@ if TYPE_CHECKING:
     from det_native.schema.job import Gang
 
 
-class LoopController(Protocol):
-    """Runs one trial in a loop of the user's, which asks for its batches."""
+class LoopController:
+    """Runs one trial in a loop of the user's, which asks for its batches.
 
-    outcome: Outcome | None
-    left_at: tuple[CodeType, int] | None
-    on_purpose: bool
+    Attributes
+    ----------
+    outcome : Outcome or None
+        How the training ended; None while it goes on, and after an exception in the loop's body.
+    on_purpose : bool
+        Whoever closes the batches knows that the loop was not left by an exception; otherwise the loop's frame tells.
+    left_at : (code, int) or None
+        Where the loop's frame stood when it was left, see ``callsite.came_through``.
+    explained : callable
+        Returns a block that says what an exception of the loop's body means.
+    """
+
+    explained: Callable[[], AbstractContextManager[None]]
+
+    def __init__(self) -> None:
+        self.outcome: Outcome | None = None
+        self.on_purpose = False
+        self.left_at: tuple[CodeType, int] | None = None
+        self._left = False
+        self._asker: FrameType | None = None
 
     def batches(self) -> Iterator[Any]:
-        """Yield the batches, and do between them what is due."""
+        """Yield the batches that are left, to the end, and do between them what is due.
 
-    def explained(self) -> AbstractContextManager[None]:
-        """Say in the block what an exception of the loop's body means."""
+        An iterator that is closed before that has been left by the user's code; it ends the training in order, unless
+        an exception left it.
+        """
+        raise NotImplementedError
+
+    def _leaves(self) -> bool:
+        """Whether the loop, whose iterator is being closed, is left in order."""
+        self._left = self.on_purpose or left_on_purpose(self._asker)
+        if self._left and self._asker is not None:
+            self.left_at = place_in(self._asker)
+        return self._left
 
 
 class RandomStreams:

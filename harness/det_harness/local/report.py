@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from det_harness.trial.services import Reporter
+from det_harness.trial.services import PassingReporter, Reporter
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.metric_names import companions
 from det_native.schema.outputs import WrittenFile
@@ -207,11 +207,11 @@ def reporting(reporter: LocalReporter, *, test: bool) -> Iterator[LocalReporter 
         print("The quick check passed.")
 
 
-class PrintingReporter(Reporter):
+class PrintingReporter(PassingReporter):
     """Says what happens while a quick check runs."""
 
     def __init__(self, reporter: LocalReporter) -> None:
-        self._reporter = reporter
+        super().__init__(reporter)
         self._validates = True
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
@@ -224,55 +224,15 @@ class PrintingReporter(Reporter):
         self._reporter.validation(batch, metrics)
         print(f"  {'validated' if self._validates else 'compared by'}: {_listed(metrics)}")
 
-    def logged(self, batch: int, metrics: Mapping[str, float]) -> None:
-        """Pass on numbers that the user's code has logged."""
-        self._reporter.logged(batch, metrics)
-
-    def media(self, items: list[LoggedMedium]) -> None:
-        """Pass on what the user's code has logged."""
-        self._reporter.media(items)
-
-    def epoch(self, row: EpochRow) -> None:
-        """Pass on what the framework's own history has of an epoch."""
-        self._reporter.epoch(row)
-
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Pass on a checkpoint and say where it is."""
         self._reporter.checkpoint(location, manifest)
         print(f"  saved a checkpoint of {manifest.size} bytes: {location}")
 
-    def waiting(self, text: str) -> None:
-        """Pass on what the training waits for."""
-        self._reporter.waiting(text)
-
-    def warning(self, text: str) -> None:
-        """Pass on what has happened."""
-        self._reporter.warning(text)
-
-    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
-        """Pass on by which metric trials are compared."""
-        self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
-
     def no_validation(self) -> None:
         """Pass on that nothing validates."""
         self._validates = False
         self._reporter.no_validation()
-
-    def started(self, length: int | None) -> None:
-        """Pass on how long the trial is."""
-        self._reporter.started(length)
-
-    def system(self, samples: list[SystemSample]) -> None:
-        """Pass on what processes of the trial use."""
-        self._reporter.system(samples)
-
-    def artifacts(self, files: list[WrittenFile], removed: list[str]) -> None:
-        """Pass on which files its processes have written."""
-        self._reporter.artifacts(files, removed)
-
-    def best_metric(self) -> float | None:
-        """Return the best value of the searcher's metric so far."""
-        return self._reporter.best_metric()
 
 
 def _listed(metrics: Mapping[str, Any]) -> str:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from typing import Any
 
-from det_harness.trial.services import Reporter
+from det_harness.trial.services import PassingReporter, Reporter
 from det_native.errors import DivergedError
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.rest import EpochRow, SystemSample
 
 logger = logging.getLogger("det_harness")
 
@@ -22,8 +19,8 @@ CAUSES = (
 _LOSS = "loss"
 
 
-class LossWatch(Reporter):
-    """Takes the place of a reporter, passes everything on, and looks at the training loss.
+class LossWatch(PassingReporter):
+    """Looks at the training loss that is reported.
 
     The loss is the metric ``loss``; where there is none of that name, the metrics whose last word is ``loss``, when all
     of them are bad in the same batch: NaN may stand for a loss that is not computed in every batch.
@@ -36,7 +33,7 @@ class LossWatch(Reporter):
     """
 
     def __init__(self, reporter: Reporter, environment: TrialEnvironment) -> None:
-        self._reporter = reporter
+        super().__init__(reporter)
         self._stops = environment.stops_at_nan
         self._told = False
 
@@ -62,42 +59,6 @@ class LossWatch(Reporter):
         text = f"{what} at batch {batches[row]}; the training goes on (nan: warn). {CAUSES}"
         logger.warning("%s", text)
         self._reporter.warning(text)
-
-    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
-        """Pass on the metrics of a validation."""
-        self._reporter.validation(batch, metrics)
-
-    def epoch(self, row: EpochRow) -> None:
-        """Pass on the history of an epoch."""
-        self._reporter.epoch(row)
-
-    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
-        """Pass on a checkpoint."""
-        self._reporter.checkpoint(location, manifest)
-
-    def waiting(self, text: str) -> None:
-        """Pass on what the trial waits for."""
-        self._reporter.waiting(text)
-
-    def warning(self, text: str) -> None:
-        """Pass on a warning."""
-        self._reporter.warning(text)
-
-    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
-        """Pass on by which metric trials are compared."""
-        self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
-
-    def no_validation(self) -> None:
-        """Pass on that nothing validates."""
-        self._reporter.no_validation()
-
-    def system(self, samples: list[SystemSample]) -> None:
-        """Pass on what processes of the trial use."""
-        self._reporter.system(samples)
-
-    def best_metric(self) -> float | None:
-        """Return the experiment's best value of the searcher's metric."""
-        return self._reporter.best_metric()
 
 
 def _first_bad(metrics: Mapping[str, list[float | None]]) -> tuple[int, str, float] | None:

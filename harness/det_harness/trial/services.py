@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from det_harness.logged.deaf import DeafRecorder
 from det_harness.logged.recorder import Recorder
@@ -36,6 +36,7 @@ class Reporter(Protocol):
 
     def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Report the metrics of one validation."""
+        return
 
     def epoch(self, row: EpochRow) -> None:
         """Report what the framework's own history has of an epoch that has ended."""
@@ -43,6 +44,7 @@ class Reporter(Protocol):
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
         """Report a complete checkpoint."""
+        return
 
     def waiting(self, text: str) -> None:
         """Say what the trial waits for, or by an empty text that it waits no longer."""
@@ -50,6 +52,7 @@ class Reporter(Protocol):
 
     def warning(self, text: str) -> None:
         """Report what has happened in the training and is no failure; the last one counts."""
+        return
 
     def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
         """Report by which metric trials are compared, where nobody has said it and the training has shown it."""
@@ -68,6 +71,25 @@ class Reporter(Protocol):
 
         None if there is none or the master does not answer in time.
         """
+        return None
+
+
+if TYPE_CHECKING:
+    _ReporterBase = Reporter
+else:  # whose own methods would hide those of the reporter that everything is passed to
+    _ReporterBase = object
+
+
+class PassingReporter(_ReporterBase):
+    """Takes the place of a reporter, and passes everything on that a subclass does not look at."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._reporter, name)
 
 
 class Checkpoints(Protocol):

@@ -8,15 +8,16 @@ its own members of an enumeration with those of the other half.
 
 from __future__ import annotations
 
+import io
+import pickle
 import sys
 import types
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 
-from det_harness.frameworks.torch.copies import ObjectCopy, reduced
+from det_harness.frameworks.torch.copies import ModelCopy
+from det_native.inspection.attributes import is_own_module
 from det_native.inspection.parts import names_looked_up, parts_of
 from det_native.pytorch import PyTorchTrialContext
 
@@ -29,8 +30,6 @@ _OF_ALL_CLASSES = frozenset(
         *("__firstlineno__", "__static_attributes__", "_abc_impl"),
     }
 )
-
-_MISSING = object()
 
 
 def at_home(models: list[torch.nn.Module]) -> list[torch.nn.Module]:
@@ -48,25 +47,15 @@ def at_home(models: list[torch.nn.Module]) -> list[torch.nn.Module]:
     return moved
 
 
-class _Moved(ObjectCopy):
+class _Moved(ModelCopy):
     """A copy with other classes, whose original is not used any more."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._comparison = _Comparison()
-
     def definition(self, value: Any) -> Any:
-        """Return the same definition of this process.
-
-        Raises
-        ------
-        LookupError
-            If it does not have it.
-        """
+        """Return the same definition of this process; LookupError is raised if it does not have it."""
         here = _of_its_name(value)
         if here is value or (here is None and _is_of_this_process(value)):
             return value
-        if not self._comparison.alike(value, here):
+        if here is None or _Definitions(value).described() != _Definitions(here).described():
             raise LookupError(value.__qualname__)
         return here
 
@@ -89,99 +78,62 @@ def _is_of_this_process(value: Any) -> bool:
     return all(one.__globals__ is names for one in functions if isinstance(one, types.FunctionType))
 
 
-class _Comparison:
-    """Compares definitions, and what they use; what was compared once is not again."""
+class _Definitions(pickle.Pickler):
+    """Describes a class or a function, and all that its code looks up, but not on which lines they stand."""
 
-    def __init__(self) -> None:
-        self._results: dict[tuple[int, int], bool] = {}
-        self._alive: list[Any] = []
+    def __init__(self, definition: Any) -> None:
+        self._into = io.BytesIO()
+        super().__init__(self._into, protocol=4)
+        self.fast = True  # what is equal is written alike, whether it is one object or several
+        self._module = definition.__module__
+        self._found = [definition]
+        self._places = {id(definition): 0}
 
-    def alike(self, first: Any, second: Any) -> bool:
-        """Return whether two definitions do the same; False where that cannot be told."""
-        result = self.same(first, second)
-        if not result:  # what was the same as far as that was known may not be
-            self._results = {pair: same for pair, same in self._results.items() if not same}
-        return result
+    def described(self) -> bytes:
+        """Return the description."""
+        for definition in self._found:  # which grows meanwhile
+            self.dump(self._parts(definition))
+        return self._into.getvalue()
 
-    def same(self, first: Any, second: Any) -> bool:
-        """Return whether two objects do the same, if all does that is being compared."""
-        if first is second:
-            return True
-        pair = (id(first), id(second))
-        if pair not in self._results:
-            self._alive += [first, second]
-            self._results[pair] = True  # as far as is known, where they are parts of themselves
-            self._results[pair] = self._compare(first, second)
-        return self._results[pair]
+    def persistent_id(self, value: Any) -> Any:
+        if isinstance(value, types.ModuleType):
+            return value.__name__
+        if not isinstance(value, type | types.FunctionType) or not self._is_read(value):
+            return None
+        if id(value) not in self._places:
+            self._places[id(value)] = len(self._found)
+            self._found.append(value)
+        return self._places[id(value)]
 
-    def _compare(self, first: Any, second: Any) -> bool:
-        if isinstance(first, type):
-            return isinstance(second, type) and self._same_classes(first, second)
-        if not self.same(type(first), type(second)):
-            return False
-        if isinstance(first, types.FunctionType):
-            return self._same_functions(first, second)
-        if isinstance(first, types.CodeType):
-            return all(getattr(first, name) == getattr(second, name) for name in _COUNTS) and self._each(
-                [getattr(first, name) for name in _CODE], [getattr(second, name) for name in _CODE]
-            )
-        if isinstance(first, torch.Tensor):
-            return first.dtype is second.dtype and torch.equal(first, second)
-        if isinstance(first, np.ndarray):
-            return first.dtype == second.dtype and np.array_equal(first, second)
-        if isinstance(first, PyTorchTrialContext):
-            return self.same(first.get_hparams(), second.get_hparams())
-        return self._same_values(first, second)
+    def _is_read(self, value: Any) -> bool:
+        own = value.__module__ == self._module or is_own_module(value.__module__ or "")
+        return own or _of_its_name(value) is not value
 
-    def _same_values(self, first: Any, second: Any) -> bool:
-        kind = type(first)
-        if kind in (list, tuple):
-            return self._each(first, second)
-        if kind in (dict, types.MappingProxyType):
-            return first.keys() == second.keys() and all(self.same(first[key], second[key]) for key in first)
-        if kind in (set, frozenset, int, float, complex, str, bytes, bool):
-            return bool(first == second)
-        parts = parts_of(first)
-        if parts is not None:
-            return self._each([part for _, part in parts], [part for _, part in parts_of(second) or ()])
-        try:
-            own, other = (_made_of(value) for value in (first, second))
-        except Exception:  # noqa: BLE001 (a lock, a file: nobody can tell what it does)
-            return False
-        return self._each(own, other)
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, types.CodeType):
+            return _read, tuple(getattr(value, name) for name in (*_COUNTS, *_CODE))
+        if isinstance(value, torch.Tensor):
+            return _read, (str(value.dtype), value.shape, value.tolist())
+        if isinstance(value, PyTorchTrialContext):
+            return _read, (value.get_hparams(),)
+        if isinstance(value, types.MappingProxyType):
+            return _read, (dict(value),)
+        if isinstance(value, types.MemberDescriptorType):
+            return _read, (value.__name__,)
+        parts = parts_of(value)
+        return NotImplemented if parts is None else (_read, (type(value).__name__, *(part for _, part in parts)))
 
-    def _each(self, first: Any, second: Any) -> bool:
-        return len(first) == len(second) and all(map(self.same, first, second))
-
-    def _same_classes(self, first: type, second: type) -> bool:
-        if (first.__module__, first.__qualname__) != (second.__module__, second.__qualname__):
-            return False
-        own, other = (
-            {key: value for key, value in vars(kind).items() if key not in _OF_ALL_CLASSES} for kind in (first, second)
-        )
-        return self._each(first.__bases__, second.__bases__) and self.same(own, other)
-
-    def _same_functions(self, first: types.FunctionType, second: types.FunctionType) -> bool:
-        return (
-            self.same(first.__code__, second.__code__)
-            and self.same(first.__defaults__, second.__defaults__)
-            and self.same(first.__kwdefaults__, second.__kwdefaults__)
-            and self._each(first.__closure__ or (), second.__closure__ or ())
-            and self.same(vars(first), vars(second))
-            and all(self._same_globals(name, first, second) for name in names_looked_up(first.__code__))
-        )
-
-    def _same_globals(self, name: str, first: types.FunctionType, second: types.FunctionType) -> bool:
-        own, other = first.__globals__, second.__globals__
-        return not name.startswith("*") and self.same(own.get(name, _MISSING), other.get(name, _MISSING))
+    def _parts(self, value: Any) -> tuple[Any, ...]:
+        own = vars(value)
+        if isinstance(value, type):
+            members = {name: member for name, member in own.items() if name not in _OF_ALL_CLASSES}
+            return value.__module__, value.__qualname__, type(value), value.__bases__, members
+        names = sorted(names_looked_up(value.__code__))
+        if any(name.startswith("*") for name in names):
+            raise LookupError(value.__qualname__)  # which names it looks up is not known
+        read = {name: value.__globals__[name] for name in names if name in value.__globals__}
+        return value.__code__, value.__defaults__, value.__kwdefaults__, value.__closure__, own, read
 
 
-def _made_of(value: Any) -> list[Any]:
-    parts = reduced(value)
-    return list(_written_out(parts)) if not isinstance(parts, str) else [parts]
-
-
-def _written_out(parts: tuple[Any, ...]) -> Iterator[Any]:
-    yield from parts[:3]
-    for more in parts[3:5]:
-        yield list(more or ())
+def _read(*parts: Any) -> None:
+    """Stand for what makes an object again: nobody does."""

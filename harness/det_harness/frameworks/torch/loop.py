@@ -6,17 +6,17 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from time import monotonic
-from types import CodeType, FrameType
 from typing import Any
 
+from det_harness.frameworks.base import LoopController
 from det_harness.frameworks.torch.call_snapshot import begin_loop
 from det_harness.frameworks.torch.native import CapturedCall
 from det_harness.frameworks.torch.ranks import Met
 from det_harness.frameworks.torch.training import TorchTraining
 from det_harness.program.runner import ProgramStop
 from det_harness.trial.schedule import Finish
-from det_harness.trial.services import Outcome, Services
-from det_native.callsite import asking_frame, left_on_purpose, place_in
+from det_harness.trial.services import Services
+from det_native.callsite import asking_frame
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch import LRScheduler
 from det_native.pytorch.native_call import TorchCall
@@ -24,7 +24,7 @@ from det_native.pytorch.native_call import TorchCall
 logger = logging.getLogger("det_harness")
 
 
-class TorchLoopController:
+class TorchLoopController(LoopController):
     """Runs one trial of a loop over ``context.train()``; it gives the loop's batches instead of training on them.
 
     A loop that is left ends in order. The batch in which that happened is done like any other if the loop's body has
@@ -38,38 +38,21 @@ class TorchLoopController:
     ----------
     call : TorchCall
     services : Services
-
-    Attributes
-    ----------
-    outcome : Outcome or None
-        How the training ended; None while it goes on, and after an exception in the loop's body.
-    on_purpose : bool
-        Whoever closes the batches knows that the loop was not left by an exception; otherwise the loop's frame tells.
-    left_at : (code, int) or None
-        Where the loop's frame stood when it was left, see ``callsite.came_through``.
     """
 
     def __init__(self, call: TorchCall, services: Services) -> None:
+        super().__init__()
         self._call = call
         self._definition = CapturedCall(call, services)
         self._training = TorchTraining(self._definition, own_loop=True)
         self.explained = self._training.explained
-        self.outcome: Outcome | None = None
-        self.on_purpose = False
-        self.left_at: tuple[CodeType, int] | None = None
-        self._left = False
         self._met: Met | None = None
-        self._asker: FrameType | None = None
         self._batch: Any = None
         self._part = 0  # the batch up to which the part under way goes: see `TorchTraining.part_end`
         self._by_batch: list[LRScheduler] = []
 
     def batches(self) -> Iterator[Any]:
-        """Yield the batches that are left, to the end.
-
-        An iterator that is closed before that has been left by the user's code; it ends the training in order, unless
-        an exception left it.
-        """
+        """Yield the batches that are left."""
         with self._training.running():
             self._call.context.begin_loop()
             if self._call.context.role == "worker":  # here nothing goes on from a checkpoint
@@ -108,12 +91,8 @@ class TorchLoopController:
             raise
 
     def _leaves(self) -> bool:
-        """Whether the loop, whose iterator is being closed, is left in order."""
-        ended_elsewhere = self._met is not None and self._met.left
-        self._left = ended_elsewhere or self.on_purpose or left_on_purpose(self._asker)
-        if self._left and self._asker is not None:
-            self.left_at = place_in(self._asker)
-        return self._left
+        self.on_purpose = self.on_purpose or (self._met is not None and self._met.left)  # ended elsewhere
+        return super()._leaves()
 
     def _advance(self) -> bool:
         """Do what is due until the next batch is there; returns False at the end."""

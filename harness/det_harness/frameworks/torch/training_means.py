@@ -7,22 +7,18 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 from det_harness.ranks.communicator import Communicator
-from det_harness.trial.services import Reporter
+from det_harness.trial.services import PassingReporter, Reporter
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch import PyTorchCallback
 from det_native.pytorch.native_call import TorchCall
-from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.metric_names import PREFIXES
-from det_native.schema.rest import EpochRow, SystemSample
 
 #: Sum and number of the values of a metric, and whether one of them was not a number.
 Sum: TypeAlias = tuple[float, int, bool]
 
 
-class TrainingMeans(Reporter):
+class TrainingMeans(PassingReporter):
     """Means of the training metrics since the last validation: what stands for a validation where there is none.
-
-    Takes the place of a reporter, and passes everything on.
 
     Values that are not a number count for nothing, but for two things: a mean of nothing else is none; and the metric
     that trials are compared by shows that it was not a number. A metric that is called ``val_...`` is the user's own
@@ -53,7 +49,7 @@ class TrainingMeans(Reporter):
         compared_by: Callable[[Collection[str]], str | None],
         look: Callable[[Collection[str]], None],
     ) -> None:
-        self._reporter = reporter
+        super().__init__(reporter)
         self._communicator = communicator
         self._call = call
         self._compared_by = compared_by
@@ -135,42 +131,6 @@ class TrainingMeans(Reporter):
             if count or broken:
                 sums[name] = (total, count, broken)
         self._reporter.training(batches, metrics)
-
-    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
-        """Pass on the metrics of a validation."""
-        self._reporter.validation(batch, metrics)
-
-    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
-        """Pass on a checkpoint."""
-        self._reporter.checkpoint(location, manifest)
-
-    def warning(self, text: str) -> None:
-        """Pass on a warning."""
-        self._reporter.warning(text)
-
-    def epoch(self, row: EpochRow) -> None:
-        """Pass on the history of an epoch."""
-        self._reporter.epoch(row)
-
-    def waiting(self, text: str) -> None:
-        """Pass on what the trial waits for."""
-        self._reporter.waiting(text)
-
-    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
-        """Pass on by which metric trials are compared."""
-        self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
-
-    def no_validation(self) -> None:
-        """Pass on that nothing validates."""
-        self._reporter.no_validation()
-
-    def system(self, samples: list[SystemSample]) -> None:
-        """Pass on what processes of the trial use."""
-        self._reporter.system(samples)
-
-    def best_metric(self) -> float | None:
-        """Return the experiment's best value of the searcher's metric."""
-        return self._reporter.best_metric()
 
 
 def _mean(name: str, sum_: Sum, last: Mapping[str, float], *, compared: bool) -> float:

@@ -7,10 +7,11 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
-from types import CodeType, FrameType
+from types import FrameType
 
 import torch
 
+from det_harness.frameworks.base import LoopController
 from det_harness.frameworks.torch.call_snapshot import begin_loop
 from det_harness.frameworks.torch.epochs.definition import CapturedLoop
 from det_harness.frameworks.torch.epochs.pace import Pace
@@ -18,8 +19,8 @@ from det_harness.frameworks.torch.epochs.shares import Shares
 from det_harness.frameworks.torch.epochs.training import EpochsTraining
 from det_harness.trial.metrics import is_best
 from det_harness.trial.schedule import Finish
-from det_harness.trial.services import Outcome, Services
-from det_native.callsite import asking_frame, left_on_purpose, place_in
+from det_harness.trial.services import Services
+from det_native.callsite import asking_frame
 from det_native.pytorch.epochs_call import EpochsCall
 from det_native.pytorch.samplers import seed_for
 from det_native.pytorch.wrapped_loader import WrappedLoader
@@ -27,7 +28,7 @@ from det_native.pytorch.wrapped_loader import WrappedLoader
 logger = logging.getLogger("det_harness")
 
 
-class EpochsController:
+class EpochsController(LoopController):
     """Runs one trial of a loop over ``context.epochs()``; it gives the numbers of the epochs.
 
     Metrics go to the searcher, and checkpoints are made, as much time has passed, unless the configuration has a period
@@ -39,28 +40,15 @@ class EpochsController:
     ----------
     call : EpochsCall
     services : Services
-
-    Attributes
-    ----------
-    outcome : Outcome or None
-        How the training ended; None while it goes on, and after an exception in the loop's body.
-    on_purpose : bool
-        Whoever closes the epochs knows that the loop was not left by an exception; otherwise the loop's frame tells.
-    left_at : (code, int) or None
-        Where the loop's frame stood when it was left, see ``callsite.came_through``.
     """
 
     def __init__(self, call: EpochsCall, services: Services) -> None:
+        super().__init__()
         self._call = call
         self._definition = definition = CapturedLoop(call, services)
         self._training = training = EpochsTraining(definition, call)
         self._rows = training.rows
         self.explained = training.explained
-        self.outcome: Outcome | None = None
-        self.on_purpose = False
-        self.left_at: tuple[CodeType, int] | None = None
-        self._left = False
-        self._asker: FrameType | None = None
         self._pace = Pace(monotonic(), 1)
         self._best_saved: float | None = None
         self._compare = self._save = self._looked = False
@@ -68,11 +56,7 @@ class EpochsController:
         self._versions: list[int] = []
 
     def batches(self) -> Iterator[int]:
-        """Yield the numbers of the epochs that are left, to the end.
-
-        An iterator that is closed before that has been left by the user's code; it ends the training in order, unless
-        an exception left it.
-        """
+        """Yield the numbers of the epochs that are left."""
         training, context = self._training, self._call.context
         with training.running():
             context.begin_loop(self._rows.add)
@@ -138,13 +122,6 @@ class EpochsController:
                 self._rows.end_epoch()
                 self._rows.report_alone()
             raise
-
-    def _leaves(self) -> bool:
-        """Whether the loop, whose iterator is being closed, is left in order."""
-        self._left = self.on_purpose or left_on_purpose(self._asker)
-        if self._left and self._asker is not None:
-            self.left_at = place_in(self._asker)
-        return self._left
 
     def _advance(self) -> bool:
         """Do what is due until the next epoch begins; returns False at the end."""

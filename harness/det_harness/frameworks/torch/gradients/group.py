@@ -71,15 +71,9 @@ class GroupGradients(Gradients):
         self._begins: Callable[[], None] | None = None
         self._ends: Callable[[], None] | None = None
 
-    def prepare(self, model: torch.nn.Module) -> None:
-        """Leave the model as it is: every rank has all of it."""
-
     def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
         """Note how many passes complete a gradient."""
         self._passes[id(optimizer)] = backward_passes
-
-    def start(self) -> None:
-        """Do nothing."""
 
     @contextmanager
     def averaged_by_hooks(

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -155,22 +153,6 @@ class ShardedGradients(Gradients):
                 f"distributed.fsdp_layers names {', '.join(unknown)}, but the models of {self._owner} have no module "
                 f"of such a class. They have: {', '.join(sorted(self._seen))}."
             )
-
-    def enter_batch(self, *, stepped: bool) -> None:
-        """Do nothing: gradients are shared after every backward, which keeps them small."""
-
-    def next_batch(self) -> None:
-        """Do nothing: gradients are exchanged within backward."""
-
-    def averaged_by_hooks(
-        self,
-        models: Sequence[nn.Module],
-        optimizers: Sequence[torch.optim.Optimizer],
-        begins: Callable[[], None] | None = None,
-        ends: Callable[[], None] | None = None,
-    ) -> AbstractContextManager[None]:
-        """Do nothing: torch has its own hooks."""
-        return nullcontext()
 
     def wait(self, optimizer: torch.optim.Optimizer) -> None:
         """Return at once: backward has ended with the means."""
