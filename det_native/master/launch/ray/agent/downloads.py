@@ -62,7 +62,7 @@ class Downloads:
             If something else is not to be had.
         """
         places = MasterPlaces.of(job)
-        sources = list(job.earlier.values())
+        sources = list(job.earlier.values()) if isinstance(job, TrialJob) else []
         if isinstance(job, TrialJob) and job.warm_start is not None:
             sources.append(job.warm_start)
         others = [source.manifest for source in sources if places.has(source.checkpoints)]

@@ -76,7 +76,6 @@ def job_here(job: Job, run_id: str, rank: int, folders: AgentFolders, master_url
     changes: dict[str, Any] = {
         "directory": str(folders.rank(run_id, rank)),
         "cache": str(folders.cache),
-        "earlier": {uuid: _source_here(source, places, folders) for uuid, source in job.earlier.items()},
     }
     if places.are_own("blobs", job.blobs):
         changes["blobs"] = str(folders.blobs)
@@ -84,6 +83,7 @@ def job_here(job: Job, run_id: str, rank: int, folders: AgentFolders, master_url
         changes["data"] = str(folders.data)
     if isinstance(job, CheckJob):
         return job.model_copy(update=changes)
+    changes["earlier"] = {uuid: _source_here(source, places, folders) for uuid, source in job.earlier.items()}
     if places.are_own("blobs", job.outputs):
         changes["outputs"] = str(folders.blobs)
     if places.has(job.checkpoints):
