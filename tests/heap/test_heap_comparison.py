@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,17 @@ def test_an_object_that_held_something_else_stays_and_is_named() -> None:
     )
     assert home == {"seen": [2], "other": [5]}
     assert sentences == ["`seen` stayed as it was: it held something else on the worker when the training began."]
+
+
+def test_temporary_folders_are_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/temporary")
+    home, sentences = _differing(
+        {"paths": {"out": "/temporary/tmp_a3", "best": None}, "other": ["/elsewhere/a"]},
+        {"paths": {"out": "/temporary/tmpb4", "best": None}, "other": ["/elsewhere/b"]},
+        lambda n: (n["paths"].update(best=2), n["other"].append(1)),
+    )
+    assert home == {"paths": {"out": "/temporary/tmpb4", "best": 2}, "other": ["/elsewhere/b"]}
+    assert len(sentences) == 1
 
 
 def test_state_goes_into_no_neighbour_where_a_set_gave_the_order() -> None:

@@ -1,4 +1,5 @@
 # TensorBoard's callback into a folder named by the time, and a writer of the callback's own; the event files are read back below, by two readers.
+# put right
 # same: history.history, tags, losses, images, len(records), runs
 # %%
 import datetime, os

@@ -249,9 +249,9 @@ class WorkerHost:
         if self.failure is not None:
             raise self.failure
         if self.outcome is None:
-            unreached = TrialDefinitionError("The program ended before its training call.")
-            self._made_up.explain(unreached)
-            raise unreached
+            ended = TrialDefinitionError("The program ended before its training call.")
+            self._made_up.explain(ended)
+            raise ended
         return self.outcome
 
     def _loop_was_left(self, error: BaseException) -> bool:
