@@ -17,6 +17,9 @@ class Result(Protocol):
     def bring(self) -> None:
         """Put it in place; does nothing the second time."""
 
+    def bring_large(self) -> bool:
+        """Put in place what exceeded the size that comes by itself; return whether there was anything."""
+
     def is_to_come_for(self, models: Sequence[Any]) -> bool:
         """Whether one of these models is to get it."""
 

@@ -208,6 +208,18 @@ class Experiment(ExperimentLife):
             waiting.patiently(self._source, result.bring)
         return self
 
+    def bring(self) -> None:
+        """Bring home what exceeded the 1,024 MB of changed objects that come by themselves: a line has named it.
+
+        Raises
+        ------
+        NotFoundError
+            If there is nothing, or another process has submitted the experiment.
+        """
+        result = ended.result_of(self.wait())
+        if result is None or not result.bring_large():
+            raise NotFoundError(f"Nothing of experiment {self._id} is to come: it is here, or another process has it.")
+
     def _wait(self, timeout: float | None, shown: set[str], show: Show) -> None:
         try:
             if waiting.patiently(self._source, self.detail, partial(print, file=sys.stderr)).state.terminal:

@@ -22,6 +22,7 @@ from det_native.errors import (
 from det_native.schema import rest
 from det_native.schema.config import WeightsAfter
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import CheckpointFile
 from det_native.schema.states import CheckpointState, ExperimentState
 
 
@@ -109,17 +110,22 @@ def checkpoint_to_load(
 
 
 @contextmanager
-def files_of(source: Source, experiment_id: int | str, checkpoint: rest.Checkpoint) -> Iterator[Path]:
-    """Give a temporary folder with the files of a checkpoint, verified.
+def files_of(
+    source: Source, experiment_id: int | str, checkpoint: rest.Checkpoint, *, large: bool = False
+) -> Iterator[Path]:
+    """Give a temporary folder with the files of a checkpoint, verified; with what exceeds the limit, or only that.
 
     Raises
     ------
     CheckpointCorruptError
         If it is damaged; the message names another one.
     """
+    manifest = checkpoint.manifest
+    files = tuple(file for file in manifest.files if _is_large(file) is large)
+    wanted = checkpoint.model_copy(update={"manifest": manifest.model_copy(update={"files": files})})
     with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
         try:
-            source.download(checkpoint, Path(folder))
+            source.download(wanted, Path(folder))
         except CheckpointCorruptError as error:
             raise CheckpointCorruptError(f"{error} {_instead(source, experiment_id, checkpoint)}") from None
         yield Path(folder)
@@ -137,6 +143,17 @@ def into_call(source: Source, experiment_id: int | str, checkpoint: rest.Checkpo
 
     with files_of(source, experiment_id, checkpoint) as folder:
         return load_into(call, folder)
+
+
+def has_large(checkpoint: rest.Checkpoint) -> bool:
+    """Whether a checkpoint has something that comes only when it is asked for."""
+    return any(map(_is_large, checkpoint.manifest.files))
+
+
+def _is_large(file: CheckpointFile) -> bool:
+    from det_harness.trial.heap_file import LARGE
+
+    return file.path.rpartition("/")[2] == LARGE
 
 
 def into_objects(

@@ -20,14 +20,15 @@ from det_native.heap.temporary import TemporaryFolders
 from det_native.heap.undo import Copies
 from det_native.heap.unpacking import put_changes
 
-#: Bytes of changes that come home by themselves; what exceeds it is named and stays on the worker.
+#: Bytes of changes that come home by themselves; what exceeds it is named and comes when it is asked for.
 LIMIT = 1 << 30
 
 
 class Changes(NamedTuple):
-    """What has changed since a call began, and a sentence for each thing that could not be packed."""
+    """What has changed since a call began, the largest things apart, and a sentence for each thing that stays."""
 
     data: bytes
+    large: bytes
     left_out: list[str]
 
 
@@ -85,11 +86,11 @@ class CallSnapshot:
     def changes(self, limit: int = LIMIT, *, reopen: Reopen | None = None) -> Changes:
         """Return what has changed since.
 
-        Where that has more bytes than the limit, the largest things are left out. `reopen` is asked of each new open
+        Where that has more bytes than the limit, the largest things are apart. `reopen` is asked of each new open
         file how another process opens it again: a function and its arguments, or NotImplemented.
         """
-        data, left_out = Packer(self._snapshot, limit, exact=self._exact, reopen=reopen).pack()
-        return Changes(data, [*left_out, *self._temporary.sentences()])
+        data, large, left_out = Packer(self._snapshot, limit, exact=self._exact, reopen=reopen).pack()
+        return Changes(data, large, [*left_out, *self._temporary.sentences()])
 
     def put(self, data: bytes, *, reopen: bool = False, experiment: int | None = None) -> list[str]:
         """Put in place what has changed in another process; return a sentence for each thing that stays as it is.

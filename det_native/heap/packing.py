@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -41,6 +42,7 @@ class Packer:
         self._replaced = {number for number in states if not snapshot.kinds[number].in_place}
         #: By number: children, facts, content.
         self._entries: dict[int, list[Any]] = {}
+        self._large: dict[int, list[Any]] = {}  # of those, what exceeds the limit
         self._sentences: dict[str, None] = {}
         for number in snapshot.slow:
             self._say_stays(number, "takes too long to compare")
@@ -76,13 +78,20 @@ class Packer:
     def _say(self, sentence: str) -> None:
         self._sentences[sentence] = None
 
-    def pack(self) -> tuple[bytes, list[str]]:
-        """Return the bytes, and a sentence for each thing that is not in them."""
+    def pack(self) -> tuple[bytes, bytes, list[str]]:
+        """Return the bytes, those of what exceeds the limit, and a sentence for each thing that is not in the first."""
         output, pickler = self._dump_what_can()
         while output.size > self._limit and self._drop_largest(output.size):
             output, pickler = self._dump_what_can()
+        data, large = self._finished(output, pickler), b""
+        if self._large:
+            self._entries, self._limit = self._large, sys.maxsize
+            large = self._finished(*self._dump_what_can())
+        return data, large, [*self._sentences]
+
+    def _finished(self, output: Output, pickler: HeapPickler) -> bytes:
         self._say_missing(pickler)
-        return pickle.dumps(((self._exact, pickler.ways), output.parts), protocol=5), [*self._sentences]
+        return pickle.dumps(((self._exact, pickler.ways), output.parts), protocol=5)
 
     def _dump_what_can(self) -> tuple[Output, HeapPickler]:
         try:
@@ -144,13 +153,24 @@ class Packer:
         units = [(self._size_of(child), number, place) for number, place, child in self._units()]
         for size, number, place in sorted(units, reverse=True):
             if number in self._entries:
-                self._leave_out(
-                    number, place, f"has {_amount(size)}, and {_amount(self._limit)} come home by themselves"
-                )
+                self._put_apart(number, place, size)
                 total -= size
             if total <= self._limit:
                 break
         return bool(units)
+
+    def _put_apart(self, number: int, place: int, size: int) -> None:
+        path = self._snapshot.path(number) if place < 0 else self._child_path(number, place)
+        come = f"`{path}` has {_amount(size)}, and {_amount(self._limit)} come home by themselves"
+        self._say(f"{come}: det.last_experiment().bring() brings the rest.")
+        if place < 0:
+            self._large[number] = self._entries.pop(number)
+            return
+        children, facts, _ = self._entries[number]
+        large = self._large.setdefault(number, [[], (), []])
+        large[0].append(children[place])
+        large[1] += (facts[place],)
+        children[place] = Missing()
 
     def _leave_out(self, number: int, place: int, reason: str) -> None:
         if place < 0:

@@ -15,6 +15,7 @@ from det_native.client.addresses import is_loopback
 from det_native.client.handles import Experiment
 from det_native.client.keras_experiment import KerasExperiment, give_history
 from det_native.errors import CheckpointCorruptError, CheckpointError, DetError, MasterError, NotFoundError
+from det_native.heap.call import CallSnapshot
 from det_native.home.files import FilesOfCall
 from det_native.past_history import encode
 from det_native.schema import rest
@@ -49,6 +50,7 @@ class Result:
     created: str = ""
     done: bool = False
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _large: tuple[rest.Checkpoint, CallSnapshot] | None = None
 
     def bring(self) -> None:
         """Put the result in place; does nothing the second time.
@@ -78,6 +80,20 @@ class Result:
                 self._release()
         if sentences:
             rendering.current().line_in_place().say("\n".join(sentences))
+
+    def bring_large(self) -> bool:
+        """Put in place what exceeded the size that comes by itself; return whether there was anything."""
+        from det_harness.trial.heap_file import bring_large
+
+        if self._large is None:
+            return False
+        checkpoint, snapshot = self._large
+        with loading_into.files_of(self.experiment.source, self.experiment.id, checkpoint, large=True) as folder:
+            sentences = bring_large(folder, snapshot)
+        self._large = None
+        if sentences:
+            rendering.current().line_in_place().say("\n".join(sentences))
+        return True
 
     def bring_files(self) -> None:
         """Put its files in place, as soon as somebody has seen its end."""
@@ -130,6 +146,7 @@ class Result:
         log = current_log()
         if log is not None:
             log.before_loading()
+        snapshot = getattr(call, "snapshot", None) or getattr(call.context, "snapshot", None)
         try:
             checkpoint, left_out = load_state(experiment, call, detail)
         except CheckpointCorruptError:
@@ -143,6 +160,7 @@ class Result:
                 give_history(call.model, experiment)
             if log is not None and self.execution is not None:
                 log.note_loaded(self.execution)
+        self._large = (checkpoint, snapshot) if snapshot and loading_into.has_large(checkpoint) else None
         rows = experiment.source.epochs(checkpoint.trial_id)
         history = encode(rows, {} if rows else experiment.best_trial.history)
         submitted.note_loaded(

@@ -13,12 +13,13 @@ Names = dict[str, Any]
 
 @dataclass(kw_only=True)
 class BothSides:
-    """What both hold afterwards, and the sentences of both."""
+    """What both hold afterwards, and the sentences of both; `bring` puts in place what exceeds the limit."""
 
     worker: Names
     notebook: Names
     sentences: list[str]
     data: bytes
+    bring: Callable[[], list[str]]
 
 
 def train(
@@ -36,4 +37,10 @@ def train(
     change(worker)
     changes = snapshots[0].changes(limit)
     sentences = changes.left_out + snapshots[1].put(changes.data)
-    return BothSides(worker=worker, notebook=home, sentences=sentences, data=changes.data)
+    return BothSides(
+        worker=worker,
+        notebook=home,
+        sentences=sentences,
+        data=changes.data,
+        bring=lambda: snapshots[1].put(changes.large),
+    )

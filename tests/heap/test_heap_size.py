@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from both_sides import Names, train
+from det_harness.trial import heap_file
 
-from det_native.heap import digests
+from det_native.heap import call, digests
 from det_native.heap.call import CallSnapshot
 
 
@@ -26,7 +28,7 @@ def test_a_changed_element_sends_its_block() -> None:
     assert len(sides.data) < 5 << 20
 
 
-def test_what_exceeds_the_limit_is_named_and_the_rest_comes() -> None:
+def test_what_exceeds_the_limit_is_named_and_comes_when_it_is_asked_for() -> None:
     def fill() -> Names:
         return {"table": np.zeros(1_000_000), "rows": [], "item": Item(1)}
 
@@ -35,16 +37,37 @@ def test_what_exceeds_the_limit_is_named_and_the_rest_comes() -> None:
         names["rows"].append(1)
         names["item"].extra = np.ones(500_000)
         names["new"] = {"part": np.ones(300_000)}
+        names["row"] = names["rows"], names["table"], names["item"].extra
 
     sides = train(fill, change, limit=3_000_000)
     assert sides.sentences == [
-        "`table` has 8 MB, and 3 MB come home by themselves: it stayed as it was.",
-        "`item.extra` has 4 MB, and 3 MB come home by themselves: it stayed as it was.",
+        f"`{name}` has {size} MB, and 3 MB come home by themselves: det.last_experiment().bring() brings the rest."
+        for name, size in [("table", 8), ("row", 4), ("item.extra", 4)]
     ]
     assert sides.notebook["rows"] == [1]
     assert not sides.notebook["table"].any()
     assert not hasattr(sides.notebook["item"], "extra")
     assert sides.notebook["new"]["part"].all()
+    home, rows = sides.notebook, sides.notebook["rows"]
+    assert sides.bring() == []
+    assert home["table"].all()
+    assert [id(held) for held in home["row"]] == [id(rows), id(home["table"]), id(home["item"].extra)]
+
+
+def test_a_checkpoint_has_what_exceeds_the_limit_in_a_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call, "LIMIT", 1_000_000)
+    names, home = ({"rows": [1]} for _ in range(2))
+    snapshot, at_home = CallSnapshot(names), CallSnapshot(home)
+    names |= {"rows": [2], "table": np.ones(1_000_000)}
+    heap_file.KeptChanges(lambda: snapshot).save(tmp_path)
+    assert (tmp_path / "heap.bin").stat().st_size < 10_000
+    [said] = heap_file.bring_home(tmp_path, at_home)
+    assert said.startswith("`table` has 8 MB")
+    assert home == {"rows": [2]}
+    assert heap_file.bring_large(tmp_path, at_home) == []
+    assert home["table"].all()  # type: ignore[attr-defined]
 
 
 def test_many_large_things_are_left_out_at_once() -> None:

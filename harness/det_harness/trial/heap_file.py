@@ -11,13 +11,15 @@ from types import FrameType
 from typing import Any
 
 from det_harness.trial import after_training
-from det_native.heap import roots
+from det_native.heap import call, roots
 from det_native.heap.call import CallSnapshot
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
 
 _FILE = "heap.bin"
+#: What exceeds the limit: a file of its own, which is not downloaded unasked.
+LARGE = "heap_large.bin"
 
 
 def snapshot_of(
@@ -80,12 +82,13 @@ class KeptChanges:
         snapshot = self._snapshot()
         if snapshot is None:
             return b""
-        changes = snapshot.changes(reopen=self._reopen)
+        changes = snapshot.changes(call.LIMIT, reopen=self._reopen)
         for sentence in changes.left_out:
             if sentence not in self._warned:
                 self._warned.add(sentence)
                 logger.warning("%s A trial that is stopped and goes on has it as the cells make it.", sentence)
-        return json.dumps(changes.left_out).encode() + b"\n" + changes.data
+        head = json.dumps([changes.left_out, len(changes.large)])
+        return b"".join((head.encode(), b"\n", changes.data, changes.large))
 
     def open(self, folder: Path | None) -> None:
         """Read what a checkpoint has, for :meth:`restore`."""
@@ -101,9 +104,12 @@ class KeptChanges:
 
 
 def write(folder: Path, content: bytes) -> None:
-    """Write the file of a checkpoint, if there is anything to be in it."""
+    """Write the files of a checkpoint, if there is anything to be in them."""
     if content:
-        (folder / _FILE).write_bytes(content)
+        size = len(content) - json.loads(content.partition(b"\n")[0])[1]
+        (folder / _FILE).write_bytes(content[:size])
+        if size < len(content):
+            (folder / LARGE).write_bytes(content[size:])
 
 
 def read(folder: Path) -> bytes:
@@ -114,7 +120,7 @@ def read(folder: Path) -> bytes:
 def folder_in(checkpoint: Path) -> Path:
     """Return the folder of a checkpoint whose file is the latest."""
     after = after_training.weights_in(checkpoint)
-    return after if (after / _FILE).exists() else checkpoint
+    return after if (after / _FILE).exists() or (after / LARGE).exists() else checkpoint
 
 
 def bring_home(checkpoint: Path, snapshot: CallSnapshot | None) -> list[str]:
@@ -124,7 +130,12 @@ def bring_home(checkpoint: Path, snapshot: CallSnapshot | None) -> list[str]:
         return []
     manifest = checkpoint / "manifest.json"  # not of a worker, where an earlier call of the program loads
     experiment = json.loads(manifest.read_bytes())["experiment_id"] if manifest.exists() else None
-    return [*json.loads(content.partition(b"\n")[0]), *_put(content, snapshot, experiment=experiment)]
+    return [*json.loads(content.partition(b"\n")[0])[0], *_put(content, snapshot, experiment=experiment)]
+
+
+def bring_large(checkpoint: Path, snapshot: CallSnapshot) -> list[str]:
+    """Put in place what has exceeded the limit; return what stays as it was."""
+    return snapshot.put((folder_in(checkpoint) / LARGE).read_bytes())
 
 
 def _put(content: bytes, snapshot: CallSnapshot, **how: Any) -> list[str]:
