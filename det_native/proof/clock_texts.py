@@ -52,7 +52,10 @@ def exchanges(here: str, there: str) -> dict[str, str]:
 
 def _differing(here: str, there: str) -> list[tuple[str, str]]:
     """Return the differing parts of two texts of one shape, side by side; nothing if they have not one shape."""
-    here, there = _FRACTION.sub("", here), _FRACTION.sub("", there)
+    return _pairs(here, there) or _pairs(_FRACTION.sub("", here), _FRACTION.sub("", there))
+
+
+def _pairs(here: str, there: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     done = 0
     for start, end, moment in _merged([*_spans(here), *_spans(there)]):
