@@ -160,62 +160,28 @@ def _changed(code: types.CodeType, stores: set[str], loads: tuple[str, ...]) -> 
     """Yield the names that are bound by `stores`, and those loaded by `loads` of which something is changed."""
     wanted = {f"LOAD_{kind}" for kind in loads}
     instructions = list(dis.get_instructions(code))
-    loaded = [one.argval for one in instructions if one.opname in wanted]
     for place, one in enumerate(instructions):
         if one.opname in stores:
             yield one.argval
         elif one.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"):
-            name = _container_of(instructions, place, wanted)
-            yield from loaded if name is None else [name]
+            yield from _owners(one, instructions[:place], wanted)
         elif one.opname in ("LOAD_ATTR", "LOAD_METHOD") and one.argval in _CHANGING and place:
-            yield _root_of(instructions[:place], wanted) or ""
+            yield from _owners(instructions[place - 1], instructions[:place], wanted)
         elif one.opname == "STORE_ATTR" and "STORE_ATTR" not in stores and instructions[place - 1].opname in wanted:
             yield instructions[place - 1].argval
     for inner in inner_codes(code):
         yield from _changed(inner, stores, loads)
 
 
-def _container_of(instructions: list[dis.Instruction], place: int, wanted: set[str]) -> str | None:
-    """Return the name of the container that is stored into, empty if it is none of the wanted; None if not known."""
-    before = instructions[:place]
-    if before[-1].opname == "SWAP":  # `container[index] += value` keeps both to store with
-        copies = [at for at, one in enumerate(before[1:], 1) if one.opname == before[at - 1].opname == "COPY"]
-        before = before[: copies[-1] - 1] if copies else []
-    inner = _without_last(before, 1)
-    return None if inner is None else _root_of(inner, wanted)
+def _owners(part: dis.Instruction, before: list[dis.Instruction], wanted: set[str]) -> list[str]:
+    """Return the loaded name of which a part is changed: in the text, it begins where the part does.
 
-
-def _root_of(instructions: list[dis.Instruction], wanted: set[str]) -> str | None:
-    """Return which of the wanted names the last value comes from, as it is or as an element of it.
-
-    Empty if it comes from none, None if that is not known.
+    None where the part is of another value; all names that were loaded where the text does not tell.
     """
-    while instructions:
-        last = instructions[-1]
-        if last.opname in wanted:
-            return str(last.argval)
-        if last.opname == "BINARY_SUBSCR" or (last.opname == "BINARY_OP" and last.argrepr == "[]"):
-            shorter = _without_last(instructions[:-1], 1)
-        elif last.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            shorter = instructions[:-1]
-        else:
-            return "" if last.opname.startswith("LOAD_FAST") else None
-        if shorter is None:
-            return None
-        instructions = shorter
-    return None
-
-
-def _without_last(instructions: list[dis.Instruction], values: int) -> list[dis.Instruction] | None:
-    """Return the instructions before those that make the last values; None if that is not known."""
-    for place in range(len(instructions) - 1, -1, -1):
-        one = instructions[place]
-        if one.opname in ("COPY", "SWAP", "DUP_TOP_TWO", "ROT_THREE") or one.opcode in dis.hasjrel:
-            return None
-        values -= dis.stack_effect(one.opcode, one.arg if one.opcode >= dis.HAVE_ARGUMENT else None, jump=False)
-        if values <= 0:
-            return instructions[:place] if values == 0 else None
-    return None
+    first = part.positions and (part.positions.lineno, part.positions.col_offset)
+    there = [one for one in before if one.positions and (one.positions.lineno, one.positions.col_offset) == first]
+    loaded = [one.argval for one in there or before if one.opname in wanted]
+    return loaded[-1:] if there else loaded
 
 
 def _names_in(code: types.CodeType) -> frozenset[str]:

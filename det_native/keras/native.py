@@ -76,7 +76,7 @@ class FitCall:
     verbose : int
         What was asked for, as Keras takes it; `arguments` has what Keras is to print.
     wait : bool or None
-        Whether the call waits for its end on the cluster; None where the code that follows says it.
+        Whether the call waits for its end on the cluster; None where it does not say it.
     as_in_keras : bool
         Whether it draws random numbers and orders data as it would without us, from the program's seeds; a trial class
         does from the trial's.

@@ -156,7 +156,7 @@ class PyTorchNativeContext(PyTorchRunContext):
         epochs : int, optional
             Their number, by name.
         wait : bool, optional
-            See :meth:`fit`; what follows is what follows the loop.
+            See :meth:`fit`.
 
         Returns
         -------
@@ -204,13 +204,12 @@ class PyTorchNativeContext(PyTorchRunContext):
         callbacks : PyTorchCallback, list or dict, optional
             Callbacks, alone, in a list, or by name.
         wait : bool, optional
-            On the cluster: True waits for the end and puts the trained weights into the wrapped objects, False returns
-            at once. By default it waits where code that follows in the cell reads what is trained.
+            False returns at once on the cluster; ``experiment.wait()`` brings home what the training has changed.
 
         Returns
         -------
         Experiment
-            After the training; for the cluster at once, unless it waits.
+            After the training; with ``wait=False`` at once.
 
         Raises
         ------
@@ -256,7 +255,7 @@ class PyTorchNativeContext(PyTorchRunContext):
         Parameters
         ----------
         train_loader, epochs, validation_loader, evaluate_batch, callbacks, wait
-            See :meth:`fit`; what follows is what follows the loop.
+            See :meth:`fit`.
 
         Returns
         -------

@@ -39,7 +39,7 @@ class TrainingCall(ABC):
     kind : {"fit", "train"}
         ``train`` for every loop of the user's own.
     wait : bool or None
-        Whether the call waits for its end on the cluster; None where the code that follows says it.
+        Whether the call waits for its end on the cluster; None where it does not say it.
     """
 
     framework: ClassVar[Framework] = "torch"

@@ -131,8 +131,9 @@ def test_the_file_of_the_weights_stays_one_that_loads_without_pickle(tmp_path: P
     run = FineTuned(tmp_path)
     run.train(stop_at=7)
     state = torch.load(saved(run) / "state_dict.pth", weights_only=True)
-    assert state["module_attributes"] == [{"2": {"p": 0.05, "scale": 0.5, "noted": ("kept", None, 3, True)}}]
-    assert state["frozen_parameters"] == [{"now": ["3.bias"], "changed": ["0.bias", "0.weight", "3.bias"]}]
+    settings = {"2": {"p": 0.05, "scale": 0.5, "noted": ("kept", None, 3, True)}, "3": {"bias.requires_grad": False}}
+    settings["0"] = {"weight.requires_grad": True, "bias.requires_grad": True}
+    assert state["module_settings"] == [settings]
     assert state["parameter_groups"][0]["now"] == [[[0, "3.weight"], [0, "3.bias"]], [[0, "0.weight"], [0, "0.bias"]]]
 
 
@@ -140,7 +141,7 @@ def test_attributes_that_the_training_has_not_changed_stay_those_of_this_machine
     first, again = FineTuned(tmp_path), FineTuned(tmp_path)
     first.model[0].place = "/there"
     again.model[0].place = "/here"
-    first.context.as_wrapped.attributes[0]["0"]["place"] = "/there"
+    first.context.as_wrapped.settings[0]["0"]["place"] = "/there"
     first.train(stop_at=7)
     state = trial_state.read(saved(first))
     changed.regroup(again.context.optimizers, state, again.context.models, again.context.as_wrapped)
@@ -152,7 +153,7 @@ def test_a_checkpoint_of_before_has_none_of_it_and_loads(tmp_path: Path) -> None
     run = LoopRun(tmp_path)
     run.train(stop_at=3)
     state = trial_state.read(saved(run))
-    for name in ("module_attributes", "frozen_parameters", "parameter_groups"):
+    for name in ("module_settings", "parameter_groups"):
         del state[name]
     again = LoopRun(tmp_path)
     again.model[0].bias.requires_grad_(False)

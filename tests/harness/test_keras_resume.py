@@ -15,7 +15,8 @@ import keras_programs
 import numpy as np
 import pytest
 import tensorflow as tf
-from det_harness.frameworks.keras.model_state import load_into_model, load_weights
+from det_harness.frameworks.keras.harness import KerasHarness
+from det_harness.frameworks.keras.model_state import load_into_model
 from det_harness.trial.after_training import weights_in
 from keras_programs import PROGRAMS, run
 from keras_support import Session, digits, equal_weights, make_model
@@ -134,7 +135,7 @@ def test_loading_gives_the_trained_model_as_plain_keras(tmp_path: Path) -> None:
     loaded: list[Any] = []
 
     def take(call: Any) -> None:
-        loaded.append(load_weights(call, last))
+        loaded.append(KerasHarness().load(call, last, call.context.env))
 
     session = Session(tmp_path)
     session.context = TFKerasNativeContext(session.context.env, on_fit=take, role="load")

@@ -11,7 +11,7 @@ import graph_program
 import pytest
 import tensorflow as tf
 from det_harness.frameworks.keras.definition import call_to_load, call_to_train
-from det_harness.frameworks.keras.model_state import load_weights
+from det_harness.frameworks.keras.harness import KerasHarness
 from det_harness.frameworks.keras.switches import needing_own_process
 from det_harness.trial.schedule import Periods, Schedule
 from det_harness.trial.services import OwnProcessNeededError, Services
@@ -145,7 +145,7 @@ def test_a_restart_tells_what_it_reads_again(others: Any) -> None:
 
 def test_a_checkpoint_of_graph_mode_is_loaded_eagerly(folder: Path, found: Any, caplog: Any) -> None:
     caplog.set_level(logging.INFO, "det_native")
-    graph = load_weights(call_to_load(graph_program.Graph, ENVIRONMENT), folder / "Graph" / "12")
+    graph = KerasHarness().load(call_to_load(graph_program.Graph, ENVIRONMENT), folder / "Graph" / "12", ENVIRONMENT)
     assert tf.executing_eagerly()
     assert int(graph.optimizer.iterations) == 12
     assert "Graph: tf.compat.v1.disable_eager_execution() is passed over" in caplog.text
@@ -156,7 +156,9 @@ def test_a_checkpoint_of_graph_mode_is_loaded_eagerly(folder: Path, found: Any, 
 
 @pytest.mark.long
 def test_a_learning_rate_that_decays_is_loaded_eagerly(folder_of_others: Path, others: Any) -> None:
-    model = load_weights(call_to_load(graph_program.Weighted, ENVIRONMENT), folder_of_others / "Weighted" / "16")
+    model = KerasHarness().load(
+        call_to_load(graph_program.Weighted, ENVIRONMENT), folder_of_others / "Weighted" / "16", ENVIRONMENT
+    )
     assert int(model.optimizer.iterations) == 16
     assert 16 in {int(batch) for batch in others["Weighted"]["whole"]["saved"]}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from callback_runs import SEED, Trainings
-from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras.harness import KerasHarness
 from keras_generation import only_keras_2
 
 from det_native.keras import FitCall, TFKerasNativeContext
@@ -87,7 +87,7 @@ def test_a_loaded_model_trains_on_with_the_state_of_its_optimizers(kind: str, tm
     folder = tmp_path / "files"
     shutil.copytree(tmp_path / "storage" / run.saved_at(5).uuid, folder)
     environment = TrialEnvironment(config=trainings.config, hparams={"global_batch_size": 8}, trial_seed=SEED)
-    loaded = model_state.load_weights(call(environment), folder)
+    loaded = KerasHarness().load(call(environment), folder, environment)
     shutil.rmtree(folder)
     assert fit(loaded).history == history
     for mine, theirs in zip(loaded.get_weights(), expected.get_weights(), strict=True):

@@ -13,7 +13,6 @@ from det_native.errors import ArgumentError
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
-    from det_harness.frameworks.gpus import GpuSight
     from det_harness.trial.services import Controller, Services
 
 
@@ -22,9 +21,7 @@ class EstimatorHarness(EstimatorsHarness):
 
     def warm_up(self, device: str) -> None:
         """Import TensorFlow. Nothing is built: V1 behaviour can only be chosen before that."""
-        import tensorflow as tf
-
-        _ = tf.estimator.Estimator
+        super().warm_up(device)
         import_module("det_native.estimator")
 
     def prepare_process(self) -> None:
@@ -32,12 +29,6 @@ class EstimatorHarness(EstimatorsHarness):
         import tensorflow as tf
 
         tf.compat.v1.disable_v2_behavior()
-
-    def gpu_sight(self) -> GpuSight:
-        """Return what TensorFlow sees."""
-        from det_harness.frameworks.gpus import tensorflow_sight
-
-        return tensorflow_sight()
 
     def check(self, trial_class: type) -> None:
         """Refuse a trial class that cannot be trained."""

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from det_harness.frameworks.base import FrameworkHarness
 from det_harness.trial import heap_file
 
+if TYPE_CHECKING:
+    from det_harness.frameworks.gpus import GpuSight
+
 
 class EstimatorsHarness(FrameworkHarness):
-    """What both ways of training an estimator bring home; its variables lie in files."""
+    """What both ways of training an estimator have in common; its variables lie in files."""
+
+    def warm_up(self, device: str) -> None:
+        """Import TensorFlow, and build nothing."""
+        import tensorflow as tf
+
+        _ = tf.estimator.Estimator
+
+    def gpu_sight(self) -> GpuSight:
+        """Return what TensorFlow sees."""
+        from det_harness.frameworks.gpus import tensorflow_sight
+
+        return tensorflow_sight()
 
     def note_names(self, call: Any) -> None:
         """Look at all that a call can reach in the program, before it trains."""

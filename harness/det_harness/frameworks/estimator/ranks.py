@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from det_harness.frameworks.keras.wire import added_up, is_number
 from det_harness.ranks.communicator import Communicator
 from det_harness.trial import state_files
 from det_native.errors import TrialDefinitionError
@@ -91,7 +92,7 @@ class Variables:
         import horovod.tensorflow as horovod
 
         self._ranks = ranks
-        variables = [each for each in tf.compat.v1.global_variables() if _is_number(each)]
+        variables = [each for each in tf.compat.v1.global_variables() if is_number(each)]
         trained = {each.name for each in tf.compat.v1.trainable_variables()}
         self._shapes = [(each.name, each.shape.as_list(), each.dtype.name) for each in variables]
         self._broadcast = [
@@ -159,7 +160,7 @@ class EvaluationHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tens
         if not self._ranks.several:
             return
         found = dict.fromkeys(tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.METRIC_VARIABLES))
-        self._variables = [each for each in found if _is_number(each)]
+        self._variables = [each for each in found if is_number(each)]
         self._given = [tf.compat.v1.placeholder(each.dtype.base_dtype, each.shape) for each in self._variables]
         pairs = zip(self._variables, self._given, strict=True)
         self._assign = [tf.compat.v1.assign(each, given) for each, given in pairs]
@@ -174,21 +175,8 @@ class EvaluationHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tens
             logger.warning("The slots have different metrics: what is reported is the mean of theirs.")
             return
         columns = zip(self._variables, zip(*parts, strict=True), strict=True)
-        added = [_added(variable, column) for variable, column in columns]
+        added = [added_up(variable, column) for variable, column in columns]
         session.run(self._assign, dict(zip(self._given, added, strict=True)))
-
-
-def _added(variable: Any, values: Sequence[Any]) -> Any:
-    """Return what a metric's variable has over all ranks, as TensorFlow's own strategies put it together."""
-    if variable.aggregation == tf.VariableAggregation.ONLY_FIRST_REPLICA:
-        return values[0]
-    added = np.sum(values, axis=0, dtype=np.asarray(values[0]).dtype)
-    return added / len(values) if variable.aggregation == tf.VariableAggregation.MEAN else added
-
-
-def _is_number(variable: Any) -> bool:
-    kind = variable.dtype.base_dtype
-    return bool(kind.is_floating or kind.is_integer or kind.is_bool)
 
 
 def _mean(values: Sequence[Any]) -> Any:

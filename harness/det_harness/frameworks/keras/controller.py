@@ -21,7 +21,6 @@ from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import name_callback
 from det_harness.frameworks.keras.loop import TrainingCallbacks
-from det_harness.frameworks.keras.model_state import load_weights
 from det_harness.frameworks.keras.outside import snapshot_of
 from det_harness.frameworks.keras.randomness import RandomnessCheck
 from det_harness.frameworks.keras.ranks import Ranks
@@ -42,7 +41,7 @@ from det_native.keras.data import Kind
 from det_native.keras.native import FitCall
 from det_native.tensorboard.place import writing_to
 
-__all__ = ["KerasController", "in_whole_epochs", "load_weights"]
+__all__ = ["KerasController", "in_whole_epochs"]
 
 
 class KerasController(TrainingPort):

@@ -69,7 +69,9 @@ class KerasHarness(FrameworkHarness):
         return loadable(directory, load, made)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
-        """Return the model of a trial class or of a captured call, with the weights of a checkpoint."""
+        """Return the model of a trial class or of a captured call, as plain Keras, with a checkpoint's weights."""
+        from det_native.keras import precision
+
         state = _state()
         if isinstance(payload, type):
             from det_harness.frameworks.keras.definition import call_to_load, loaded_without_data
@@ -78,7 +80,10 @@ class KerasHarness(FrameworkHarness):
             if model is not None:
                 return model
             payload = call_to_load(payload, environment)
-        return state.load_weights(payload, directory)
+        with precision.applied(payload.context.env):
+            state.bring_back(payload, directory)
+        payload.context.release_model(payload.model)
+        return payload.model
 
     def build(self, call: Any) -> None:
         """Make the weights of a model that waits for its first batch; Keras 3 has drawn their seeds with the layers."""

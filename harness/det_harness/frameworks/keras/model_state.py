@@ -207,32 +207,6 @@ def does_not_fit(model: Any, error: Exception) -> CheckpointError:
     )
 
 
-def load_weights(call: FitCall, directory: Path) -> Any:
-    """Load a checkpoint into the model of a call of ``fit`` that is not run.
-
-    Parameters
-    ----------
-    call : FitCall
-        From the program, run again up to the call.
-    directory : Path
-        The checkpoint's files.
-
-    Returns
-    -------
-    tf.keras.Model
-        The user's model with the trained weights and its optimizer's state; plain Keras again.
-
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint does not fit the model.
-    """
-    with precision.applied(call.context.env):
-        bring_back(call, directory)
-    call.context.release_model(call.model)
-    return call.model
-
-
 def bring_back(call: FitCall, directory: Path) -> None:
     """Put the weights and the optimizer's state of a checkpoint into the model of a call of ``fit``, made again."""
     progress_of(directory)

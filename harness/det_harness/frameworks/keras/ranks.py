@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras.model_state import metric_values, set_metric_values
+from det_harness.frameworks.keras.wire import added_up, is_number
 from det_harness.ranks.communicator import Communicator
 from det_native.errors import TrialDefinitionError
 
@@ -126,7 +127,8 @@ class Ranks:
             logger.warning("The slots have different metrics: what is reported is the mean of theirs.")
             return means
         variables = [variable for metric in model.metrics for variable in metric.weights]
-        added = [_added(variable, each) for variable, each in zip(variables, zip(*of_ranks, strict=True), strict=True)]
+        columns = zip(variables, zip(*of_ranks, strict=True), strict=True)
+        added = [added_up(variable, values) for variable, values in columns]
         set_metric_values(model, added)
         found = {name: value for name, value in _results(model).items() if name in certain}
         set_metric_values(model, own)
@@ -148,19 +150,7 @@ def _variables(model: Any) -> list[Any]:
     for optimizer in optimizers_of(model):
         known = optimizer.variables
         variables += known() if callable(known) else known
-    return [each for each in variables if isinstance(each, tf.Variable) and _is_number(each)]
-
-
-def _is_number(variable: Any) -> bool:
-    return bool(variable.dtype.is_floating or variable.dtype.is_integer or variable.dtype.is_bool)
-
-
-def _added(variable: Any, values: Sequence[Any]) -> Any:
-    """Return what a metric's variable has over all ranks: as Keras's own strategies put it together."""
-    if variable.aggregation == tf.VariableAggregation.ONLY_FIRST_REPLICA:
-        return values[0]
-    added = np.sum(values, axis=0, dtype=np.asarray(values[0]).dtype)
-    return added / len(values) if variable.aggregation == tf.VariableAggregation.MEAN else added
+    return [each for each in variables if isinstance(each, tf.Variable) and is_number(each)]
 
 
 def _results(model: Any) -> dict[str, Any]:

@@ -1,9 +1,11 @@
-"""What gradients and counts travel by inside a training step: Horovod, or nothing where there is one rank."""
+"""What is added up over ranks: gradients and counts inside a training step, by Horovod, and the sums of metrics."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import tensorflow as tf
 
 # What Horovod adds up as it is; other numbers (bfloat16) travel as float32.
@@ -74,3 +76,17 @@ class HorovodWire(Wire):
         if self._compress and value.dtype.is_floating:
             return tf.cast(value, tf.float16)
         return value if value.dtype in _AS_IT_IS else tf.cast(value, tf.float32)
+
+
+def is_number(variable: Any) -> bool:
+    """Return whether a variable can be added up over ranks."""
+    kind = variable.dtype.base_dtype
+    return bool(kind.is_floating or kind.is_integer or kind.is_bool)
+
+
+def added_up(variable: Any, values: Sequence[Any]) -> Any:
+    """Return what a metric's variable has over all ranks, as TensorFlow's own strategies put it together."""
+    if variable.aggregation == tf.VariableAggregation.ONLY_FIRST_REPLICA:
+        return values[0]
+    added = np.sum(values, axis=0, dtype=np.asarray(values[0]).dtype)
+    return added / len(values) if variable.aggregation == tf.VariableAggregation.MEAN else added

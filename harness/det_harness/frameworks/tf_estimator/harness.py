@@ -12,7 +12,6 @@ from det_native.runtime import active_host
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
-    from det_harness.frameworks.gpus import GpuSight
     from det_harness.program.calls import ProgramSource
     from det_harness.ranks.communicator import Communicator
     from det_harness.trial.services import Controller, Services
@@ -21,18 +20,6 @@ if TYPE_CHECKING:
 
 class RolesHarness(EstimatorsHarness):
     """See ``FrameworkHarness``."""
-
-    def warm_up(self, device: str) -> None:
-        """Import TensorFlow, and build nothing."""
-        import tensorflow as tf
-
-        _ = tf.estimator.Estimator
-
-    def gpu_sight(self) -> GpuSight:
-        """Return what TensorFlow sees."""
-        from det_harness.frameworks.gpus import tensorflow_sight
-
-        return tensorflow_sight()
 
     def joined(
         self, gang: Gang | None, config: Mapping[str, Any], folder: Path, source: ProgramSource | None

@@ -1,10 +1,8 @@
 """What a training has changed of models and optimizers besides their tensors, in checkpoints and put back.
 
-``frozen_parameters``
-    By model, the names of the parameters whose ``requires_grad`` is off (``now``), and of those for which that has
-    changed since the model was wrapped, or since its training began (``changed``).
-``module_attributes``
-    By model, the plain attributes of its modules (``dropout.p``) that have changed, likewise.
+``module_settings``
+    By model, the settings of its modules (``dropout.p``, the mode, ``requires_grad`` of parameters) that have changed
+    since the model was wrapped, or since its training began.
 ``parameter_groups``
     By optimizer, its parameter groups as it was wrapped and as they are, as places: the number of a model and a
     parameter's name. Empty where nothing of it has changed.
@@ -22,7 +20,7 @@ import torch
 
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch import PyTorchTrialContext
-from det_native.pytorch.as_wrapped import AsWrapped, Attributes, frozen_parameters, is_plain, plain_attributes
+from det_native.pytorch.as_wrapped import MODE, NEEDS, AsWrapped, Settings, is_plain, settings_of
 
 Groups = list[list[torch.nn.Parameter]]
 _NOTHING = object()
@@ -47,13 +45,9 @@ def collect(context: PyTorchTrialContext) -> dict[str, Any]:
     """
     wrapped, begun = context.as_wrapped, context.as_begun
     return {
-        "frozen_parameters": [
-            _frozen(frozen_parameters(model), *before)
-            for model, *before in zip(context.models, wrapped.frozen, begun.frozen, strict=True)
-        ],
-        "module_attributes": [
-            _differing(plain_attributes(model), *before)
-            for model, *before in zip(context.models, wrapped.attributes, begun.attributes, strict=True)
+        "module_settings": [
+            _differing(settings_of(model), *before)
+            for model, *before in zip(context.models, wrapped.settings, begun.settings, strict=True)
         ],
         "parameter_groups": [
             _changed_groups(optimizer, before, context)
@@ -63,7 +57,7 @@ def collect(context: PyTorchTrialContext) -> dict[str, Any]:
 
 
 def put_back(models: Sequence[torch.nn.Module], state: Mapping[str, Any], as_wrapped: AsWrapped | None = None) -> None:
-    """Give models the ``requires_grad``, the attributes and the modes of a checkpoint.
+    """Give models the settings of a checkpoint.
 
     Parameters
     ----------
@@ -74,21 +68,11 @@ def put_back(models: Sequence[torch.nn.Module], state: Mapping[str, Any], as_wra
         What the models were like when they were wrapped. Without it they are others that the user has, and get what the
         training has changed only.
     """
-    for model, frozen in zip(models, state.get("frozen_parameters") or [], strict=False):
-        names, touched = frozenset(frozen["now"]), frozenset(frozen["changed"])
-        for name, parameter in model.named_parameters():
-            if parameter.requires_grad is (name in names) and (as_wrapped is not None or name in touched):
-                parameter.requires_grad_(name not in names)
-    for model, evaluating in zip(
-        models, (state.get("evaluating") or []) if as_wrapped is not None else [], strict=False
-    ):
-        names = frozenset(evaluating)
+    unchanged = as_wrapped.settings if as_wrapped is not None else [{} for _ in models]
+    for model, changed, before in zip(models, state.get("module_settings") or [], unchanged, strict=False):
         for name, module in model.named_modules():
-            module.training = name not in names
-    unchanged = as_wrapped.attributes if as_wrapped is not None else [{} for _ in models]
-    for model, changed, before in zip(models, state.get("module_attributes") or [], unchanged, strict=False):
-        for name, module in model.named_modules():
-            _set_attributes(module, changed.get(name, {}), before.get(name, {}))
+            here = {key: value for key, value in changed.get(name, {}).items() if as_wrapped is not None or key != MODE}
+            _set(module, here, before.get(name, {}))
 
 
 def groups_to_be(
@@ -155,12 +139,8 @@ def _make_groups(optimizer: torch.optim.Optimizer, groups: Groups, saved: Sequen
         optimizer.add_param_group({"params": params, **further})
 
 
-def _frozen(now: list[str], *before: list[str]) -> dict[str, list[str]]:
-    return {"now": now, "changed": sorted(set[str]().union(*({*now} ^ {*names} for names in before)))}
-
-
-def _differing(now: Attributes, *before: Attributes) -> Attributes:
-    """Return the attributes that are not what they were, without modules that have none of them."""
+def _differing(now: Settings, *before: Settings) -> Settings:
+    """Return the settings that are not what they were, without modules that have none of them."""
     found = {
         name: {
             key: value
@@ -172,14 +152,15 @@ def _differing(now: Attributes, *before: Attributes) -> Attributes:
     return {name: own for name, own in found.items() if own}
 
 
-def _set_attributes(module: torch.nn.Module, changed: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+def _set(module: torch.nn.Module, changed: Mapping[str, Any], before: Mapping[str, Any]) -> None:
     own = vars(module)
     taken = {*module._parameters, *module._buffers, *module._modules}
-    for key, value in before.items():
-        if key not in changed and is_plain(own.get(key, _NOTHING)) and not _same(own[key], value):
-            own[key] = value
-    for key, value in changed.items():
-        if key not in taken and not _same(own.get(key, _NOTHING), value):
+    for key, value in {**before, **changed}.items():
+        if key.endswith(NEEDS):
+            parameter = module._parameters.get(key.removesuffix(NEEDS))
+            if parameter is not None and parameter.requires_grad is not value:
+                parameter.requires_grad_(value)
+        elif key not in taken and (key in changed or is_plain(own.get(key, _NOTHING))):
             own[key] = value
 
 

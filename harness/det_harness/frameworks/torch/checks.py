@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 from det_harness.trial.metrics import check_names
@@ -37,7 +36,7 @@ def check_trial_class(trial_class: type[PyTorchTrial]) -> None:
     name = trial_class.__name__
     old = _old_methods(trial_class)
     # A class of today may well have a method of its own called build_model().
-    if old and (inspect.isabstract(trial_class) or _with_model(trial_class)):
+    if old and (inspect.isabstract(trial_class) or _takes_model(trial_class)):
         raise TrialDefinitionError(_migration(trial_class, old))
     missing = sorted(getattr(trial_class, "__abstractmethods__", ()))
     if missing:
@@ -217,40 +216,19 @@ def _old_methods(trial_class: type[PyTorchTrial]) -> list[str]:
     return [method for method in _WRAPPED_BY if callable(getattr(trial_class, method, None))]
 
 
-def _with_model(trial_class: type[PyTorchTrial]) -> list[str]:
-    """Return the methods of a batch that take the model as an argument, as the old interface had it."""
-    found = []
-    for method in _BATCH_METHODS:
-        function = getattr(trial_class, method)
-        if overrides(trial_class, method) and callable(function):
-            parameters = list(inspect.signature(function).parameters)
-            if "model" in parameters[1:]:
-                found.append(method)
-    return found
+def _takes_model(trial_class: type[PyTorchTrial]) -> bool:
+    """Return whether a method of a batch takes the model as an argument, as the old interface had it."""
+    functions = [getattr(trial_class, method) for method in _BATCH_METHODS if overrides(trial_class, method)]
+    return any("model" in inspect.signature(function).parameters for function in functions if callable(function))
 
 
 def _migration(trial_class: type[PyTorchTrial], old: list[str]) -> str:
-    steps = " ".join(f"{number}. {step}" for number, step in enumerate(_steps(trial_class, old), 1))
-    return f"{trial_class.__name__} uses the interface of Determined 0.12.12 and earlier ({_listed(old)}). {steps}"
-
-
-def _steps(trial_class: type[PyTorchTrial], old: list[str]) -> Iterator[str]:
-    """Yield the steps of the migration that this class needs."""
-    yield (
-        f"Make in __init__(self, context) what {_listed(old)} made, wrap it there with "
-        f"{' and '.join(f'context.{_WRAPPED_BY[one]}()' for one in old)}, keep it in self, and remove {_listed(old)}."
+    return (
+        f"{trial_class.__name__} uses the interface of Determined 0.12.12 and earlier ({_listed(old)}): in "
+        f"__init__(self, context), make and keep in self what these made, and wrap it with "
+        f"{' and '.join(f'context.{_WRAPPED_BY[one]}()' for one in old)}. Methods take no model any more, and "
+        "train_batch() calls context.backward(loss), then context.step_optimizer(optimizer)."
     )
-    yield (
-        "If optimizations.mixed_precision is set, remove it from the configuration, and call "
-        "context.configure_apex_amp() in __init__()."
-    )
-    with_model = _with_model(trial_class)
-    if with_model:
-        yield f"Remove the argument `model` of {_listed(with_model)}; use the model that is kept in self."
-    clip = (
-        " Give clip_grads= to it instead of a callback that clips." if overrides(trial_class, "build_callbacks") else ""
-    )
-    yield f"In train_batch(), call context.backward(loss), then context.step_optimizer(optimizer).{clip}"
 
 
 def _listed(methods: list[str]) -> str:

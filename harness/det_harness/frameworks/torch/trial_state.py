@@ -57,10 +57,9 @@ _COMMON = (
     *_TENSORS,
     "lr_schedulers_state_dict",
     "scalers_state_dict",
-    "frozen_parameters",
     "parameter_groups",
 )
-_OF_OBJECTS = (*_COMMON, "evaluating", "gradients", "module_attributes")
+_OF_OBJECTS = (*_COMMON, "gradients", "module_settings")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.Tensor, torch.Size, torch.dtype, torch.device)
 
 
@@ -80,7 +79,6 @@ def collect(
         "models_state_dict": [model.state_dict() for model in context.models],
         "optimizers_state_dict": [optimizer.state_dict() for optimizer in context.optimizers],
         "gradients": [_gradients(model) for model in context.models],
-        "evaluating": [_evaluating(model) for model in context.models],
         "lr_schedulers_state_dict": [scheduler.state_dict() for scheduler in context.lr_schedulers],
         "scalers_state_dict": [scaler.state_dict() for scaler in context.scalers],
         "callbacks": {name: callback.state_dict() for name, callback in callbacks.items()},
@@ -309,11 +307,6 @@ def _read_models(folder: Path, mesh: Any = None) -> list[Any]:
 def _gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return gradients that the next batch will add to: of an aggregation under way, or kept by the user's code."""
     return {name: value.grad.detach() for name, value in model.named_parameters() if value.grad is not None}
-
-
-def _evaluating(model: torch.nn.Module) -> list[str]:
-    """Return the names of the modules that are in evaluation mode: frozen, maybe in the midst of the training."""
-    return [name for name, module in model.named_modules() if not module.training]
 
 
 def put_gradients(model: torch.nn.Module, gradients: dict[str, torch.Tensor]) -> None:

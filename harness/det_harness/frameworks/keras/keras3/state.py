@@ -18,7 +18,6 @@ import tensorflow as tf
 from det_harness.frameworks.keras import fitting, model_state
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.trial import after_training, rng, state_files
-from det_native.keras import precision
 from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
 
@@ -91,14 +90,6 @@ def begin_with(folder: Path, model: Any, first_batch: Callable[[], Any], *, opti
     values = internals.values_of(kept)
     read_model(after_training.weights_in(folder), model)
     internals.set_values(kept, values)
-
-
-def load_weights(call: FitCall, directory: Path) -> Any:
-    """Load a checkpoint into the model of a call of ``fit`` that is not run; see ``model_state.load_weights``."""
-    with precision.applied(call.context.env):
-        bring_back(call, directory)
-    call.context.release_model(call.model)
-    return call.model
 
 
 def bring_back(call: FitCall, directory: Path) -> None:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
-import torch
-
 from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Validation
 from det_harness.frameworks.torch.reduction import Reduction
@@ -109,14 +107,6 @@ class CapturedLoop(Definition):
     def epoch_length(self, loader: DataLoader | None, context: PyTorchTrialContext) -> int:
         """Return the batches that an epoch counts as; in a quick check one."""
         return 1 if self.quick else self._call.batches
-
-    def further_generators(self) -> dict[str, torch.Generator]:
-        """Return the generators that wrapped loaders have of their own."""
-        return {
-            f"{number} {name}": generator
-            for number, loader in enumerate(self._call.loaders)
-            for name, generator in loader.generators.items()
-        }
 
 
 def whole(periods: Periods, epoch: int) -> Periods:

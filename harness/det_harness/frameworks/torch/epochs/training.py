@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-
-import torch
 
 from det_harness.frameworks.torch.epochs.definition import CapturedLoop, rescaled
 from det_harness.frameworks.torch.epochs.rows import EpochRows
 from det_harness.frameworks.torch.training import TorchTraining
 from det_harness.trial.averages import averaged
 from det_native.pytorch.epochs_call import EpochsCall
-from det_native.pytorch.passes import set_states, states_of
 
 
 class EpochsTraining(TorchTraining):
@@ -79,34 +76,21 @@ class EpochsTraining(TorchTraining):
         return max(self.done, self.rows.reached)
 
     def _batches_from(self, position: Any) -> Iterator[Any]:
-        place = _Place(self.definition.further_generators(), self.epoch_length)
         if position is not None:
-            place.restore(position)
-            self.schedule.periods = rescaled(self.schedule.periods, self.epoch_length, place.epoch_length)
-            self.epoch_length = self.rows.epoch_length = place.epoch_length
-        return place
+            length = position["epoch_length"]
+            self.schedule.periods = rescaled(self.schedule.periods, self.epoch_length, length)
+            self.epoch_length = self.rows.epoch_length = length
+        return _Place(self.epoch_length)
 
 
 class _Place(Iterator[Any]):
-    """What stands for the place in data that nobody gives here.
+    """What stands for the place in data that nobody gives here: as how many batches an epoch counts.
 
-    It has the states of the loaders' own generators, and as how many batches an epoch counts: a loader may have another
-    length when the trial goes on.
+    A loader may have another length when the trial goes on.
     """
 
-    def __init__(self, generators: Mapping[str, torch.Generator], epoch_length: int) -> None:
-        self._generators = generators
-        self.epoch_length = epoch_length
+    def __init__(self, epoch_length: int) -> None:
+        self.position = {"epoch_length": epoch_length}
 
     def __next__(self) -> Any:
         raise StopIteration
-
-    @property
-    def position(self) -> dict[str, Any]:
-        """Return it in a form for JSON."""
-        return {"generators": states_of(self._generators), "epoch_length": self.epoch_length}
-
-    def restore(self, position: Mapping[str, Any]) -> None:
-        """Put the states back."""
-        set_states(self._generators, position["generators"])
-        self.epoch_length = position["epoch_length"]
