@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -49,8 +48,6 @@ def put_clock_values(proof: CallProof, payload: Any) -> list[tuple[Slot, Any]]:
             renamed[here[1]] = there.text
         with suppress(Exception):  # a class of the user's that takes no other value
             value = read(there.text, slot.value, folder)
-            if there.kind in ("str", "path"):
-                _rename_temporary(str(slot.value), str(value))
             slot.put(value)
             changed.append((slot, value))
     _rename_entries(folder, {old: new for old, new in renamed.items() if _HOST not in old})
@@ -59,14 +56,6 @@ def put_clock_values(proof: CallProof, payload: Any) -> list[tuple[Slot, Any]]:
             with suppress(OSError):
                 os.makedirs(safe_join(Path(folder), value.folder), exist_ok=True)
     return changed
-
-
-def _rename_temporary(old: str, new: str) -> None:
-    """Rename a file or folder among the temporary ones."""
-    inside = f"{os.path.realpath(tempfile.gettempdir())}{os.sep}"
-    if os.path.realpath(old).startswith(inside) and os.path.lexists(old) and not os.path.lexists(new):
-        with suppress(OSError):
-            os.rename(old, new)
 
 
 def _rename_entries(folder: str, names: dict[str, str]) -> None:

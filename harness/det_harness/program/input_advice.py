@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
+from det_native.capture.bindings import bound_by
 from det_native.inspection.registry import adapter_of
 from det_native.proof.call import Difference
 from det_native.schema.manifests import Program
@@ -101,10 +102,7 @@ def bound_in(source: str) -> set[str]:
         tree = ast.parse(source)
     except SyntaxError:
         return set()
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return bound | {
-        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    }
+    return {name for node in ast.walk(tree) for name in bound_by(node)}
 
 
 def _is_data(difference: Difference) -> bool:
