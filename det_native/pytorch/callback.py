@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -110,45 +110,36 @@ class PyTorchCallback:
         """Restore a state that ``state_dict`` returned."""
 
 
-class ClipGradsL2Norm(PyTorchCallback):
-    """Clips the norm of each optimizer's gradients before its steps.
+class _Clips(PyTorchCallback):
+    """Clips each optimizer's gradients before its steps.
 
     Kept for trials that were written for Determined, which deprecated it: give ``step_optimizer`` a ``clip_grads``.
 
     Parameters
     ----------
     clip_value : float
-        The largest L2 norm of the gradients of an optimizer's parameters, taken together.
+        The largest L2 norm of the gradients of an optimizer's parameters, taken together, or magnitude of a value.
     """
 
+    _clip: Callable[..., Any]
+
     def __init__(self, clip_value: float) -> None:
-        self._clip_value = _positive(clip_value, type(self).__name__)
+        if not clip_value > 0:
+            raise ArgumentError(f"{type(self).__name__}(clip_value={clip_value!r}): give a number greater than 0.")
+        self._clip_value = clip_value
 
     def on_before_optimizer_step(self, parameters: Iterator[torch.nn.Parameter]) -> None:
         """Clip."""
-        torch.nn.utils.clip_grad_norm_(parameters, self._clip_value)
+        self._clip(parameters, self._clip_value)
 
 
-class ClipGradsL2Value(PyTorchCallback):
-    """Clips every value of each optimizer's gradients before its steps.
+class ClipGradsL2Norm(_Clips):
+    """Clips the norm of each optimizer's gradients."""
 
-    Kept for trials that were written for Determined, which deprecated it: give ``step_optimizer`` a ``clip_grads``.
-
-    Parameters
-    ----------
-    clip_value : float
-        The largest magnitude of a value of a gradient.
-    """
-
-    def __init__(self, clip_value: float) -> None:
-        self._clip_value = _positive(clip_value, type(self).__name__)
-
-    def on_before_optimizer_step(self, parameters: Iterator[torch.nn.Parameter]) -> None:
-        """Clip."""
-        torch.nn.utils.clip_grad_value_(parameters, self._clip_value)
+    _clip = staticmethod(torch.nn.utils.clip_grad_norm_)
 
 
-def _positive(value: float, owner: str) -> float:
-    if not value > 0:
-        raise ArgumentError(f"{owner}(clip_value={value!r}): give a number greater than 0.")
-    return value
+class ClipGradsL2Value(_Clips):
+    """Clips every value of each optimizer's gradients."""
+
+    _clip = staticmethod(torch.nn.utils.clip_grad_value_)

@@ -189,7 +189,7 @@ class DataLoader:
         base = self._loader
         if self.iterable:
             return self._stream(False, 0, 1, 0, seed, None, draws_seed=True)
-        items = self._sampler
+        items = self.plain_sampler
         return self._loader_of(
             NumberedItems(items, 0) if base.num_workers else items, seed_for(seed, 0), base.generator
         )
@@ -214,7 +214,7 @@ class DataLoader:
             return iter(self._stream(True, 0, 1, 0, seed, position, draws_seed=True))
         return Passes(
             lambda items: self._loader_of(items, seed_for(seed, 0), base.generator),
-            self._sampler,
+            self.plain_sampler,
             repeatable=_is_plain(base.sampler) and self.plain_batches,
             generators={**generators_of(base), **others},
             seed=seed,
@@ -229,7 +229,7 @@ class DataLoader:
         return generators_of(self._loader)
 
     @property
-    def _sampler(self) -> Any:
+    def plain_sampler(self) -> Any:
         """What torch's iterator takes its items from."""
         return self._loader.sampler if self._loader.batch_sampler is None else self._loader.batch_sampler
 

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from loop_run import LoopRun  # noqa: E402 (after the check for torch)
+from loop_run import RECORDS, LoopRun  # noqa: E402 (after the check for torch)
 from native_line import torch_generator, torch_is_warm  # noqa: E402, F401 (autouse)
 
 pytestmark = pytest.mark.slow
@@ -74,6 +74,47 @@ def test_a_loop_goes_on_with_its_names(tmp_path: Path, train: Any, stop: int) ->
     assert all(torch.equal(value, resumed["best_state"][name]) for name, value in whole["best_state"].items())
     assert resumed["best_model"] is second.model
     assert resumed["final"]["0.weight"].data_ptr() == second.model[0].weight.data_ptr()
+
+
+class Rotating(torch.utils.data.Sampler[int]):
+    """Begins each pass one record later than the one before."""
+
+    def __init__(self, records: int) -> None:
+        self.records, self.passes = records, 0
+
+    def __len__(self) -> int:
+        return self.records
+
+    def __iter__(self) -> Any:
+        begin, self.passes = self.passes, self.passes + 1
+        return iter([(begin + place) % self.records for place in range(self.records)])
+
+
+OVER_ROTATED = """
+seen = []
+for batch in batches:
+    run.step(batch)
+    seen += batch[0][:, 0].tolist()
+    run.stop = run.context.batch_idx + 1 == stop
+"""
+
+
+def rotated(run: LoopRun, stop: int = 0) -> dict[str, Any]:
+    dataset, sampler = run.loader().dataset, Rotating(RECORDS)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=run.context.get_per_slot_batch_size(), sampler=sampler)
+    batches = run.context.train(loader, validation_loader=run.loader(), evaluate_batch=run.evaluate)
+    names: dict[str, Any] = {"__name__": "__main__", "run": run, "stop": stop, "batches": batches, "sampler": sampler}
+    exec(compile(OVER_ROTATED, "<cell>", "exec"), names)  # noqa: S102 (the test's own)
+    return names
+
+
+def test_a_sampler_that_counts_its_passes_is_not_ahead_of_the_pass_that_goes_on(tmp_path: Path) -> None:
+    whole = rotated(LoopRun(tmp_path / "whole", epochs=3, **PERIODS))
+    first = LoopRun(tmp_path / "parts", epochs=3, **PERIODS)
+    rotated(first, 13)
+    resumed = rotated(LoopRun(tmp_path / "parts", epochs=3, resume=first.last(), **PERIODS))
+    assert resumed["seen"] == whole["seen"]
+    assert resumed["sampler"].passes == whole["sampler"].passes == 3
 
 
 @pytest.mark.long

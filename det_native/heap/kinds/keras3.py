@@ -8,16 +8,13 @@ from typing import Any
 from det_native.heap.edges import BY_NAME, OF_PROCESS, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
-from det_native.heap.kinds.tensorflow_ import facts_of, make_variable
+from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
-_OF_THE_PROCESS = frozenset(
+_OF_THE_PROCESS = OF_TRACKING | frozenset(
     [
         *("train_function", "test_function", "predict_function", "_eval_epoch_iterator", "_epoch_iterator"),
         *("_tracker", "_lock", "_auto_config", "_loss_ids", "_obj_type", "build", "quantize", "_jax_state"),
-        *("_distribute_strategy", "_distribution_strategy", "_compiled_trainable_state", "_self_setattr_tracking"),
-        *("_self_update_uid", "_self_name_based_restores", "_self_saveable_object_factories"),
-        *("_self_unconditional_checkpoint_dependencies", "_self_unconditional_dependency_names"),
-        "_self_unconditional_deferred_dependencies",
+        *("_distribute_strategy", "_distribution_strategy", "_compiled_trainable_state"),
     ]
 )
 

@@ -62,6 +62,8 @@ _NO_DEPENDENCIES: dict[str, Any] = {
     "_self_name_based_restores": set(),
     "_self_saveable_object_factories": {},
 }
+#: Attributes by which TensorFlow tracks what an object depends on.
+OF_TRACKING = frozenset(_NO_DEPENDENCIES) | {"_self_setattr_tracking"}
 
 
 class TrackableKind(AttributesKind):
@@ -71,7 +73,7 @@ class TrackableKind(AttributesKind):
     """
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
-        super().__init__(frozenset(_NO_DEPENDENCIES) | {"_self_setattr_tracking"} | skipped, compared=compared)
+        super().__init__(OF_TRACKING | skipped, compared=compared)
 
     def read(self, obj: Any) -> dict[Any, Any]:
         values: dict[Any, Any] = super().read(obj)

@@ -6,6 +6,7 @@ where it is, and whoever asks for one thing of it (its random numbers, say) must
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -318,6 +319,21 @@ def controller_class_of(trial_class: Any, harness: FrameworkHarness) -> Any:
             f"{usual.__module__}.{usual.__name__}."
         )
     return found
+
+
+def check_methods(trial_class: type, methods: Iterable[str]) -> None:
+    """Refuse a trial class that lacks methods, or has one of these with arguments."""
+    missing = sorted(getattr(trial_class, "__abstractmethods__", ()))
+    if missing:
+        lacks = ", ".join(f"{one}()" for one in missing)
+        raise TrialDefinitionError(f"{trial_class.__name__} lacks {lacks}; define it in the class.")
+    for method in methods:
+        function = inspect.getattr_static(trial_class, method)
+        if inspect.isfunction(function) and len(inspect.signature(function).parameters) != 1:
+            raise TrialDefinitionError(
+                f"{trial_class.__name__}.{method}{inspect.signature(function)} must take (self) only; hyperparameters "
+                "are in self.context."
+            )
 
 
 def without_objects(framework: str) -> UnsupportedFeatureError:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 
-from det_native.errors import TrialDefinitionError
+from det_harness.frameworks.base import check_methods
 from det_native.estimator.base_context import EstimatorContext
 from det_native.estimator.call import EstimatorCall
 from det_native.estimator.checks import check_estimator, check_serving, check_spec
@@ -77,17 +76,7 @@ def check_trial_class(trial_class: type) -> None:
     TrialDefinitionError
         If methods are missing, or take arguments.
     """
-    missing = sorted(getattr(trial_class, "__abstractmethods__", ()))
-    if missing:
-        lacks = ", ".join(f"{one}()" for one in missing)
-        raise TrialDefinitionError(f"{trial_class.__name__} lacks {lacks}; define it in the class.")
-    for method in _METHODS:
-        function = inspect.getattr_static(trial_class, method)
-        if inspect.isfunction(function) and len(inspect.signature(function).parameters) != 1:
-            raise TrialDefinitionError(
-                f"{trial_class.__name__}.{method}{inspect.signature(function)} must take (self) only; hyperparameters "
-                "are in self.context."
-            )
+    check_methods(trial_class, _METHODS)
 
 
 def definition_of(trial_class: type[EstimatorTrial], environment: TrialEnvironment) -> Definition:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
+from det_harness.frameworks.base import check_methods
 from det_harness.frameworks.keras.due import DueValidations
 from det_harness.frameworks.keras.session import apply_session_config
 from det_harness.frameworks.keras.switches import needing_own_process, refuse_in_graph_mode
@@ -40,17 +40,7 @@ def check_trial_class(trial_class: type) -> None:
             f"{trial_class.__name__}.trial_context_class is {contexts!r}; set it to a subclass of "
             "det.keras.TFKerasTrialContext, or leave it out."
         )
-    missing = sorted(getattr(trial_class, "__abstractmethods__", ()))
-    if missing:
-        lacks = ", ".join(f"{one}()" for one in missing)
-        raise TrialDefinitionError(f"{trial_class.__name__} lacks {lacks}; define it in the class.")
-    for method in ("build_model", "build_training_data_loader", "build_validation_data_loader"):
-        function = inspect.getattr_static(trial_class, method)
-        if inspect.isfunction(function) and len(inspect.signature(function).parameters) != 1:
-            raise TrialDefinitionError(
-                f"{trial_class.__name__}.{method}{inspect.signature(function)} must take (self) only; hyperparameters "
-                "are in self.context."
-            )
+    check_methods(trial_class, ("build_model", "build_training_data_loader", "build_validation_data_loader"))
 
 
 def call_to_train(trial_class: type[TFKerasTrial], services: Services) -> FitCall:

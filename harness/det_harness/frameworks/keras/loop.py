@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Protocol
 
-from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras import epoch_reports, model_state
 from det_harness.frameworks.keras.batch_values import BatchValues
 from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.comparison import Comparison
@@ -22,13 +22,11 @@ from det_harness.frameworks.keras.data import Feed, only_the_last_is_smaller
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.epoch_reports import EpochReports, as_number
 from det_harness.frameworks.keras.hooks import AddedHooks, NamingCallbacks
-from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.frameworks.keras.training_step import Told, TrainingStep
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import check_names
 from det_harness.trial.schedule import Train
-from det_harness.trial.services import Services
 from det_native.errors import InvalidDataError
 from det_native.inspection.attributes import is_own_module
 from det_native.keras.callbacks import Callback
@@ -40,17 +38,13 @@ from det_native.schema.numbers import shown_number
 _REPORT_INTERVAL = 0.25
 
 
-class Training(Protocol):
+class Training(epoch_reports.Training, Protocol):
     """What the callbacks ask of the controller that trains (a ``KerasController``)."""
 
-    call: FitCall
-    services: Services
-    steps: int
     lengths: EpochLengths
     feed: Feed
     driver: Driver
     comparison: Comparison
-    ranks: Ranks
     checkpoints: KerasCheckpoints
     training_step: TrainingStep | None
 
@@ -64,9 +58,6 @@ class Training(Protocol):
     @property
     def averages(self) -> bool:
         """Whether training metrics are reported as means over the ranks."""
-
-    def epochs(self) -> int:
-        """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
 
     def epochs_of_fit(self) -> int:
         """Return when Keras ends by itself."""

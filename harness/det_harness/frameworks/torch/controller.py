@@ -45,7 +45,7 @@ class PyTorchTrialController:
         return self._loop.run()
 
 
-class NativeTorchController:
+class NativeTorchController(PyTorchTrialController):
     """Runs one trial of a captured call of ``context.fit()``.
 
     Parameters
@@ -57,10 +57,6 @@ class NativeTorchController:
 
     def __init__(self, call: TorchCall, services: Services) -> None:
         self._loop = _Loop(TorchTraining(CapturedCall(call, services)))
-
-    def run(self) -> Outcome:
-        """Train to the end; raises as `PyTorchTrialController.run` does."""
-        return self._loop.run()
 
 
 class _Loop:

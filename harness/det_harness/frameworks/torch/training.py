@@ -25,6 +25,7 @@ from det_harness.trial import rng
 from det_harness.trial.averages import averaged
 from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.metrics import scalar
+from det_native.heap.call import CallSnapshot
 from det_native.imports import load_optimizers
 from det_native.pytorch import LRScheduler
 from det_native.tensorboard import place
@@ -107,7 +108,10 @@ class TorchTraining(TrainingPort):
         self._position: Any = None
         self.context.leave_batches()
         self.services.count.ask(self._count)
+        sampler = self._sampler_as_made()
         position = self._checkpoints.restore()
+        if sampler is not None and position is not None:
+            sampler.undo()  # the pass that was under way is begun again
         self.done = self.schedule.progress.batches
         self.ranks.start()
         self.batches = self._batches_from(position)
@@ -157,6 +161,13 @@ class TorchTraining(TrainingPort):
         """Return how many batches are done, with the one that is being trained."""
         present = self.context.present_batch
         return self.done if present is None else max(self.done, present + 1)
+
+    def _sampler_as_made(self) -> CallSnapshot | None:
+        """Return the sampler of a call as its program has made it; checkpoints have it in the midst of a pass."""
+        if self._loader is None or getattr(self.context, "snapshot", None) is None:
+            return None
+        kept = [self._loader.dataset, *self.context.models, *self.context.optimizers]
+        return CallSnapshot({}, given={"sampler": self._loader.plain_sampler}, kept_elsewhere=kept, keep_small=True)
 
     def _batches_from(self, position: Any) -> Iterator[Any]:
         """Return the training data from the batch that comes next."""

@@ -213,14 +213,10 @@ def restore(state: dict[str, Any], context: PyTorchTrialContext, callbacks: Mapp
     CheckpointError
         If models, optimizers or schedulers do not fit those of the checkpoint.
     """
-    owner = wrapper_of(context.owner)
-    _load_each(owner, "model", context.models, state["models_state_dict"])
-    _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
+    _load_objects(state, context)
     for model, gradients in zip(context.models, state["gradients"], strict=True):
         put_gradients(model, gradients)
     changed.put_back(context.models, state, context.as_wrapped)
-    _load_each(owner, "learning rate scheduler", context.lr_schedulers, state["lr_schedulers_state_dict"])
-    _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
     for name, saved in state["callbacks"].items():
         if name not in callbacks:
             logger.warning("The checkpoint has a state for the callback '%s', which is no longer there.", name)
@@ -242,7 +238,7 @@ def load_models(folder: Path, context: PyTorchTrialContext, *, optimizers: bool 
         If they do not fit those of the checkpoint.
     """
     mesh = sharded_state.mesh_of(context.models)
-    weights, owner = after_training.weights_in(folder), wrapper_of(context.owner)
+    weights = after_training.weights_in(folder)
     if optimizers:
         state = read(weights)
         sharded_state.put_back(state, weights, mesh)
@@ -251,12 +247,7 @@ def load_models(folder: Path, context: PyTorchTrialContext, *, optimizers: bool 
     else:
         state = {"models_state_dict": _read_models(weights, mesh), "optimizers_state_dict": [], "gradients": []}
     sharded_state.fit(state, context)
-    _load_each(owner, "model", context.models, state["models_state_dict"])
-    if not optimizers:
-        return
-    _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
-    _load_each(owner, "learning rate scheduler", context.lr_schedulers, state["lr_schedulers_state_dict"])
-    _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
+    _load_objects(state, context, models_only=not optimizers)
 
 
 def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> list[torch.nn.Module]:
@@ -314,6 +305,16 @@ def put_gradients(model: torch.nn.Module, gradients: dict[str, torch.Tensor]) ->
     for name, parameter in model.named_parameters():
         saved = gradients.get(name)
         parameter.grad = None if saved is None else saved.to(parameter.device)
+
+
+def _load_objects(state: dict[str, Any], context: PyTorchTrialContext, *, models_only: bool = False) -> None:
+    owner = wrapper_of(context.owner)
+    _load_each(owner, "model", context.models, state["models_state_dict"])
+    if models_only:
+        return
+    _load_each(owner, "optimizer", context.optimizers, state["optimizers_state_dict"])
+    _load_each(owner, "learning rate scheduler", context.lr_schedulers, state["lr_schedulers_state_dict"])
+    _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
 
 
 def _load_each(owner: str, kind: str, objects: list[Any], states: list[Any]) -> None:

@@ -26,7 +26,7 @@ logger = logging.getLogger("det_harness")
 _BY_ITSELF = "A loop over context.epochs() loads, trains and evaluates by itself."
 
 
-class CapturedLoop(Definition):
+class CapturedLoop(Definition, Validation):
     """A loop over ``context.epochs()``: what the user has built in the program.
 
     Parameters
@@ -70,8 +70,17 @@ class CapturedLoop(Definition):
         return None
 
     def evaluation(self, trial: PyTorchTrial, context: PyTorchTrialContext, reduction: Reduction) -> Validation:
-        """Return what says who computes the metrics; the loop has done it."""
-        return _Reported(self.trainer)
+        """Return this itself: the loop has computed the metrics."""
+        return self
+
+    @property
+    def owner(self) -> str:
+        """What computes the metrics, for messages."""
+        return self.trainer
+
+    def run(self) -> dict[str, Any]:
+        """Refuse to validate."""
+        raise TrialDefinitionError(_BY_ITSELF)
 
     def validated(self, metrics: Mapping[str, Any]) -> None:
         """Choose by which of the first metrics trials are compared, where nobody has said it."""
@@ -133,25 +142,7 @@ class _Loop(PyTorchTrial):
     def __init__(self, context: PyTorchTrialContext) -> None:
         pass
 
-    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> Any:
+    def train_batch(self, *arguments: Any, **named: Any) -> Any:
         raise TrialDefinitionError(_BY_ITSELF)
 
-    def build_training_data_loader(self) -> Any:
-        raise TrialDefinitionError(_BY_ITSELF)
-
-    def build_validation_data_loader(self) -> Any:
-        raise TrialDefinitionError(_BY_ITSELF)
-
-
-class _Reported(Validation):
-    verb = "report"
-
-    def __init__(self, owner: str) -> None:
-        self._owner = owner
-
-    @property
-    def owner(self) -> str:
-        return self._owner
-
-    def run(self) -> dict[str, Any]:
-        raise TrialDefinitionError(_BY_ITSELF)
+    build_training_data_loader = build_validation_data_loader = train_batch
