@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
@@ -25,22 +23,6 @@ def upgrade() -> None:
     _make_checkpoints()
     _make_logs()
     _make_events()
-
-
-def downgrade() -> None:
-    """Remove all tables."""
-    for table in (
-        "events",
-        "logs",
-        "checkpoints",
-        "buckets",
-        "metrics",
-        "runs",
-        "trials",
-        "experiments",
-        "bundles",
-    ):
-        op.drop_table(table)
 
 
 def _make_bundles() -> None:

@@ -10,8 +10,6 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -20,11 +18,3 @@ def upgrade() -> None:
     op.create_index("ix_bundles_check_key", "bundles", ["check_key"], unique=False)
     op.add_column("experiments", sa.Column("seconds_left", sa.Float(53), nullable=True))
     op.add_column("runs", sa.Column("stop_asked", sa.Boolean(), nullable=False, server_default=sa.false()))
-
-
-def downgrade() -> None:
-    """Remove the columns."""
-    op.drop_column("runs", "stop_asked")
-    op.drop_column("experiments", "seconds_left")
-    op.drop_index("ix_bundles_check_key", table_name="bundles")
-    op.drop_column("bundles", "check_key")

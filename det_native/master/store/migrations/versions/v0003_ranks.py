@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
 
 _runs = sa.table(
     "runs", sa.column("run_id", sa.String), sa.column("log_offset", sa.BigInteger), sa.column("log_offsets", sa.JSON)
@@ -23,13 +21,3 @@ def upgrade() -> None:
     for run_id, offset in connection.execute(sa.select(_runs.c.run_id, _runs.c.log_offset)).all():
         connection.execute(sa.update(_runs).where(_runs.c.run_id == run_id).values(log_offsets=[offset]))
     op.drop_column("runs", "log_offset")
-
-
-def downgrade() -> None:
-    """Keep the offset of the first rank only."""
-    op.add_column("runs", sa.Column("log_offset", sa.BigInteger(), nullable=False, server_default="0"))
-    connection = op.get_bind()
-    for run_id, offsets in connection.execute(sa.select(_runs.c.run_id, _runs.c.log_offsets)).all():
-        connection.execute(sa.update(_runs).where(_runs.c.run_id == run_id).values(log_offset=offsets[0]))
-    op.drop_column("runs", "log_offsets")
-    op.drop_column("logs", "rank")

@@ -7,15 +7,8 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Add the column."""
     op.add_column("experiments", sa.Column("waits_for", sa.Text(), nullable=True))
-
-
-def downgrade() -> None:
-    """Remove the column."""
-    op.drop_column("experiments", "waits_for")

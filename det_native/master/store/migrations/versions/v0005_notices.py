@@ -7,17 +7,9 @@ from alembic import op
 
 revision = "0005"
 down_revision = "0004"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Add both columns."""
     op.add_column("trials", sa.Column("waiting", sa.Text(), nullable=True))
     op.add_column("trials", sa.Column("notice", sa.Text(), nullable=True))
-
-
-def downgrade() -> None:
-    """Drop both."""
-    op.drop_column("trials", "notice")
-    op.drop_column("trials", "waiting")

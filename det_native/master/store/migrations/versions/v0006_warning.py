@@ -7,15 +7,8 @@ from alembic import op
 
 revision = "0006"
 down_revision = "0005"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Add the warning of trials."""
     op.add_column("trials", sa.Column("warning", sa.Text(), nullable=True))
-
-
-def downgrade() -> None:
-    """Forget it."""
-    op.drop_column("trials", "warning")

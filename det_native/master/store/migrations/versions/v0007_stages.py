@@ -7,15 +7,8 @@ from alembic import op
 
 revision = "0007"
 down_revision = "0006"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Add the units of trials."""
     op.add_column("trials", sa.Column("units", sa.BigInteger(), nullable=True))
-
-
-def downgrade() -> None:
-    """Forget them."""
-    op.drop_column("trials", "units")

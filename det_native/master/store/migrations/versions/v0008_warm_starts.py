@@ -7,15 +7,8 @@ from alembic import op
 
 revision = "0008"
 down_revision = "0007"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Add the checkpoint that a trial begins with."""
     op.add_column("trials", sa.Column("warm_start", sa.String(64), nullable=True))
-
-
-def downgrade() -> None:
-    """Forget it."""
-    op.drop_column("trials", "warm_start")

@@ -7,15 +7,8 @@ from alembic import op
 
 revision = "0009"
 down_revision = "0008"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Add the stages; those of trials before are not known, and are not told."""
     op.add_column("trials", sa.Column("stages", sa.JSON(), nullable=True))
-
-
-def downgrade() -> None:
-    """Forget them."""
-    op.drop_column("trials", "stages")

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0010"
 down_revision = "0009"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -29,8 +27,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("trial_id", "rank", "run", "time", name=op.f("pk_system_samples")),
         sqlite_with_rowid=False,
     )
-
-
-def downgrade() -> None:
-    """Forget them."""
-    op.drop_table("system_samples")

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0012"
 down_revision = "0010"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -24,8 +22,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("experiment_id", "number", name=op.f("pk_search_events")),
         sqlite_with_rowid=False,
     )
-
-
-def downgrade() -> None:
-    """Forget them."""
-    op.drop_table("search_events")

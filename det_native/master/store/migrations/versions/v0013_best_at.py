@@ -7,15 +7,8 @@ from alembic import op
 
 revision = "0013"
 down_revision = "0012"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Add the time; of trials before it is not known."""
     op.add_column("trials", sa.Column("best_at", sa.String(32), nullable=True))
-
-
-def downgrade() -> None:
-    """Forget it."""
-    op.drop_column("trials", "best_at")

@@ -6,15 +6,8 @@ from alembic import op
 
 revision = "0014"
 down_revision = "0013"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Make the index."""
     op.create_index("ix_experiments_owner_id", "experiments", ["owner", "id"])
-
-
-def downgrade() -> None:
-    """Drop it."""
-    op.drop_index("ix_experiments_owner_id", "experiments")

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0015"
 down_revision = "0014"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
@@ -27,8 +25,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("trial_id", "run", "batch", name=op.f("pk_epochs")),
         sqlite_with_rowid=False,
     )
-
-
-def downgrade() -> None:
-    """Forget them."""
-    op.drop_table("epochs")

@@ -7,15 +7,8 @@ from alembic import op
 
 revision = "0017"
 down_revision = "0016"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Add the fact; of experiments before it is not known, and they are shown as they were."""
     op.add_column("experiments", sa.Column("validates", sa.Boolean(), nullable=False, server_default=sa.true()))
-
-
-def downgrade() -> None:
-    """Forget it."""
-    op.drop_column("experiments", "validates")

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0018"
 down_revision = "0017"
-branch_labels = None
-depends_on = None
 
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -53,9 +51,3 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_media_trial_id_name", "media", ["trial_id", "name", "batch"])
-
-
-def downgrade() -> None:
-    """Forget them."""
-    op.drop_table("media")
-    op.drop_table("artifacts")

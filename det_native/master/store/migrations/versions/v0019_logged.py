@@ -7,17 +7,9 @@ from alembic import op
 
 revision = "0019"
 down_revision = "0018"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
     """Add the counts; runs before have logged nothing."""
     op.add_column("runs", sa.Column("logged_rows", sa.BigInteger(), nullable=False, server_default="0"))
     op.add_column("runs", sa.Column("logged_last", sa.BigInteger(), nullable=False, server_default="-1"))
-
-
-def downgrade() -> None:
-    """Forget them."""
-    op.drop_column("runs", "logged_last")
-    op.drop_column("runs", "logged_rows")

@@ -10,8 +10,6 @@ from alembic import op
 
 revision = "0020"
 down_revision = "0019"
-branch_labels = None
-depends_on = None
 
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -184,16 +182,3 @@ def _read_configurations() -> None:
         labels = [label for label in config.get("labels") or () if isinstance(label, str)]
         if said or labels:
             connection.execute(sa.update(experiments).where(experiments.c.id == row[0]).values(labels=labels, **said))
-
-
-def downgrade() -> None:
-    """Forget them."""
-    for table in ("settings", "messages", "schedules", "model_versions", "models", "unsummarised", "metric_summaries"):
-        op.drop_table(table)
-    op.drop_table("deleted_experiments")
-    for name in ("pinned", "metadata"):
-        op.drop_column("checkpoints", name)
-    for name in ("ix_experiments_owner_archived", "ix_experiments_owner_state"):
-        op.drop_index(name, "experiments")
-    for name in ("best_trial", "forked_from", "project", "notes", "labels", "description", "archived"):
-        op.drop_column("experiments", name)

@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0021"
 down_revision = "0020"
-branch_labels = None
-depends_on = None
 
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -27,8 +25,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("trial_id", "run", "time", name=op.f("pk_batch_times")),
         sqlite_with_rowid=False,
     )
-
-
-def downgrade() -> None:
-    """Forget it."""
-    op.drop_table("batch_times")
