@@ -68,8 +68,6 @@ class Transformed:
         Line of the cell for each line that IPython compiled: it drops leading blank lines and joins continued magics.
     magic_columns : dict of int to int
         For lines like ``%time model.fit(x)``: the column at which the statement starts in `source`.
-    uses_await : bool
-        There is ``await`` at the top level, so the program must be compiled with ``PyCF_ALLOW_TOP_LEVEL_AWAIT``.
     repeated : str
         Python that ran many times (``%timeit``) and is left out.
     clears : bool
@@ -88,7 +86,6 @@ class Transformed:
     hidden: tuple[str, ...] = ()
     kernel_lines: tuple[int, ...] = ()
     magic_columns: dict[int, int] = field(default_factory=dict)
-    uses_await: bool = False
     repeated: str = ""
     clears: bool = False
     writes: WrittenFile | None = None
@@ -194,7 +191,6 @@ class _Lines:
             hidden=tuple(self.hidden),
             kernel_lines=tuple(self.kernel_lines),
             magic_columns=self.columns,
-            uses_await=not isinstance(tree, str) and _awaits(tree),
             repeated="\n".join(self.repeated),
             clears=self.clears,
             error=tree if failed and isinstance(tree, str) else "",
@@ -352,17 +348,6 @@ def _requirements(arguments: str) -> Iterator[str]:
             return
         elif not word.startswith("-") and not word.startswith(("{", "$")):
             yield word
-
-
-def _awaits(tree: ast.Module) -> bool:
-    nodes: list[ast.AST] = list(tree.body)
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith) or getattr(node, "is_async", False):
-            return True
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            nodes.extend(ast.iter_child_nodes(node))
-    return False
 
 
 def _statement_starts(lines: list[str]) -> Iterator[int]:

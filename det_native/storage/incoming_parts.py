@@ -53,7 +53,6 @@ class IncomingParts:
         self._folder = folder
         self._sha256 = sha256
         self._size = size
-        self._tail: int | None = None
         self._parts = 0
         #: Whether all of it is in S3 already, unverified.
         self.complete = False

@@ -86,11 +86,6 @@ def test_what_is_written_to_a_file_is_known(line: str, written: tuple[str, bool]
     assert (result.writes is None) == (result.language is not None), "what is not known is told as no Python"
 
 
-def test_top_level_await_is_told() -> None:
-    assert transform("x = await f()").uses_await
-    assert not transform("async def f():\n    await g()").uses_await
-
-
 def test_code_that_runs_many_times_is_left_out_but_known() -> None:
     result = transform(["%timeit things.append(1)", "%%not a magic here"][0])
     assert (result.source, result.repeated) == ("pass", "things.append(1)")
