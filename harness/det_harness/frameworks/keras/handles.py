@@ -1,4 +1,4 @@
-"""Files that callbacks hold open: written out before a checkpoint, opened again after a restart where they stood."""
+"""Files that callbacks hold open: opened again after a restart where they stood."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import gc
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -15,22 +15,13 @@ _CsvWriter: Any = type(csv.writer(io.StringIO()))
 _FORMAT = ("delimiter", "doublequote", "escapechar", "lineterminator", "quotechar", "quoting", "skipinitialspace")
 
 
-def flush(values: Mapping[str, Any]) -> None:
-    """Have what buffers among the values, or in a list or dictionary of them, write out what it has."""
-    for value in values.values():
-        inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-        for each in (value, *inside):
-            if isinstance(each, io.IOBase | tf.io.gfile.GFile | tf.summary.SummaryWriter) and not _closed(each):
-                each.flush()
-
-
 def go_on(files: Iterable[Any]) -> None:
     """Have files that the program has opened again be written at their ends, as they have their content again."""
     for file in files:
         if isinstance(file, tf.io.gfile.GFile):
             if file.mode.startswith("w"):  # it would truncate the file with its first write
                 vars(file).update(_FileIO__mode=f"a{'b' if 'b' in file.mode else ''}", _writable_file=None)
-        elif not _closed(file) and _has_path(file) and file.writable() and file.seekable():
+        elif not file.closed and _has_path(file) and file.writable() and file.seekable():
             file.seek(0, os.SEEK_END)
 
 
@@ -46,10 +37,6 @@ def reduced(value: Any) -> Any:
         settings = {name: getattr(value.dialect, name) for name in _FORMAT}
         return _write_rows, (_target(value), settings)
     return NotImplemented
-
-
-def _closed(value: Any) -> bool:
-    return bool(getattr(value, "closed", False))
 
 
 def _has_path(value: Any) -> bool:

@@ -16,6 +16,7 @@ import tensorflow as tf
 from det_harness.frameworks.keras import handles
 from det_harness.frameworks.keras.optimizers import optimizers_of
 from det_harness.trial import heap_file, state_files
+from det_harness.trial.open_files import flush_writers
 from det_native.heap.call import CallSnapshot
 from det_native.keras import pipelines
 from det_native.keras.callbacks import keeps_own_state
@@ -68,8 +69,7 @@ class FitChanges(heap_file.KeptChanges):
         """Write them into the folder of a checkpoint; who has something buffered is told to write it out."""
         if self._call.snapshot is None:
             return
-        for holder in ({"files": self._call.snapshot.open_files()}, *map(vars, callbacks)):
-            handles.flush(holder)
+        flush_writers([self._call.snapshot.open_files(), *(part for each in callbacks for part in vars(each).values())])
         self.save(folder)
         states = _own_states(callbacks)
         if states:
