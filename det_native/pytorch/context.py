@@ -43,8 +43,6 @@ class PyTorchTrialContext(TrialContext):
         Where models and batches are.
     as_wrapped : AsWrapped
         What models and optimizers were like when they were wrapped.
-    as_begun : AsWrapped
-        What they were like when their training began here.
     experimental : PyTorchExperimentalContext
         Has ``wrap_reducer``.
     computes_gradients : bool
@@ -83,7 +81,7 @@ class PyTorchTrialContext(TrialContext):
         self.models: list[torch.nn.Module] = []
         self.optimizers: list[torch.optim.Optimizer] = []
         self.lr_schedulers: list[LRScheduler] = []
-        self.as_wrapped = self.as_begun = AsWrapped()
+        self.as_wrapped = AsWrapped()
         on_gpu = environment.managed and torch.cuda.is_available()
         # A process sees all GPUs of its machine, or its own only.
         gpu = environment.ranks.local_rank % torch.cuda.device_count() if on_gpu else 0

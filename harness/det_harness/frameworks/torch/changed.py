@@ -2,7 +2,7 @@
 
 ``module_settings``
     By model, the settings of its modules (``dropout.p``, the mode, ``requires_grad`` of parameters) that have changed
-    since the model was wrapped, or since its training began.
+    since the model was wrapped.
 ``parameter_groups``
     By optimizer, its parameter groups as it was wrapped and as they are, as places: the number of a model and a
     parameter's name. Empty where nothing of it has changed.
@@ -26,15 +26,6 @@ Groups = list[list[torch.nn.Parameter]]
 _NOTHING = object()
 
 
-def note_beginning(context: PyTorchTrialContext) -> None:
-    """Note what the program has made, before a checkpoint is put back or a batch is trained on."""
-    context.as_begun = begun = AsWrapped()
-    for model in context.models:
-        begun.add_model(model)
-    for optimizer in context.optimizers:
-        begun.add_optimizer(optimizer)
-
-
 def collect(context: PyTorchTrialContext) -> dict[str, Any]:
     """Return what a checkpoint has of it.
 
@@ -43,11 +34,11 @@ def collect(context: PyTorchTrialContext) -> dict[str, Any]:
     TrialDefinitionError
         If an optimizer was given parameters of no wrapped model, which no checkpoint has.
     """
-    wrapped, begun = context.as_wrapped, context.as_begun
+    wrapped = context.as_wrapped
     return {
         "module_settings": [
-            _differing(settings_of(model), *before)
-            for model, *before in zip(context.models, wrapped.settings, begun.settings, strict=True)
+            _differing(settings_of(model), before)
+            for model, before in zip(context.models, wrapped.settings, strict=True)
         ],
         "parameter_groups": [
             _changed_groups(optimizer, before, context)
@@ -139,14 +130,10 @@ def _make_groups(optimizer: torch.optim.Optimizer, groups: Groups, saved: Sequen
         optimizer.add_param_group({"params": params, **further})
 
 
-def _differing(now: Settings, *before: Settings) -> Settings:
+def _differing(now: Settings, before: Settings) -> Settings:
     """Return the settings that are not what they were, without modules that have none of them."""
     found = {
-        name: {
-            key: value
-            for key, value in own.items()
-            if not all(_same(value, known.get(name, {}).get(key, _NOTHING)) for known in before)
-        }
+        name: {key: value for key, value in own.items() if not _same(value, before.get(name, {}).get(key, _NOTHING))}
         for name, own in now.items()
     }
     return {name: own for name, own in found.items() if own}

@@ -64,7 +64,6 @@ class TorchCheckpoints:
         self._digest_at_end: bytes | None = None
         self._changes = heap_file.KeptChanges(lambda: getattr(context, "snapshot", None))
         self._files = services.files
-        changed.note_beginning(context)
 
     def restore(self) -> Any:
         """Put the state of the checkpoint back, if there is one; returns the position in the training data, or None.
