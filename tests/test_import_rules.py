@@ -69,6 +69,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.past_history",
         "det_native.runtime",
         "det_native.schema",
+        "det_native.heap.call",
         "det_native.capture.model",
         "det_native.capture.hash_cache",
         "det_native.capture.secrets",
@@ -147,7 +148,6 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
     "det_native.experimental": {"det_harness", "det_native.pytorch", "det_native.keras", "det_native.estimator"},
     "det_native.client": {
         "det_harness.program.load",
-        "det_harness.trial.heap_file",
         "det_harness.local.bundle",
         "det_native.storage",
         "det_native.experimental.directories",

@@ -19,10 +19,10 @@ from det_native.errors import (
     MasterError,
     NotFoundError,
 )
+from det_native.heap.call import LARGE
 from det_native.schema import rest
 from det_native.schema.config import WeightsAfter
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import CheckpointFile
 from det_native.schema.states import CheckpointState, ExperimentState
 
 
@@ -109,6 +109,11 @@ def checkpoint_to_load(
     )
 
 
+def files_apart(checkpoint: rest.Checkpoint) -> list[Any]:
+    """Return the files of a checkpoint that come only when they are asked for."""
+    return [file for file in checkpoint.manifest.files if file.path.endswith(LARGE)]
+
+
 @contextmanager
 def files_of(
     source: Source, experiment_id: int | str, checkpoint: rest.Checkpoint, *, large: bool = False
@@ -121,7 +126,7 @@ def files_of(
         If it is damaged; the message names another one.
     """
     manifest = checkpoint.manifest
-    files = tuple(file for file in manifest.files if _is_large(file) is large)
+    files = tuple(file for file in manifest.files if (file in files_apart(checkpoint)) is large)
     wanted = checkpoint.model_copy(update={"manifest": manifest.model_copy(update={"files": files})})
     with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
         try:
@@ -143,17 +148,6 @@ def into_call(source: Source, experiment_id: int | str, checkpoint: rest.Checkpo
 
     with files_of(source, experiment_id, checkpoint) as folder:
         return load_into(call, folder)
-
-
-def has_large(checkpoint: rest.Checkpoint) -> bool:
-    """Whether a checkpoint has something that comes only when it is asked for."""
-    return any(map(_is_large, checkpoint.manifest.files))
-
-
-def _is_large(file: CheckpointFile) -> bool:
-    from det_harness.trial.heap_file import LARGE
-
-    return file.path.rpartition("/")[2] == LARGE
 
 
 def into_objects(

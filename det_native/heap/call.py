@@ -22,6 +22,8 @@ from det_native.heap.unpacking import put_changes
 
 #: Bytes of changes that come home by themselves; what exceeds it is named and comes when it is asked for.
 LIMIT = 1 << 30
+#: The file of a checkpoint that has what exceeds it, and is not downloaded unasked.
+LARGE = "heap_large.bin"
 
 
 class Changes(NamedTuple):

@@ -39,18 +39,11 @@ def put_changes(
         if isinstance(children, bytes):
             children = pickle.loads(children)
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
-        parts = kind.parts(children, facts, content)
         if others is not None:
-            labels = () if parts is None else kind.labels(obj, children, facts)
-            kept = others.changed(number, parts, dict(zip(labels, children, strict=False)))
-            if None in kept:
+            rest = others.rest(number, (children, facts, content), experiment)
+            if rest is None:
                 continue
-            if kept:
-                children = [
-                    Missing() if label in kept else child for label, child in zip(labels, children, strict=True)
-                ]
-                content = [label for label in content if label not in kept] if isinstance(content, list) else content
-            others.note(obj, parts, experiment)
+            children, facts, content = rest
         if isinstance(kind, MappingKind) and kind in (NAMESPACE, FRAME) and others is not None:
             bound = kind.bound_since(obj, snapshot.children[number], snapshot.facts[number])
             children = [Missing() if name in bound else value for name, value in zip(facts, children, strict=True)]

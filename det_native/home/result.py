@@ -15,7 +15,7 @@ from det_native.client.addresses import is_loopback
 from det_native.client.handles import Experiment
 from det_native.client.keras_experiment import KerasExperiment, give_history
 from det_native.errors import CheckpointCorruptError, CheckpointError, DetError, MasterError, NotFoundError
-from det_native.heap.call import CallSnapshot
+from det_native.heap.call import LARGE, CallSnapshot
 from det_native.home.files import FilesOfCall
 from det_native.past_history import encode
 from det_native.schema import rest
@@ -83,13 +83,13 @@ class Result:
 
     def bring_large(self) -> bool:
         """Put in place what exceeded the size that comes by itself; return whether there was anything."""
-        from det_harness.trial.heap_file import bring_large
+        from det_harness.trial.heap_file import bring_home
 
         if self._large is None:
             return False
         checkpoint, snapshot = self._large
         with loading_into.files_of(self.experiment.source, self.experiment.id, checkpoint, large=True) as folder:
-            sentences = bring_large(folder, snapshot)
+            sentences = bring_home(folder, snapshot, LARGE)
         self._large = None
         if sentences:
             rendering.current().line_in_place().say("\n".join(sentences))
@@ -160,7 +160,7 @@ class Result:
                 give_history(call.model, experiment)
             if log is not None and self.execution is not None:
                 log.note_loaded(self.execution)
-        self._large = (checkpoint, snapshot) if snapshot and loading_into.has_large(checkpoint) else None
+        self._large = (checkpoint, snapshot) if snapshot and loading_into.files_apart(checkpoint) else None
         rows = experiment.source.epochs(checkpoint.trial_id)
         history = encode(rows, {} if rows else experiment.best_trial.history)
         submitted.note_loaded(

@@ -66,7 +66,7 @@ def test_a_checkpoint_has_what_exceeds_the_limit_in_a_file_of_its_own(
     [said] = heap_file.bring_home(tmp_path, at_home)
     assert said.startswith("`table` has 8 MB")
     assert home == {"rows": [2]}
-    assert heap_file.bring_large(tmp_path, at_home) == []
+    assert heap_file.bring_home(tmp_path, at_home, call.LARGE) == []
     assert home["table"].all()  # type: ignore[attr-defined]
 
 

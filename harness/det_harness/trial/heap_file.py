@@ -18,8 +18,6 @@ from det_native.schema.environment import TrialEnvironment
 logger = logging.getLogger("det_native")
 
 _FILE = "heap.bin"
-#: What exceeds the limit: a file of its own, which is not downloaded unasked.
-LARGE = "heap_large.bin"
 
 
 def snapshot_of(
@@ -109,33 +107,28 @@ def write(folder: Path, content: bytes) -> None:
         size = len(content) - json.loads(content.partition(b"\n")[0])[1]
         (folder / _FILE).write_bytes(content[:size])
         if size < len(content):
-            (folder / LARGE).write_bytes(content[size:])
+            (folder / call.LARGE).write_bytes(b"[[], 0]\n" + content[size:])
 
 
-def read(folder: Path) -> bytes:
-    """Return the content of the file; nothing where there is none."""
-    return (folder / _FILE).read_bytes() if (folder / _FILE).exists() else b""
+def read(folder: Path, name: str = _FILE) -> bytes:
+    """Return the content of a file; nothing where there is none."""
+    return (folder / name).read_bytes() if (folder / name).exists() else b""
 
 
-def folder_in(checkpoint: Path) -> Path:
+def folder_in(checkpoint: Path, name: str = _FILE) -> Path:
     """Return the folder of a checkpoint whose file is the latest."""
     after = after_training.weights_in(checkpoint)
-    return after if (after / _FILE).exists() or (after / LARGE).exists() else checkpoint
+    return after if (after / name).exists() else checkpoint
 
 
-def bring_home(checkpoint: Path, snapshot: CallSnapshot | None) -> list[str]:
+def bring_home(checkpoint: Path, snapshot: CallSnapshot | None, name: str = _FILE) -> list[str]:
     """Put changes in place in the process that has submitted the training; return what stays as it was."""
-    content = read(folder_in(checkpoint))
+    content = read(folder_in(checkpoint, name), name)
     if snapshot is None or not content:
         return []
     manifest = checkpoint / "manifest.json"  # not of a worker, where an earlier call of the program loads
     experiment = json.loads(manifest.read_bytes())["experiment_id"] if manifest.exists() else None
     return [*json.loads(content.partition(b"\n")[0])[0], *_put(content, snapshot, experiment=experiment)]
-
-
-def bring_large(checkpoint: Path, snapshot: CallSnapshot) -> list[str]:
-    """Put in place what has exceeded the limit; return what stays as it was."""
-    return snapshot.put((folder_in(checkpoint) / LARGE).read_bytes())
 
 
 def _put(content: bytes, snapshot: CallSnapshot, **how: Any) -> list[str]:
