@@ -286,46 +286,27 @@ def tensorboard(context: click.Context, experiment_id: int | str) -> None:
     show_tensorboard(experiment_id, context.obj)
 
 
-@experiment.command("pause")
-@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@AS_JSON
-@click.pass_context
-def pause_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
-    """Have an experiment's workers checkpoint and end, and give its slots back."""
-    _change(context.obj, experiment_id, "pause", as_json=as_json)
+_LIFE = {
+    "pause": "Have an experiment's workers checkpoint and end, and give its slots back.",
+    "resume": "Go on with a paused experiment, from the checkpoints of its trials.",
+    "stop": "End an experiment for good: its workers write a checkpoint first. It becomes Stopped.",
+    "kill": "End an experiment now, without a checkpoint. It becomes Stopped.",
+}
 
 
-@experiment.command("resume")
-@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@AS_JSON
-@click.pass_context
-def resume_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
-    """Go on with a paused experiment, from the checkpoints of its trials."""
-    _change(context.obj, experiment_id, "resume", as_json=as_json)
+def _add_life_command(verb: str, text: str) -> None:
+    @experiment.command(verb, help=text)
+    @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+    @AS_JSON
+    @click.pass_context
+    def change_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
+        from det_native.client.run_commands import change
+
+        change(experiment_id, verb, context.obj, as_json=as_json)
 
 
-@experiment.command("stop")
-@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@AS_JSON
-@click.pass_context
-def stop_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
-    """End an experiment for good: its workers write a checkpoint first. It becomes Stopped."""
-    _change(context.obj, experiment_id, "stop", as_json=as_json)
-
-
-@experiment.command("kill")
-@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@AS_JSON
-@click.pass_context
-def kill_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
-    """End an experiment now, without a checkpoint. It becomes Stopped."""
-    _change(context.obj, experiment_id, "kill", as_json=as_json)
-
-
-def _change(master: str | None, experiment_id: int | str, verb: str, *, as_json: bool) -> None:
-    from det_native.client.run_commands import change
-
-    change(experiment_id, verb, master, as_json=as_json)
+for _verb, _text in _LIFE.items():
+    _add_life_command(_verb, _text)
 
 
 for _command in (

@@ -102,7 +102,7 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         replace_random_operations(graph, self._batch, environment.trial_seed + environment.ranks.rank)
         for listener in self._listeners:
             listener.begin()
-        fetched = {"loss": self._spec.loss, **_scalar_summaries(graph)}
+        fetched = {"loss": None, **scalar_summaries(graph)} | {"loss": self._spec.loss}
         # What a rank asks for travels in the step, with the gradients.
         self._asked = tf.compat.v1.placeholder_with_default(tf.zeros(2), (2,))
         wire = self._training.gradients.wire
@@ -186,8 +186,8 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         return saver if saver is not None else tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.SAVERS)[0]
 
 
-def _scalar_summaries(graph: Any) -> dict[str, Any]:
-    """Return the values of the scalar summaries of a graph, by their tags."""
+def scalar_summaries(graph: Any) -> dict[str, Any]:
+    """Return the values of the scalar summaries of a graph, by their tags; Estimator adds the loss by itself."""
     found: dict[str, Any] = {}
     for summary in tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.SUMMARIES):
         operation = getattr(summary, "op", None)
@@ -195,7 +195,9 @@ def _scalar_summaries(graph: Any) -> dict[str, Any]:
             continue
         tag, value = operation.inputs
         name = tf.get_static_value(tag)
-        # Estimator writes the loss by itself, under this name or, where the user's code has it, under another.
-        if name is not None and tf.compat.as_str(name.item()) not in ("loss", "loss_1") and graph.is_fetchable(value):
+        if name is not None and graph.is_fetchable(value):
             found[tf.compat.as_str(name.item())] = value
+    if "loss" not in found and "loss_1" in found:  # the user's code has a scalar of that name
+        found["loss"] = found["loss_1"]
+    found.pop("loss_1", None)
     return found

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from det_harness.frameworks.estimator.loop import scalar_summaries
 from det_harness.trial import activity
 from det_harness.trial.metrics import check_names, scalar
 from det_harness.trial.side_metrics import SideMetrics
@@ -182,20 +183,3 @@ class ActivityHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         activity.step()
-
-
-def scalar_summaries(graph: Any) -> dict[str, Any]:
-    """Return the values of the scalar summaries of a graph, by their tags; Estimator adds the loss by itself."""
-    found: dict[str, Any] = {}
-    for summary in tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.SUMMARIES):
-        operation = getattr(summary, "op", None)
-        if operation is None or operation.type != "ScalarSummary":
-            continue
-        tag, value = operation.inputs
-        name = tf.get_static_value(tag)
-        if name is not None and graph.is_fetchable(value):
-            found[tf.compat.as_str(name.item())] = value
-    if "loss" not in found and "loss_1" in found:  # the user's code has a scalar of that name
-        found["loss"] = found["loss_1"]
-    found.pop("loss_1", None)
-    return found
