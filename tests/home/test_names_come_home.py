@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
-from torch_program import TORCH
+from torch_program import CONFIG, TORCH
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,8 @@ def test_what_cannot_travel_is_told_by_name(kernel: Kernel) -> None:
 @pytest.mark.soak
 def test_names_of_a_loop_in_processes_of_their_own_come_home(cluster: Cluster) -> None:
     with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
-        kernel.run("config['resources'] = {'slots_per_trial': 2}\ncontext, model, optimizer, _ = begin(local=True)")
+        kernel.run(f"{CONFIG}\nconfig['resources'] = {{'slots_per_trial': 2}}")
+        kernel.run("context, model, optimizer, _ = begin(local=True)")
         kernel.run(BEFORE)
         ran = kernel.run(LOOP)
         assert "its variables are as it left them there" in ran.text
