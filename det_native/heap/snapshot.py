@@ -61,6 +61,7 @@ class Snapshot:
         self._kept = dict(kept or {})
         self.first = len(self.objects)
         self._places: list[int] = [0, *range(len(names))]
+        self._adding = self.kinds.append, self.classes.append, self.parents.append, self._places.append
         self._labels: dict[int, Sequence[Any]] = {}
         self._found: dict[int, dict[Any, int]] = {}
         self._fingerprints: dict[tuple[int, bool], str] = {}
@@ -73,54 +74,54 @@ class Snapshot:
                 gc.enable()
 
     def _walk(self) -> None:
-        objects, kinds, everything, facts = self.objects, self.kinds, self.children, self.facts
+        objects, kinds, everything = self.objects, self.kinds, self.children
+        add_children, add_fact, has_atoms_only = everything.append, self.facts.append, ATOMS.issuperset
         unordered: list[int] = []
         clock = time.monotonic
-        number, now = 0, clock()
-        while number < len(objects):
-            kind = kinds[number]
+        now = clock()
+        for number, (obj, kind) in enumerate(zip(objects, kinds, strict=False)):  # both grow meanwhile
             try:
-                children, fact = kind.read_state(objects[number])
+                children, fact = kind.read_state(obj)
             except Exception:  # noqa: BLE001 (an object of a library may raise anything)
                 kinds[number], children, fact = UNREADABLE, (), None
             before, now = now, clock()
             if now - before > _SLOW_S:
                 self.slow.append(number)
                 kinds[number], children, fact = UNREADABLE, (), None
-            everything.append(children)
-            facts.append(fact)
-            number += 1
-            if children and not ATOMS.issuperset(map(type, children)):
+            add_children(children)
+            add_fact(fact)
+            if children and not has_atoms_only(map(type, children)):
                 if kind.is_ordered:
-                    self._enter(number - 1, children)
+                    self._enter(number, children)
                 else:
-                    unordered.append(number - 1)
+                    unordered.append(number)
             # Another way to an object is better than the one through a set.
-            while unordered and number == len(objects):
+            while unordered and number + 1 == len(objects):
                 holder = unordered.pop(0)
                 self._enter(holder, everything[holder])
 
     def _enter(self, number: int, children: Sequence[Any]) -> None:
         numbers, objects, by_class, kept = self.numbers, self.objects, KIND_OF_CLASS, self._kept
-        room = MOST_OBJECTS - len(objects)
-        if len(children) > room and not ATOMS.issuperset(map(type, children[room:])):
-            self.cut, children = number if self.cut is None else self.cut, children[:room]
+        add_kind, add_class, add_parent, add_place = self._adding
+        count = len(objects)
+        if count + len(children) > MOST_OBJECTS:
+            room = MOST_OBJECTS - count
+            if not ATOMS.issuperset(map(type, children[room:])):
+                self.cut, children = number if self.cut is None else self.cut, children[:room]
         for place, child in enumerate(children):
             cls = type(child)
-            if cls in ATOMS:
-                continue
-            identity = id(child)
-            if identity in numbers:
+            if cls in ATOMS or id(child) in numbers:
                 continue
             kind = by_class.get(cls) or kind_of(child)
             if kind is VALUE:
                 continue
-            numbers[identity] = len(objects)
+            numbers[id(child)] = count
+            count += 1
             objects.append(child)
-            self.kinds.append(kept.get(identity, kind))
-            self.classes.append(cls)
-            self.parents.append(number)
-            self._places.append(place)
+            add_kind(kept.get(id(child), kind) if kept else kind)
+            add_class(cls)
+            add_parent(number)
+            add_place(place)
 
     # Addresses.
 

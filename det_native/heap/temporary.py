@@ -6,7 +6,7 @@ import os
 import tempfile
 from contextlib import suppress
 from itertools import islice
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from det_native.heap.edges import NamedKind
@@ -14,6 +14,7 @@ from det_native.heap.names import ENVIRONMENT
 from det_native.heap.snapshot import Snapshot
 
 _MOST_FILES = 5_000
+_PATHS = frozenset({str, type(PurePath()), type(Path())})
 
 
 class TemporaryFolders:
@@ -24,10 +25,11 @@ class TemporaryFolders:
         self._folders: dict[str, tuple[str, Any]] = {}
         beginning, here = os.path.join(tempfile.gettempdir(), ""), os.path.join(os.getcwd(), "")
         for number, kind in enumerate(snapshot.kinds):
-            if not isinstance(kind, NamedKind) or kind is ENVIRONMENT:
+            children = snapshot.children[number]
+            if _PATHS.isdisjoint(map(type, children)) or not isinstance(kind, NamedKind) or kind is ENVIRONMENT:
                 continue
-            for place, child in enumerate(snapshot.children[number]):
-                if type(child) is not str and not isinstance(child, PurePath):
+            for place, child in enumerate(children):
+                if type(child) not in _PATHS:
                     continue
                 path = os.path.join(child, "")
                 known = path in self._folders or here.startswith(path) or path.startswith(here)
