@@ -116,7 +116,7 @@ def describe(x: Any, y: Any = None, sample_weight: Any = None, *, where: str = "
         raise InvalidDataError(f"fit() needs training data: {where} is None.")
     x, y, sample_weight = (None if part is None else _from_lists(part) for part in (x, y, sample_weight))
     if y is None:
-        sample_weight = None  # as in Keras, which weights losses of targets; `FitCall.without_effect` says so
+        sample_weight = None  # as in Keras, which weights losses of targets
     kind = _rows_kind([leaf for part in (x, y) if part is not None for leaf in tf.nest.flatten(part)], where)
     return Data(kind, x, y, sample_weight, _records(x, y, sample_weight, where))
 

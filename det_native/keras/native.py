@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,7 +42,6 @@ from det_native.schema.manifests import Framework
 logger = logging.getLogger("det_native")
 
 DEFAULT_BATCH_SIZE = 32
-_OF_VALIDATION = ("validation_steps", "validation_batch_size", "validation_freq")
 # What says how the data are used; lengths and the size of batches are the configuration's.
 _COMPARED_ARGUMENTS = ("validation_split", "shuffle", "validation_steps", "validation_batch_size", "validation_freq")
 QUEUE_ARGUMENTS = ("max_queue_size", "workers", "use_multiprocessing")
@@ -231,40 +230,13 @@ class FitCall:
         return getattr(type(self.model), method).__get__(self.model)
 
     def without_effect(self) -> list[str]:
-        """Return a sentence for each argument that the user wrote and that does not do what it says with these data."""
-        kind = self.training.kind
-        notes = [f"{name} has no effect without y." for name in self._weights_alone()]
-        if exceeding := self._exceeding(self.arguments["batch_size"]):
-            notes.append(f"batch_size {exceeding}")
-        if not kind.indexed:
-            if self.arguments["batch_size"] is not None:
-                notes.append(f"batch_size has no effect: {kind} makes the batches.")
-            if "shuffle" in self.given and self.arguments["shuffle"] and kind is not Kind.SEQUENCE:
-                notes.append(f"shuffle has no effect: {kind} has an order of its own.")
-        if kind not in (Kind.SEQUENCE, Kind.GENERATOR):
-            queues = [name for name in QUEUE_ARGUMENTS if name in self.given]
-            if queues and (self.validation is None or self.validation.kind not in (Kind.SEQUENCE, Kind.GENERATOR)):
-                notes.append(f"{', '.join(queues)}: no effect, these are for Sequences and generators.")
-        if self.validation is None:
-            useless = [name for name in _OF_VALIDATION if name in self.given and self.arguments[name] is not None]
-            if useless:
-                notes.append(f"{', '.join(useless)}: no effect without validation_data.")
-        else:
-            if "validation_split" in self.given and self.arguments["validation_data"] is not None:
-                notes.append("validation_split has no effect: validation_data is given.")
-            if self.arguments["validation_batch_size"] is not None and not self.validation.kind.indexed:
-                notes.append(f"validation_batch_size has no effect: {self.validation.kind} makes the batches.")
+        """Return a sentence for each argument that plain Keras would refuse or use, and that has no effect here."""
+        notes = []
+        if not self.training.kind.indexed and self.arguments["batch_size"] is not None:
+            notes.append(f"batch_size has no effect: {self.training.kind} makes the batches.")
         if any(_is_backup(each) for each in tf.nest.flatten(self.arguments["callbacks"])):
             notes.append("BackupAndRestore has no effect: training is checkpointed and resumed without it.")
         return notes
-
-    def _weights_alone(self) -> Iterator[str]:
-        """Yield what was given as sample weights of no targets."""
-        if self.arguments["sample_weight"] is not None and self.arguments["y"] is None:
-            yield "sample_weight"
-        match self.arguments["validation_data"]:
-            case (_, None, weight) if weight is not None:
-                yield "The sample_weight of validation_data"
 
     def callbacks(self) -> list[Any]:
         """Return the user's callbacks; ``BackupAndRestore`` is left out, our checkpoints take its place."""

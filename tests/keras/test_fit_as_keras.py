@@ -335,8 +335,7 @@ def test_without_a_loss_the_first_metric_is_taken_after_the_first_batch_and_name
 
 @pytest.mark.long
 def test_sample_weights_without_targets_change_nothing_as_in_keras() -> None:
-    with pytest.warns(UserWarning, match="sample_weight has no effect without y"):
-        weighted = duel(validation_data=(X,), sample_weight=np.zeros(len(X)), shuffle=False)
+    weighted = duel(validation_data=(X,), sample_weight=np.zeros(len(X)), shuffle=False)
     plain = Duel()
     plain.compile(tf.keras.optimizers.Adam(0.01), tf.keras.optimizers.Adam(0.02))
     kept = plain.fit(X, batch_size=10, epochs=2, verbose=0, sample_weight=np.zeros(len(X)), shuffle=False)
