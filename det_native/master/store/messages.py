@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
 from det_native.master.store.database import Transaction
 from det_native.master.store.user_tables import messages
+from det_native.schema.notify_rest import MessageInfo
 
 WAITING, SENT, FAILED = "WAITING", "SENT", "FAILED"
 
 
-@dataclass(frozen=True)
-class Message:
-    """A message: what it says, to whom, and how often that was tried."""
+class Message(MessageInfo):
+    """A message, and whose it is."""
 
-    id: int
     owner: str
-    experiment_id: int | None
-    trial_id: int | None
-    event: str
-    target: dict[str, Any]
-    body: dict[str, Any]
-    state: str
-    attempts: int
-    next: str | None
-    error: str
-    created: str
 
 
 def add(
@@ -95,4 +83,4 @@ def change(transaction: Transaction, message_id: int, **columns: Any) -> None:
 
 
 def _message(row: Any) -> Message:
-    return Message(**{name: getattr(row, name) for name in Message.__dataclass_fields__})
+    return Message(**{name: getattr(row, name) for name in Message.model_fields})

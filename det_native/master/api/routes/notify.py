@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Query
@@ -40,4 +39,4 @@ def try_notify(service: TheService) -> NotifyTests:
 @serve(routes.LIST_MESSAGES)
 def list_messages(service: TheService, limit: Limit = 100) -> list[MessageInfo]:
     found = service.messages.latest(limit)
-    return [MessageInfo.model_validate(asdict(message)) for message in found]
+    return [MessageInfo(**message.model_dump(exclude={"owner"})) for message in found]
