@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
+import symtable
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 
 from det_native.capture.bindings import bound_by, catches, imports_in, root_of
-from det_native.capture.late_names import late_names
 from det_native.capture.named_by_text import RUNS_TEXT, is_namespace, names_in_text, pattern_of
 from det_native.capture.reads_record import Import, Reads
 from det_native.capture.syntax import tree_of
@@ -247,7 +247,7 @@ class _Reader(ast.NodeVisitor):
         self._visit_all([*node.decorator_list, node.args])
         self._annotation(node.returns)
         self.found.late_bound |= _set_outside(node)
-        self._define(node.name, node.lineno, late_names(node), now=bool(node.decorator_list))
+        self._define(node.name, node.lineno, _late_names(node), now=bool(node.decorator_list))
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 (ast's name)
 
@@ -260,7 +260,7 @@ class _Reader(ast.NodeVisitor):
             if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
                 self.visit(one)
                 continue
-            late |= late_names(one)
+            late |= _late_names(one)
             self.found.late_bound |= _set_outside(one)
             self._visit_all([*one.decorator_list, one.args])
             self._annotation(one.returns)
@@ -299,7 +299,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.visit(node.args)
-        for name in sorted(late_names(node)):
+        for name in sorted(_late_names(node)):
             self._read(name, node.lineno, late=True)
 
     def visit_arg(self, node: ast.arg) -> None:
@@ -386,3 +386,24 @@ def _set_outside(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
 def _ends_here(way: Sequence[ast.AST]) -> bool:
     """Whether what stands behind these statements does not run after them."""
     return bool(way) and isinstance(way[-1], ast.Raise | ast.Return | ast.Continue | ast.Break)
+
+
+def _late_names(node: ast.AST) -> frozenset[str]:
+    """Return the global names that a function looks up when it is called."""
+    source = ast.unparse(node)
+    try:
+        table = symtable.symtable(source, "<cell>", "exec")
+    except SyntaxError:  # its ``nonlocal`` names are those of a function around it
+        return frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+    found: set[str] = set()
+    for child in table.get_children():
+        _globals_in(child, found)
+    return frozenset(found - {"__class__"})  # of ``super()``
+
+
+def _globals_in(table: object, found: set[str]) -> None:
+    for symbol in table.get_symbols():  # type: ignore[attr-defined]
+        if symbol.is_global() and (symbol.is_referenced() or symbol.is_assigned()):
+            found.add(symbol.get_name())
+    for child in table.get_children():  # type: ignore[attr-defined]
+        _globals_in(child, found)

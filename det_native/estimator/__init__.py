@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from det_native.errors import MissingDependencyError
 from det_native.frameworks import get_framework, missing, translated
 from det_native.public_names import listed, without_init
 
@@ -53,7 +54,12 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     with translated(__name__):
-        import_module("det_native.estimator.version").check()
+        tensorflow = import_module("tensorflow")
+        if not hasattr(tensorflow, "estimator"):
+            raise MissingDependencyError(
+                "det_native.estimator needs tf.estimator, whose last version is in TensorFlow 2.15; this Python has "
+                f'TensorFlow {tensorflow.__version__}: run  pip install "tensorflow>=2.15,<2.16"'
+            )
         value: object = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from det_harness.program.calls import ProgramSource
+from det_harness.program.earlier import PastExperiment
 from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
-from det_harness.program.past_experiment import PastExperiment
 from det_harness.program.user_errors import advised, describe
 from harness_bundles import call_in, cell, make_bundle
 from program_parts import TRAIN, RecordingHost, install_api, run

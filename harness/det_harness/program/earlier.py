@@ -12,16 +12,44 @@ from det_harness.frameworks.base import harness_for
 from det_harness.program.calls import CallMatcher
 from det_harness.program.made_up import MadeUpValues
 from det_harness.program.null_handle import NullHandle
-from det_harness.program.past_experiment import PastExperiment
 from det_harness.trial.warm_start import WarmStart
 from det_native.errors import CheckpointError
-from det_native.past_history import decode
+from det_native.past_history import PastHistory, decode
 from det_native.schema.job import WarmStartSource
 from det_native.schema.manifests import EarlierTraining
 
 logger = logging.getLogger("det_harness")
 
 Files = Callable[[EarlierTraining], AbstractContextManager[Path]]
+
+
+class PastExperiment(NullHandle):
+    """Has the id and the history of an experiment that has ended; all else of it is a null handle's.
+
+    Parameters
+    ----------
+    id : int
+    history : PastHistory
+    place : str
+        Where the call was made.
+    made_up : MadeUpValues
+    parts : int
+        Into how many values it is unpacked.
+    """
+
+    def __init__(self, id: int, history: PastHistory, place: str, made_up: MadeUpValues, parts: int = 1) -> None:
+        super().__init__(place, made_up, parts=parts)
+        object.__setattr__(self, "id", id)
+        object.__setattr__(self, "history", dict(history.metrics))
+        object.__setattr__(self, "epoch", list(history.epoch))
+        object.__setattr__(self, "params", dict(history.params))
+
+    def __repr__(self) -> str:
+        return f"<experiment {self.id}, which has ended>"
+
+    def wait(self, *arguments: Any, **keywords: Any) -> PastExperiment:
+        """Return it: it has ended."""
+        return self
 
 
 class OtherCalls:
