@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from det_harness.frameworks.estimator.data import Input
 from estimator_runs import BATCH_SIZE, Run, Small, X, Y, trial
 
 import det_native as det
+from det_native import estimator
 from det_native.errors import DetError, InvalidDataError, MissingDependencyError, TrialDefinitionError
-from det_native.estimator import EstimatorContext, EstimatorTrial, EstimatorTrialContext, version
+from det_native.estimator import EstimatorContext, EstimatorTrial, EstimatorTrialContext
 from det_native.estimator.checks import check_spec
 from det_native.schema.environment import Ranks, TrialEnvironment
 
@@ -240,10 +242,10 @@ def test_a_class_without_its_methods_is_told_before_anything_runs() -> None:
 
 
 def test_a_tensorflow_without_estimators_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    version.check()
-    monkeypatch.setattr(version, "tf", type("TensorFlow", (), {"__version__": "2.16.1"}))
+    assert estimator.__getattr__("EstimatorTrial") is EstimatorTrial
+    monkeypatch.setitem(sys.modules, "tensorflow", type("TensorFlow", (), {"__version__": "2.16.1"}))
     with pytest.raises(MissingDependencyError, match=r"has TensorFlow 2\.16\.1: run  pip install \"tensorflow>=2\.15"):
-        version.check()
+        estimator.__getattr__("EstimatorTrial")
 
 
 def test_outside_a_run_nothing_has_to_be_wrapped() -> None:
