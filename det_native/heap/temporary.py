@@ -24,9 +24,9 @@ class TemporaryFolders:
         #: How the user writes a folder, and what was in it, by its path.
         self._folders: dict[str, tuple[str, Any]] = {}
         beginning, here = os.path.join(tempfile.gettempdir(), ""), os.path.join(os.getcwd(), "")
-        for number, kind in enumerate(snapshot.kinds):
-            children = snapshot.children[number]
-            if _PATHS.isdisjoint(map(type, children)) or not isinstance(kind, NamedKind) or kind is ENVIRONMENT:
+        named = {kind for kind in {*snapshot.kinds} if isinstance(kind, NamedKind) and kind is not ENVIRONMENT}
+        for number, (kind, children) in enumerate(zip(snapshot.kinds, snapshot.children, strict=True)):
+            if kind not in named or _PATHS.isdisjoint(map(type, children)):
                 continue
             for place, child in enumerate(children):
                 if type(child) not in _PATHS:

@@ -37,13 +37,15 @@ class AttributesKind(NamedKind):
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
         self._skipped, self.compared = skipped, compared
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}  # one tuple for all objects with these attributes
 
     def read_state(self, obj: Any) -> State:
         cls: Any = type(obj)
         if self._skipped or slots_of(cls):
             return super().read_state(obj)
         attributes = _attributes_of(obj)
-        return [cls, *attributes.values()], (CLASS, *attributes)
+        names = CLASS, *attributes
+        return [cls, *attributes.values()], self._names.setdefault(names, names)
 
     def read(self, obj: Any) -> dict[str, Any]:
         cls: Any = type(obj)
