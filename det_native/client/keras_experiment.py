@@ -34,6 +34,11 @@ class KerasExperiment(Experiment):
         self._kind = kind
         self._epochs: list[rest.EpochRow] | None = None
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """Keras's ``History``: ``isinstance()`` holds as after plain ``fit()``."""
+        return self._kind
+
     @property
     def model(self) -> Any:
         """The model of this kernel that ``fit()`` was called of."""
